@@ -113,8 +113,8 @@ async fn main() -> ExitCode {
     let arguments = arguments.unwrap_or_else(|error| config::without_passwords(error).exit());
     // There is no better place to report that standard error is closed.
     let tell = |text: &str| drop(writeln!(stderr(), "{text}"));
-    for unknown in runtime::environment::unknown() {
-        tell(&format!("warning: {unknown}"));
+    for misspelt in runtime::environment::misspelt::<Arguments>() {
+        tell(&format!("warning: {misspelt}"));
     }
     let tested = match arguments.command {
         Command::Server(args) => (args.output, test_server(args).await),

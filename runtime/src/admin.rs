@@ -5,18 +5,17 @@ use std::sync::Arc;
 use axum::{
     Extension, Router,
     extract::{ConnectInfo, Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{StatusCode, header},
     middleware::{Next, from_fn},
     response::{IntoResponse, Response},
     routing::get,
 };
-use prometheus_client::registry::Registry;
+use prometheus_client::{encoding::text, registry::Registry};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use self::connections::AdminConnections;
 pub use self::connections::{AdminPeer, KeptConnection};
-use crate::exposition::Exposition;
 
 mod connections;
 mod origin;
@@ -77,13 +76,12 @@ async fn readyz(State(readiness): State<Readiness>) -> Response {
     }
 }
 
-async fn metrics(State(registry): State<Arc<Registry>>, headers: HeaderMap) -> Response {
-    // Several `Accept` headers form one list.
-    let accepted = headers.get_all(header::ACCEPT).into_iter();
-    let accepted: Vec<_> = accepted.filter_map(|part| part.to_str().ok()).collect();
-    let exposition = Exposition::accepted(&accepted.join(","));
-    match exposition.page(&registry) {
-        Ok(page) => ([(header::CONTENT_TYPE, exposition.content_type())], page).into_response(),
+/// The page in OpenMetrics, which Prometheus and its agents read.
+async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
+    const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let mut page = String::new();
+    match text::encode(&mut page, &registry) {
+        Ok(()) => ([(header::CONTENT_TYPE, OPENMETRICS)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

@@ -16,7 +16,6 @@ pub mod admin;
 pub mod config;
 pub mod environment;
 mod escape;
-mod exposition;
 pub mod failure;
 pub mod file;
 mod listen;

@@ -112,7 +112,7 @@ impl Access {
     ) -> Result<Caller, Refusal> {
         let peer = ConnectionPeer::of(extensions);
         let address = peer.address;
-        let need = method::need(path);
+        let need = method::find(path).map(|method| method.need);
         if need.is_some_and(|need| is_public(self.args.public_services, need)) {
             return Ok(Caller::nobody(address));
         }

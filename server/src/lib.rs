@@ -27,6 +27,7 @@ mod console_backend;
 mod decide;
 mod error;
 mod exposure;
+mod gauges;
 mod incoming;
 mod inspection;
 mod layers;

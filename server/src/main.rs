@@ -30,7 +30,7 @@ fn start(args: Args) -> Result<(), Box<dyn Error>> {
     // Before other threads start, because they inherit the time slice.
     process::shorten_time_slice();
     let _log = args.log.init()?;
-    environment::warn_of_unknown();
+    environment::warn_of_misspelt::<Args>();
     let mut runtime = Builder::new_multi_thread();
     runtime.worker_threads(args.threads()).enable_all();
     let runtime = runtime.event_interval(EVENT_INTERVAL).build()?;

@@ -1,7 +1,5 @@
 //! The metrics of the server. Names are upstream's where upstream has one. Labels are bounded, and none names a ReplicaSet or a pod.
 
-use std::sync::atomic::AtomicU64;
-
 use prometheus_client::{
     metrics::{
         counter::Counter,
@@ -12,23 +10,16 @@ use prometheus_client::{
     },
     registry::{Metric, Registry},
 };
-use server_core::Kind;
+use server_core::{Kind, Span};
 
-use self::queue::UnfinishedWork;
-pub(crate) use self::queue::seconds;
-
-mod queue;
+/// Upstream's label of a work queue.
+pub(crate) const QUEUE: (&str, &str) = ("name", "replicaset");
 
 /// The buckets of grpc-prometheus: the default buckets of the Prometheus library for Go.
 const GRPC_BUCKETS: [f64; 11] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-/// The labels of a session: the display name of its cluster, the cluster's uid and the shard. Only one session at a time has a uid and
-/// a shard, always of one identity. So no session can change or remove the gauges of another cluster.
-pub(crate) type SessionLabels = [(&'static str, String); 3];
-/// The labels of a session, and the reason why its ReplicaSets have not converged.
-pub(crate) type UnconvergedLabels = [(&'static str, String); 4];
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
 
@@ -40,7 +31,6 @@ macro_rules! metrics {
         #[derive(Clone, Debug)]
         pub(crate) struct Metrics {
             $(pub(crate) $field: $kind,)*
-            pub(crate) unfinished: UnfinishedWork,
             pub(crate) tls: transport::Metrics,
         }
 
@@ -48,7 +38,6 @@ macro_rules! metrics {
             fn register_all(registry: &mut Registry) -> Self {
                 Self {
                     $($field: add(registry, $name, $help, metrics!(@new $($new)?)),)*
-                    unfinished: UnfinishedWork::default(),
                     tls: transport::Metrics::default(),
                 }
             }
@@ -59,28 +48,10 @@ macro_rules! metrics {
 }
 
 metrics! {
-    sessions: Gauge = "decree_sessions",
-        "Open sessions. Fewer than agents: look at the agents' logs";
     connections: Gauge = "decree_connections",
         "Open gRPC connections. At the limit: raise --connections-max or find who connects";
     connections_refused: Counter = "decree_connections_refused",
         "Connections closed at once, as none could give way. Any: raise --connections-max";
-    pods: Gauge = "decree_pods",
-        "Pods that the sessions hold; memory grows with them";
-    replica_sets: Gauge = "decree_replica_sets",
-        "ReplicaSets that the sessions hold";
-    batches_in_flight: Gauge = "decree_batches_in_flight",
-        "Batches without all their outcomes. Never falling: an agent or its cluster hangs";
-    quarantined: Gauge = "decree_quarantined_replicasets",
-        "ReplicaSets that are left alone: invalid, or too large for the memory of their session. Above 0: decree get replicasets shows which and why";
-    beyond_memory: Gauge = "decree_objects_beyond_memory",
-        "Large objects whose selector, labels and conditions a session has no memory for. Above 0: shrink them or raise --session-memory-max";
-    view_age: Family<SessionLabels, Gauge<f64, AtomicU64>> = "decree_view_age_seconds",
-        "How old the agent's view of its cluster is. Growing: its watches hang";
-    session_memory: Family<SessionLabels, Gauge> = "decree_session_memory_bytes",
-        "About how many bytes a session holds. Near --session-memory-max or, all together, --memory-max: raise it";
-    unconverged: Family<UnconvergedLabels, Gauge> = "decree_unconverged_replicasets",
-        "ReplicaSets that have lacked pods, or available pods, for 10 minutes. The label because is number or availability. Number above 0: decree get rs";
     session_ends: Counters<1> = "decree_session_ends",
         "Ended sessions by reason; docs/protocol.md explains each";
     events: Counters<1> = "decree_events",
@@ -126,8 +97,6 @@ metrics! {
     grpc_handling: Family<Labels<3>, Histogram, fn() -> Histogram> = "grpc_server_handling_seconds",
         "How long calls took. Those of streams are as long as sessions",
         Family::new_with_constructor(|| Histogram::new(GRPC_BUCKETS));
-    queue_depth: Gauge = "workqueue_depth",
-        "ReplicaSets that wait for a sync. Growing: the server is short of CPU";
     queue_adds: Counter = "workqueue_adds",
         "ReplicaSets queued for a sync";
     queue_retries: Counter = "workqueue_retries",
@@ -140,10 +109,20 @@ metrics! {
         Histogram::new(exponential_buckets(1e-8, 10.0, 10));
 }
 
+/// A span in seconds, which need no nanosecond.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a wait or an age needs no nanosecond"
+)]
+pub(crate) const fn seconds(span: Span) -> f64 {
+    span.0 as f64 / 1e9
+}
+
 /// Registers a metric. The metrics of the work queue have upstream's label.
 fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
     let registry = if name.starts_with("workqueue_") {
-        registry.sub_registry_with_label(queue::label())
+        let (name, value) = QUEUE;
+        registry.sub_registry_with_label((name.into(), value.into()))
     } else {
         registry
     };
@@ -157,8 +136,6 @@ impl Metrics {
     /// Registers all metrics.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self::register_all(registry);
-        let of_queue = registry.sub_registry_with_label(queue::label());
-        of_queue.register_collector(Box::new(metrics.unfinished.clone()));
         metrics.tls.register_tls(registry);
         // The series with upstream's name begin at 0, as upstream's do.
         for kind in [Kind::Pod, Kind::ReplicaSet] {

@@ -85,13 +85,6 @@ impl LiveSessions {
         self.lock().of(cluster).into_iter().cloned().collect()
     }
 
-    /// Whether another live session has the cluster, by uid and display name, and the shard of this one.
-    pub(crate) fn has_successor(&self, identity: &SessionIdentity) -> bool {
-        let registry = self.lock();
-        let mut others = registry.iter().map(|session| &session.identity);
-        others.any(|it| it.order() == identity.order() && it.session_id != identity.session_id)
-    }
-
     pub(crate) fn end_all(&self, why: &Refusal) {
         for session in self.lock().iter() {
             session.handle.end_signal.send(why.clone());

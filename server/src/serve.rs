@@ -26,6 +26,7 @@ use crate::{
     capacity::Places,
     console_backend,
     exposure::{self, Exposed},
+    gauges::SessionGauges,
     incoming::{self, AcceptSettings, Connection},
     inspection::Inspection,
     layers::CallLayer,
@@ -194,6 +195,8 @@ impl Server {
             tracer,
             ..Shared::new(config, metrics, access).map_err(ServeError::Background)?
         });
+        let sessions = SessionGauges(Arc::clone(&shared.registry));
+        registry.register_collector(Box::new(sessions));
         let (reporter, health_service) = tonic_health::server::health_reporter();
         let health = Health {
             shared: Arc::clone(&shared),

@@ -33,7 +33,6 @@ use crate::{
 };
 
 mod end;
-mod gauges;
 mod handle;
 mod outbox;
 mod shown;
@@ -334,7 +333,7 @@ impl SessionTask {
             }
         }
         self.arrived = None;
-        self.telemetry.measure(&self.session);
+        self.telemetry.measure(&self.session, &self.shown);
         match self.session.poll_end() {
             None => Ok(()),
             Some(server_session::End::Closed) => Err(SessionEnd::Closed),

@@ -6,7 +6,7 @@ use decree::v1;
 use decree_server::{AccessArgs, Config, PublicServices};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
-use server_access::method::{NEEDS, Need};
+use server_access::method::{METHODS, Method, Need};
 use tempfile::TempDir;
 use tests::{
     issuer::{ISSUER, Issuer},
@@ -131,7 +131,7 @@ fn described() -> BTreeSet<String> {
 
 #[test]
 fn every_method_that_is_served_says_what_it_needs() {
-    let known: BTreeSet<_> = NEEDS.iter().map(|(path, _)| (*path).to_owned()).collect();
+    let known: BTreeSet<_> = METHODS.iter().map(|it| it.path.to_owned()).collect();
     assert_eq!(known, described());
 }
 
@@ -139,8 +139,8 @@ fn every_method_that_is_served_says_what_it_needs() {
 async fn peer_without_a_credential_reaches_no_method_but_health() {
     let guarded = Guarded::start().await;
     // A health watch never ends.
-    let ending = |(path, _): &&(&str, Need)| !path.ends_with("Health/Watch");
-    for (path, need) in NEEDS.iter().filter(ending) {
+    let ending = |it: &&Method| !it.path.ends_with("Health/Watch");
+    for Method { path, need, .. } in METHODS.iter().filter(ending) {
         let answer = Call::new(path, message(0, None, &[]))
             .send(&guarded.server)
             .await;
@@ -163,7 +163,7 @@ async fn identity_without_a_grant_reaches_no_method() {
     });
     let guarded = guarded.await;
     let token = format!("Bearer {}", guarded.issuer.token("stranger"));
-    for (path, _) in NEEDS {
+    for Method { path, .. } in METHODS {
         let call = Call::new(path, message(0, None, &[])).header("authorization", &token);
         let status = call.send(&guarded.server).await.status.expect(path);
         assert_refusal(&status, Code::PermissionDenied, "NOT_ALLOWED");

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use server_access::{Identity, NamedCluster, Permissions, Policy, method::NEEDS};
+use server_access::{Identity, NamedCluster, Permissions, Policy, method::METHODS};
 use tempfile::TempDir;
 use tests::{
     binaries,
@@ -127,7 +127,7 @@ fn text_admits_only(policy: &str, agents: &[Identity], what: &str) {
         Identity::Subject("system:serviceaccount:decree-system:decree-server".to_owned()),
     ];
     let may =
-        |permissions: &Permissions| NEEDS.iter().any(|(_, it)| permissions.may_call(Some(*it)));
+        |permissions: &Permissions| METHODS.iter().any(|it| permissions.may_call(Some(it.need)));
     for stranger in strangers {
         let permissions = policy.permissions(&stranger);
         assert!(!may(&permissions), "{what}: {stranger}");

@@ -1,10 +1,9 @@
-//! The pages of metrics, read with Prometheus' own parser in both formats, and compared with the tables for operators.
+//! The pages of metrics, read with Prometheus' own parser, and compared with the tables for operators.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::Write as _,
-    path::Path,
     process::{Command, Stdio},
 };
 
@@ -13,11 +12,6 @@ use tests::{admin, binaries, running::Running, tools};
 
 use crate::world;
 
-/// The header of Prometheus 3.
-const PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
-                          application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
-                          text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -37,29 +31,14 @@ struct Sample {
 }
 
 /// Reads a page; `None` without a parser on this machine.
-fn families(address: &str, accept: Option<&str>, content_type: &str) -> Option<Vec<Family>> {
+fn families(address: &str) -> Option<Vec<Family>> {
     let python = tools::prometheus_parser()?;
-    let page = page(address, accept, content_type);
-    Some(parsed(python, content_type, &page))
-}
-
-fn page(address: &str, accept: Option<&str>, content_type: &str) -> String {
-    let page = admin::fetch(address, "/metrics", accept).expect("it serves its metrics");
-    let (head, body) = page.split_once("\r\n\r\n").expect("a head and a body");
-    let typed = format!("content-type: {content_type}\r\n");
-    let head = head.to_ascii_lowercase();
-    assert!(head.contains(&typed), "{accept:?}: {head}");
-    body.to_owned()
-}
-
-fn parsed(python: &Path, content_type: &str, page: &str) -> Vec<Family> {
-    let format = match content_type {
-        TEXT => "text",
-        _ => "openmetrics",
-    };
+    let page = admin::get(address, "/metrics").expect("it serves its metrics");
+    let (head, page) = page.split_once("\r\n\r\n").expect("a head and a body");
+    let typed = format!("content-type: {OPENMETRICS}\r\n");
+    assert!(head.to_ascii_lowercase().contains(&typed), "{head}");
     let mut parser = Command::new(python)
         .arg(binaries::checkout().join("tests/process/parse_metrics.py"))
-        .arg(format)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -68,7 +47,7 @@ fn parsed(python: &Path, content_type: &str, page: &str) -> Vec<Family> {
     input.write_all(page.as_bytes()).expect("it reads");
     drop(input);
     let output = parser.wait_with_output().expect("it is ours");
-    assert!(output.status.success(), "no {format}:\n{page}");
+    assert!(output.status.success(), "no OpenMetrics:\n{page}");
     serde_json::from_slice(&output.stdout).expect("it prints JSON")
 }
 
@@ -122,31 +101,9 @@ fn working() -> [(&'static str, Running, String); 2] {
 }
 
 #[test]
-fn pages_are_what_their_readers_ask_for_and_say_the_same() {
-    for (half, _, admin) in &working() {
-        let text = tests::or_skip!(families(admin, None, TEXT));
-        let accepts = |accept, content_type| families(admin, Some(accept), content_type);
-        let open = accepts(PROMETHEUS, OPENMETRICS).expect("the parser was there");
-        let names = |families: &[Family]| -> BTreeSet<String> {
-            let samples = families.iter().flat_map(|family| &family.samples);
-            samples.map(|sample| sample.name.clone()).collect()
-        };
-        // A working process adds samples between two answers, and never removes one.
-        let later = accepts("*/*", TEXT).expect("the parser was there");
-        assert!(names(&text).is_subset(&names(&open)), "{half}");
-        assert!(names(&open).is_subset(&names(&later)), "{half}");
-        assert!(
-            open.iter().all(|family| !family.help.is_empty()),
-            "{open:?}"
-        );
-        accepts("text/plain;version=0.0.4", TEXT).expect("the parser was there");
-    }
-}
-
-#[test]
 fn every_metric_served_is_explained_to_operators() {
     for (half, _, admin) in &working() {
-        let open = tests::or_skip!(families(admin, Some(PROMETHEUS), OPENMETRICS));
+        let open = tests::or_skip!(families(admin));
         let explained = documented(half);
         let served: BTreeSet<_> = open.iter().map(named).collect();
         let unexplained: Vec<_> = served.difference(&explained).collect();
@@ -158,7 +115,7 @@ fn every_metric_served_is_explained_to_operators() {
 #[test]
 fn processes_tell_their_build_and_what_they_take_of_the_machine() {
     for (half, _, admin) in &working() {
-        let open = tests::or_skip!(families(admin, Some(PROMETHEUS), OPENMETRICS));
+        let open = tests::or_skip!(families(admin));
         let build = kind_of(&open, &format!("decree_{half}_build_info"));
         let label = |name: &str| build.samples[0].labels.get(name).map(String::as_str);
         assert_eq!(label("version"), Some(build_info::VERSION));
@@ -182,7 +139,7 @@ fn processes_tell_their_build_and_what_they_take_of_the_machine() {
 #[test]
 fn work_queue_has_the_metrics_of_upstream() {
     let [(_, _server, admin), _agent] = working();
-    let open = tests::or_skip!(families(&admin, Some(PROMETHEUS), OPENMETRICS));
+    let open = tests::or_skip!(families(&admin));
     for (name, kind) in [
         ("workqueue_depth", "gauge"),
         ("workqueue_adds_total", "counter"),
@@ -209,7 +166,7 @@ fn work_queue_has_the_metrics_of_upstream() {
 #[test]
 fn calls_have_the_labels_and_buckets_of_grpc_prometheus() {
     let [(_, _server, admin), _agent] = working();
-    let open = tests::or_skip!(families(&admin, Some(PROMETHEUS), OPENMETRICS));
+    let open = tests::or_skip!(families(&admin));
     let handling = kind_of(&open, "grpc_server_handling_seconds");
     let of_listing = |sample: &&Sample| {
         sample.labels.get("grpc_method").map(String::as_str) == Some("ListReplicaSets")

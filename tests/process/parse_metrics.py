@@ -1,18 +1,12 @@
 """Reads a page of metrics with Prometheus' own parser, and prints its families as JSON.
 
-    parse_metrics.py text|openmetrics < page
+    parse_metrics.py < page
 """
 
 import json
 import sys
 
-from prometheus_client.openmetrics import parser as openmetrics
-from prometheus_client import parser as text
-
-PARSERS = {
-    "text": text.text_string_to_metric_families,
-    "openmetrics": openmetrics.text_string_to_metric_families,
-}
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 families = [
     {
@@ -24,6 +18,6 @@ families = [
             for it in family.samples
         ],
     }
-    for family in PARSERS[sys.argv[1]](sys.stdin.read())
+    for family in text_string_to_metric_families(sys.stdin.read())
 ]
 json.dump(families, sys.stdout)

@@ -10,19 +10,8 @@ use std::{
 /// # Errors
 /// The other answer, or why there is none.
 pub fn get(address: &str, path: &str) -> io::Result<String> {
-    fetch(address, path, None)
-}
-
-/// Reads a page in the format `accept`, like [`get`].
-///
-/// # Errors
-/// The other answer, or why there is none.
-pub fn fetch(address: &str, path: &str, accept: Option<&str>) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    let accept = accept.map(|accept| format!("Accept: {accept}\r\n"));
-    let accept = accept.unwrap_or_default();
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{accept}Connection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

@@ -102,7 +102,6 @@ impl IdentityPattern {
         }
     }
 
-    /// Returns whether the pattern matches an identity.
     pub(crate) fn matches(&self, identity: &Identity) -> bool {
         match self {
             Self::Anonymous => *identity == Identity::Anonymous,

@@ -11,10 +11,10 @@
 //!
 //! A connection proves an [`Identity`] by a credential that its transport has verified, a call by a token
 //! ([`token::Verifier`]). [`Authority`] holds the [`Policy`] and the owners of clusters. It decides what an identity may call and
-//! see ([`Permissions`]), and admits sessions. [`method::need`] returns the need of each method of the contract.
+//! see ([`Permissions`]), and admits sessions. [`method::METHODS`] has the need of each method.
 //!
 //! **Invariant:** once there is a policy, everything that it does not grant is denied.
-//! **Invariant:** a method that [`method::need`] does not know is denied to everyone but admins.
+//! **Invariant:** a method that [`method::find`] does not know is denied to everyone but admins.
 //! **Invariant:** only identities that the policy names for a cluster's UID serve it, or the identity that proved it first.
 //! **Invariant:** a token is valid only if its key's algorithm, signature, issuer, audience and times are right. The key determines the
 //! algorithm, never the token.

@@ -1,4 +1,4 @@
-//! The needs of the methods of the contract, and of the services beside it.
+//! The methods of the contract, and of the services beside it.
 
 /// The need of a method: what its caller must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,33 +17,108 @@ pub enum Need {
     Admin,
 }
 
-/// The path of every served method, with its need.
-pub const NEEDS: &[(&str, Need)] = &[
-    ("/decree.v1.DecisionService/Reconcile", Need::Agent),
-    ("/decree.v1.DecisionService/RenewSession", Need::Agent),
-    ("/decree.v1.DecisionService/Decide", Need::AnyRole),
-    ("/decree.v1.DecisionService/Simulate", Need::View),
-    ("/decree.v1.InspectionService/ListReplicaSets", Need::View),
-    ("/decree.v1.InspectionService/GetReplicaSet", Need::View),
-    ("/decree.v1.InspectionService/WatchDecisions", Need::View),
-    ("/decree.v1.InspectionService/ListSessions", Need::View),
-    ("/decree.v1.InspectionService/ListDifferences", Need::View),
-    ("/decree.v1.InspectionService/SimulateCluster", Need::View),
-    ("/grpc.health.v1.Health/Check", Need::Health),
-    ("/grpc.health.v1.Health/Watch", Need::Health),
-    (
-        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-        Need::Reflection,
-    ),
-    (
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-        Need::Reflection,
-    ),
-];
+/// Whether caller and server send one message or many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One message from each.
+    Unary,
+    /// One message from the caller.
+    ServerStream,
+    /// Many messages from both.
+    BidiStream,
+}
 
-/// The need of a method; `None` for an unknown method.
+/// A served method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// The path of its calls.
+    pub path: &'static str,
+    /// Its messages.
+    pub shape: Shape,
+    /// What its caller must have.
+    pub need: Need,
+}
+
+const fn method(path: &'static str, shape: Shape, need: Need) -> Method {
+    Method { path, shape, need }
+}
+
+/// The path of sessions.
+pub const SESSION: &str = "/decree.v1.DecisionService/Reconcile";
+
+/// Every served method.
+pub const METHODS: &[Method] = {
+    use Shape::{BidiStream, ServerStream, Unary};
+    &[
+        method(SESSION, BidiStream, Need::Agent),
+        method(
+            "/decree.v1.DecisionService/RenewSession",
+            Unary,
+            Need::Agent,
+        ),
+        method("/decree.v1.DecisionService/Decide", Unary, Need::AnyRole),
+        method("/decree.v1.DecisionService/Simulate", Unary, Need::View),
+        method(
+            "/decree.v1.InspectionService/ListReplicaSets",
+            Unary,
+            Need::View,
+        ),
+        method(
+            "/decree.v1.InspectionService/GetReplicaSet",
+            Unary,
+            Need::View,
+        ),
+        method(
+            "/decree.v1.InspectionService/WatchDecisions",
+            ServerStream,
+            Need::View,
+        ),
+        method(
+            "/decree.v1.InspectionService/ListSessions",
+            Unary,
+            Need::View,
+        ),
+        method(
+            "/decree.v1.InspectionService/ListDifferences",
+            Unary,
+            Need::View,
+        ),
+        method(
+            "/decree.v1.InspectionService/SimulateCluster",
+            Unary,
+            Need::View,
+        ),
+        method("/grpc.health.v1.Health/Check", Unary, Need::Health),
+        method("/grpc.health.v1.Health/Watch", ServerStream, Need::Health),
+        method(
+            "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+            BidiStream,
+            Need::Reflection,
+        ),
+        method(
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+            BidiStream,
+            Need::Reflection,
+        ),
+    ]
+};
+
+/// The method of a path.
 #[must_use]
-pub fn need(path: &str) -> Option<Need> {
-    let known = NEEDS.iter().find(|(known, _)| *known == path);
-    known.map(|(_, need)| *need)
+pub fn find(path: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.path == path)
+}
+
+// === impl Shape ===
+
+impl Shape {
+    /// The word of grpc-prometheus.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unary => "unary",
+            Self::ServerStream => "server_stream",
+            Self::BidiStream => "bidi_stream",
+        }
+    }
 }

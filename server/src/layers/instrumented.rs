@@ -9,6 +9,7 @@ use std::{
 
 use http::{HeaderMap, Response};
 use http_body::Frame;
+use server_access::method::{self, SESSION, Shape};
 use tokio::time::{Sleep, sleep_until};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
 use transport::{Credential, Ended, Peer};
@@ -19,35 +20,8 @@ use crate::{
     shared::Shared,
 };
 
-/// The methods that have their own series, with their shapes. All other methods share one series.
-const METHODS: [(&str, &str); 15] = [
-    (SESSION, "bidi_stream"),
-    ("decree.v1.DecisionService/RenewSession", "unary"),
-    ("decree.v1.DecisionService/Decide", "unary"),
-    ("decree.v1.DecisionService/Simulate", "unary"),
-    ("decree.v1.InspectionService/ListReplicaSets", "unary"),
-    ("decree.v1.InspectionService/GetReplicaSet", "unary"),
-    (
-        "decree.v1.InspectionService/WatchDecisions",
-        "server_stream",
-    ),
-    ("decree.v1.InspectionService/ListSessions", "unary"),
-    ("decree.v1.InspectionService/ListDifferences", "unary"),
-    ("decree.v1.InspectionService/SimulateCluster", "unary"),
-    ("grpc.health.v1.Health/Check", "unary"),
-    ("grpc.health.v1.Health/List", "unary"),
-    ("grpc.health.v1.Health/Watch", "server_stream"),
-    (
-        "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-        "bidi_stream",
-    ),
-    (
-        "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-        "bidi_stream",
-    ),
-];
-const SESSION: &str = "decree.v1.DecisionService/Reconcile";
-const OTHER: (&str, &str) = ("unknown/unknown", "unary");
+/// All methods that are not served share one series.
+const OTHER: (&str, Shape) = ("/unknown/unknown", Shape::Unary);
 
 /// The shape of a call's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +38,7 @@ pub(super) enum CallShape {
 #[derive(Debug)]
 pub(super) struct InstrumentedCall {
     shared: Arc<Shared>,
-    /// The path without the slash in front, and the shape.
-    method: (&'static str, &'static str),
+    method: (&'static str, Shape),
     code: Code,
     started: Instant,
 }
@@ -88,9 +61,7 @@ struct WatchedBody {
 
 impl InstrumentedCall {
     pub(super) fn start(shared: &Arc<Shared>, path: &str) -> Self {
-        let path = path.strip_prefix('/');
-        let method = METHODS.into_iter().find(|(known, _)| path == Some(known));
-        let method = method.unwrap_or(OTHER);
+        let method = method::find(path).map_or(OTHER, |it| (it.path, it.shape));
         let started = &shared.metrics.grpc_started;
         started.get_or_create(&labels(method)).inc();
         Self {
@@ -104,8 +75,8 @@ impl InstrumentedCall {
     pub(super) fn shape(&self) -> CallShape {
         match self.method {
             (SESSION, _) => CallShape::Session,
-            OTHER | (_, "bidi_stream") => CallShape::Other,
-            _ => CallShape::Single,
+            OTHER | (_, Shape::BidiStream) => CallShape::Other,
+            (_, Shape::Unary | Shape::ServerStream) => CallShape::Single,
         }
     }
 
@@ -151,10 +122,13 @@ impl InstrumentedCall {
     }
 }
 
-fn labels((path, shape): (&'static str, &'static str)) -> [(&'static str, &'static str); 3] {
-    let (service, method) = path.split_once('/').unwrap_or_default();
+fn labels((path, shape): (&'static str, Shape)) -> [(&'static str, &'static str); 3] {
+    let (service, method) = path
+        .trim_start_matches('/')
+        .split_once('/')
+        .unwrap_or_default();
     [
-        ("grpc_type", shape),
+        ("grpc_type", shape.as_str()),
         ("grpc_service", service),
         ("grpc_method", method),
     ]

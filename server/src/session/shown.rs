@@ -6,8 +6,11 @@ use std::{
 };
 
 use decree::v1;
+use server_core::Unfinished;
 use server_session::{Config, Overview, SessionIdentity};
 use tokio::time::Instant;
+
+use crate::metrics::seconds;
 
 /// How long a session may take no frame while it works or waits before its view counts as stale.
 const BUSY_MAX: Duration = Duration::from_secs(1);
@@ -25,6 +28,8 @@ struct State {
     heard: Instant,
     /// Since when the session takes no frames, because it works, or waits for its agent to read or for memory.
     busy: Option<Instant>,
+    /// The number and ages of unfinished syncs at a time.
+    unfinished: (usize, Unfinished, Instant),
 }
 
 // === impl Shown ===
@@ -36,6 +41,7 @@ impl Default for Shown {
             overview: Overview::default(),
             heard: now,
             busy: Some(now),
+            unfinished: (0, Unfinished::default(), now),
         }))
     }
 }
@@ -43,6 +49,22 @@ impl Default for Shown {
 impl Shown {
     pub(crate) fn publish(&self, overview: Overview) {
         self.state().overview = overview;
+    }
+
+    pub(crate) fn set_unfinished(&self, syncs: usize, unfinished: Unfinished) {
+        self.state().unfinished = (syncs, unfinished, Instant::now());
+    }
+
+    /// The ages of unfinished syncs now, summed up, and the age of the oldest, in seconds.
+    pub(crate) fn unfinished(&self) -> (f64, f64) {
+        let (syncs, unfinished, at) = self.state().unfinished;
+        if syncs == 0 {
+            return (0.0, 0.0);
+        }
+        let since = at.elapsed().as_secs_f64();
+        let syncs = f64::from(u32::try_from(syncs).unwrap_or(u32::MAX));
+        let total = since.mul_add(syncs, seconds(unfinished.total));
+        (total, seconds(unfinished.longest) + since)
     }
 
     /// Describes the session of an agent.
@@ -90,6 +112,7 @@ impl Shown {
 
 #[cfg(test)]
 mod tests {
+    use server_core::Span;
     use tokio::time::advance;
 
     use super::*;
@@ -117,5 +140,20 @@ mod tests {
             assert_eq!(found, is_stale, "{seconds} {is_reading} {hears}");
         }
         assert_eq!(shown.age(), Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unfinished_syncs_grow_older_until_they_end() {
+        let shown = Shown::default();
+        let unfinished = Unfinished {
+            total: Span::seconds(5),
+            longest: Span::seconds(4),
+        };
+        shown.set_unfinished(2, unfinished);
+        advance(Duration::from_secs(10)).await;
+        let (total, longest) = shown.unfinished();
+        assert_eq!((total.round(), longest.round()), (25.0, 14.0));
+        shown.set_unfinished(0, Unfinished::default());
+        assert_eq!(shown.unfinished(), (0.0, 0.0));
     }
 }

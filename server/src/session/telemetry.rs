@@ -1,16 +1,18 @@
 //! Turns the reports of a session into logs, metrics and watched decisions.
 
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use decree::v1;
+use prometheus_client::metrics::counter::Counter;
 use server_core::{ControllerReport, Kind};
-use server_session::{Fault, Session, SessionIdentity, SessionReport, wire::encode};
+use server_session::{Fault, Session, SessionIdentity, SessionReport, Stats, wire::encode};
 use tokio::time::Instant;
 
-use super::{gauges::Gauges, traces::Spans};
+use super::{shown::Shown, traces::Spans};
 use crate::{
     metrics::{Metrics, seconds},
     recorder::RecordedSession,
@@ -29,7 +31,10 @@ pub(crate) struct Telemetry {
     identity: Arc<SessionIdentity>,
     metrics: Metrics,
     watchers: Arc<Watchers>,
-    gauges: Gauges,
+    pod_events: Counter,
+    replica_set_events: Counter,
+    /// The counts that the counters have.
+    counted: Stats,
     /// The time of the last measurement of unfinished syncs.
     looked: Option<Instant>,
 }
@@ -39,18 +44,34 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     pub(crate) fn new(identity: &Arc<SessionIdentity>, shared: &Shared) -> Self {
         let metrics = shared.metrics.clone();
+        let events = |kind| metrics.events.get_or_create_owned(&[("kind", kind)]);
         Self {
             identity: Arc::clone(identity),
-            gauges: Gauges::new(identity, metrics.clone(), &shared.registry),
+            pod_events: events("pod"),
+            replica_set_events: events("replicaset"),
+            counted: Stats::default(),
             looked: None,
             watchers: Arc::clone(&shared.watchers),
             metrics,
         }
     }
 
-    pub(crate) fn measure(&mut self, session: &Session) {
+    /// Counts what has come since the last call, and shows the ages of unfinished syncs.
+    pub(crate) fn measure(&mut self, session: &Session, shown: &Shown) {
         let stats = session.stats();
-        self.gauges.set(stats);
+        let counted = mem::replace(&mut self.counted, stats);
+        let metrics = &self.metrics;
+        let counters: [(&Counter, fn(&Stats) -> u64); 6] = [
+            (&self.pod_events, |it| it.pod_events),
+            (&self.replica_set_events, |it| it.replica_set_events),
+            (&metrics.comparisons, |it| it.comparisons),
+            (&metrics.not_compared, |it| it.not_compared),
+            (&metrics.queue_adds, |it| it.sizes.adds),
+            (&metrics.queue_retries, |it| it.sizes.retries),
+        ];
+        for (counter, of) in counters {
+            counter.inc_by(of(&stats).saturating_sub(of(&counted)));
+        }
         let syncs = stats.sizes.syncing;
         let is_recent = |looked: Instant| looked.elapsed() < LOOK_EVERY;
         // Many syncs are measured only from time to time. Zero syncs are reported at once.
@@ -59,10 +80,7 @@ impl Telemetry {
         }
         if syncs > 0 || self.looked.is_some() {
             self.looked = (syncs > 0).then(Instant::now);
-            let session_id = &self.identity.session_id;
-            self.metrics
-                .unfinished
-                .set(session_id, syncs, session.unfinished());
+            shown.set_unfinished(syncs, session.unfinished());
         }
     }
 
