@@ -14,7 +14,7 @@ use agent_core::{
     watch::WatchEvent,
 };
 use jiff::Timestamp;
-use otlp::{Span, Tracer};
+use otlp::Tracer;
 use runtime::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
 use tokio::{
@@ -35,7 +35,7 @@ use crate::{
     metrics::Metrics,
     recorder::Recorder,
     sources::{self, Sources},
-    traces::Traces,
+    traces::CallSpan,
     uplink::{self, Uplink},
 };
 use agent_kube::Clock;
@@ -85,7 +85,6 @@ struct Shell<C> {
     config: ShellConfig,
     /// Notified when the version of a Lease goes back.
     leases: watch::Receiver<u64>,
-    traces: Traces,
     /// The fields of log lines that the server can cause at will: those of `session`, and the peer.
     by_server: tracing::Span,
     /// The fields of log lines about the open session; disabled without a session.
@@ -141,7 +140,6 @@ pub async fn run<C: Cluster>(
         sources: Sources::new(cluster.clone()),
         cluster,
         leases: config.history.leases(),
-        traces: Traces::new(config.tracer.clone()),
         config,
         by_server: by_server(),
         session: tracing::Span::none(),
@@ -225,7 +223,8 @@ impl<C: Cluster> Shell<C> {
                 AgentCommand::Call(call) => {
                     let label = [("verb", call.request.verb())];
                     self.config.metrics.calls.get_or_create(&label).inc();
-                    let span = self.traces.call(&call, self.agent.trace(call.id));
+                    let trace = self.agent.trace(call.id);
+                    let span = CallSpan::begin(&self.config.tracer, &call, trace);
                     self.calls.spawn(executor::call(&self.cluster, call, span));
                 }
             }
@@ -236,10 +235,9 @@ impl<C: Cluster> Shell<C> {
     fn send_frames(&mut self, now: Timestamp) -> bool {
         let mut sent = false;
         while let Some(permit) = self.uplink.try_reserve() {
-            let Some(mut frame) = self.agent.poll_frame(now) else {
+            let Some(frame) = self.agent.poll_frame(now) else {
                 break;
             };
-            self.traces.send(&mut frame);
             self.config.metrics.frames_sent.inc();
             permit.send(frame);
             sent = true;
@@ -261,11 +259,7 @@ impl<C: Cluster> Shell<C> {
             } else {
                 &self.session
             };
-            around.in_scope(|| {
-                let trace = self.traces.fields_of(&report);
-                trace.in_scope(|| log::write(&report));
-            });
-            self.traces.note(&report);
+            around.in_scope(|| log::write(&report));
             match report {
                 Report::Disconnected(_) => {
                     (self.session, self.by_server) = (tracing::Span::none(), by_server());
@@ -309,9 +303,8 @@ impl<C: Cluster> Shell<C> {
         while let Some(news) = next {
             match news {
                 uplink::News::Connected => self.agent.handle_connected(self.clock.now()),
-                uplink::News::Frame(mut frame) => {
+                uplink::News::Frame(frame) => {
                     self.config.metrics.frames_received.inc();
-                    self.traces.receive(&mut frame);
                     self.agent.handle_frame(self.clock.now(), frame);
                 }
                 uplink::News::Disconnected(cause) => {
@@ -353,9 +346,7 @@ impl<C: Cluster> Shell<C> {
                         if let WatchEvent::Error(error) = &event {
                             self.handle_read_failed(now, (kind, "watch"), error);
                         }
-                        let span = self.traces.watch(kind, &event);
-                        let trace = span.as_ref().map(Span::context);
-                        self.agent.handle_watch_event(now, kind, id, event, trace);
+                        self.agent.handle_watch_event(now, kind, id, event);
                     }
                 }
                 sources::News::Version(kind, id, version) => {

@@ -33,16 +33,6 @@ pub(crate) enum Contender {
     Before,
 }
 
-/// The settings of a contender.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Terms<'a> {
-    pub(crate) guest: Guest,
-    /// Additional flags of the API server.
-    pub(crate) api_server: &'a [&'a str],
-    /// The collector of the spans of Decree.
-    pub(crate) collector: Option<&'a str>,
-}
-
 /// The identity of the contenders at the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Guest {
@@ -106,24 +96,16 @@ impl Contender {
 
     /// Starts an API server and the controller, and returns after the controller has created a pod.
     pub(crate) async fn start(self, guest: Guest) -> Arena {
-        let terms = Terms {
-            guest,
-            ..Terms::default()
-        };
-        self.start_with(terms).await
-    }
-
-    pub(crate) async fn start_with(self, terms: Terms<'_>) -> Arena {
-        let server = ApiServer::start_with(terms.api_server).await;
+        let server = ApiServer::start().await;
         let server = server.expect("there is an API server");
-        let kubeconfig = match terms.guest {
+        let kubeconfig = match guest {
             Guest::Exempt => server.kubeconfig(User::Admin),
             Guest::ServiceAccount => account(&server).await,
         };
         let (pids, acting) = match self {
             Self::Peer => peer(&server, &kubeconfig, &LIMITS_RAISED),
             Self::PeerByDefault => peer(&server, &kubeconfig, &[]),
-            Self::Decree | Self::Unix | Self::Before => self.decree(&kubeconfig, terms.collector),
+            Self::Decree | Self::Unix | Self::Before => self.decree(&kubeconfig),
             Self::Up => {
                 let up = Up::start(&kubeconfig);
                 (vec![up.pid()], Acting::Up { _up: up })
@@ -142,7 +124,7 @@ impl Contender {
     }
 
     /// Starts Decree as two processes.
-    fn decree(self, kubeconfig: &Path, collector: Option<&str>) -> (Vec<u32>, Acting) {
+    fn decree(self, kubeconfig: &Path) -> (Vec<u32>, Acting) {
         let programs = if self == Self::Before {
             let folder = env::var_os("DECREE_BEFORE").map(PathBuf::from);
             folder.expect("DECREE_BEFORE names a folder")
@@ -155,14 +137,9 @@ impl Contender {
         } else {
             "127.0.0.1:0".to_owned()
         };
-        let traces: Vec<_> = collector
-            .iter()
-            .flat_map(|url| ["--otlp-endpoint", url, "--otlp-sample-ratio", "1"])
-            .collect();
-        let server = DecisionServer::start_in(&programs, &listen, &traces);
+        let server = DecisionServer::start_in(&programs, &listen, &[]);
         // The level at which a controller in production logs.
-        let mut flags = vec!["--leader-elect=false", "--log-level", "info"];
-        flags.extend(&traces);
+        let flags = ["--leader-elect=false", "--log-level", "info"];
         let agent = Agent::start_in(&programs, &server, kubeconfig, &flags);
         let pids = vec![server.pid(), agent.pid()];
         let acting = Acting::Decree {

@@ -5,7 +5,6 @@
 //! cargo bench -p tests --bench kube                        # everything
 //! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000      # also counts the requests to the API servers
 //! cargo bench -p tests --bench kube -- replacing           # further words: unix, up, before, and the number of losses
-//! cargo bench -p tests --bench kube -- borders
 //! cargo bench -p tests --bench kube -- defaults
 //! cargo bench -p tests --bench kube -- beside
 //! DECREE_BENCH_MINUTES=5 cargo bench -p tests --bench kube -- refusing
@@ -18,7 +17,6 @@
 
 mod bare;
 mod beside;
-mod borders;
 mod contender;
 mod defaults;
 mod meter;
@@ -33,7 +31,6 @@ mod watching;
 use std::env;
 
 use contender::{Contender, Guest};
-use tests::collector::{Collector, Manner};
 use tokio::runtime::Builder;
 
 fn main() {
@@ -52,11 +49,6 @@ fn main() {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(run(&words, guest));
-    if is_wanted(&words, "borders") {
-        // The collector has its own runtime.
-        let collector = Collector::start(Manner::Attentive);
-        runtime.block_on(borders::run(&collector, losses(&words)));
-    }
 }
 
 async fn run(words: &[String], guest: Guest) {

@@ -74,13 +74,6 @@ impl Host {
         host
     }
 
-    /// Starts the decision server with spans to a collector.
-    pub(crate) fn tracing(collector: &str) -> Self {
-        let mut config = Config::embedded();
-        config.otlp.otlp_endpoint = Some(collector.parse().expect("a URL"));
-        Self::decree_with(config)
-    }
-
     fn decree_with(config: Config) -> Self {
         Self::start(async {
             let server = Server::bind(config).await.expect("free ports");

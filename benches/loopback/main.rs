@@ -4,7 +4,7 @@
 //! Each measurement is made twice in a row: against the decision server, and against [`host::Bare`]. The bare tonic service only
 //! reads and writes the messages that the decision server read and wrote. The server runs on one worker thread, so wall time and
 //! the time of that thread show the capacity of one core. Words after `--` name the parts to run: latency, bursts, throughput,
-//! recording, traces, whole, healing. A number is the rate of `recording`, instead of 10,000 events a second.
+//! recording, whole, healing. A number is the rate of `recording`, instead of 10,000 events a second.
 
 mod bursts;
 mod cluster;
@@ -14,7 +14,6 @@ mod latency;
 mod link;
 mod recording;
 mod throughput;
-mod traces;
 mod whole;
 
 use std::env;
@@ -43,9 +42,6 @@ fn main() {
     }
     if is_wanted("recording") {
         recording::run(&runtime, rates.first().and_then(|it| it.parse().ok()));
-    }
-    if is_wanted("traces") {
-        traces::run(&runtime);
     }
     if is_wanted("whole") {
         whole::run();

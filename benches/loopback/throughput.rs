@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use decree::v1::{self, reconcile_request::Frame};
+use decree::v1;
 use tests::table::{head, quantile_of, row};
 use tokio::runtime::Runtime;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(runtime: &Runtime) {
     ];
     head("Changes of pods, 500 a frame, that need nothing", &columns);
     compare(runtime, |host, recorded| {
-        runtime.block_on(steady(host, recorded, None))
+        runtime.block_on(steady(host, recorded))
     });
     head(
         "Pods created and deleted, with outcomes and watch events, 500 a batch",
@@ -102,8 +102,8 @@ fn rates(units: usize, runs: &[Took]) -> [f64; 2] {
     ]
 }
 
-/// Sends pod changes that need no action, and traces one in `traced` of them. The answer to a final scale-up shows the end.
-pub(crate) async fn steady(host: &Host, recorded: bool, traced: Option<usize>) -> (Took, Recorded) {
+/// Sends pod changes that need no action. The answer to a final scale-up shows the end.
+async fn steady(host: &Host, recorded: bool) -> (Took, Recorded) {
     let sets = sets(PODS);
     let pods = cluster::pods(&sets, PODS);
     let mut link = open(host, &sets, &pods, recorded).await;
@@ -113,9 +113,6 @@ pub(crate) async fn steady(host: &Host, recorded: bool, traced: Option<usize>) -
         .chunks(EVENTS_PER_FRAME)
         .map(|changes| cluster::events(changes.to_vec()))
         .collect();
-    if let Some(traced) = traced {
-        trace(&mut frames, traced);
-    }
     frames.push(cluster::events([world.scale("set-0", PODS + 1)]));
     let from = link.written();
     let clock = Clock::start(host);
@@ -126,19 +123,6 @@ pub(crate) async fn steady(host: &Host, recorded: bool, traced: Option<usize>) -
     let took = clock.stop();
     assert_eq!(batches.len(), 1, "only the last change needs something");
     (took, Recorded::new(link, from, 0, EVENTS))
-}
-
-/// Adds a sampled trace to one in `one_in` events.
-fn trace(frames: &mut [Frame], one_in: usize) {
-    let events = frames.iter_mut().filter_map(|frame| {
-        if let Frame::Events(events) = frame {
-            return Some(&mut events.events);
-        }
-        None
-    });
-    for (number, event) in (1..).zip(events.flatten().step_by(one_in)) {
-        event.traceparent = format!("00-{number:032x}-00f067aa0ba902b7-01");
-    }
 }
 
 /// Scales all ReplicaSets up and down again.

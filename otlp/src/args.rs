@@ -25,7 +25,7 @@ pub struct OtlpArgs {
     #[arg(long, env = "DECREE_OTLP_CA", value_name = "FILE")]
     pub otlp_ca: Option<PathBuf>,
 
-    /// The share of changes that are traced, 0 to 1. The server traces what the agent does, and of that at most this share
+    /// The share of decisions that are traced, 0 to 1. The agent traces the calls of traced decisions, and of these at most this share
     #[arg(
         long,
         env = "DECREE_OTLP_SAMPLE_RATIO",

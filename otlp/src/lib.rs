@@ -11,7 +11,7 @@
 //! **Invariant:** memory is bounded by the queue, one batch in flight, and the maximum length of texts in spans.
 //! **Invariant:** nothing is global: a process may hold several tracers.
 //!
-//! Deliberately outside: the subjects of spans, and the way of a context from an event to a decision. Sessions define these.
+//! Deliberately outside: the subjects of spans. Sessions define these.
 
 mod args;
 mod exporter;

@@ -36,7 +36,7 @@ async fn full_queue_drops_spans_counts_them_and_makes_nobody_wait() {
     let (tracer, exporter, _silent) = tracer(1.0, &mut registry);
     // The test does not await anything, so the task does not run.
     for _ in 0..3_000 {
-        drop(tracer.root(SpanKind::Internal, "span"));
+        drop(tracer.root(SpanKind::Internal, "span", Duration::ZERO));
     }
     let mut page = String::new();
     text::encode(&mut page, &registry).expect("it can be written");
@@ -49,7 +49,7 @@ async fn full_queue_drops_spans_counts_them_and_makes_nobody_wait() {
 #[tokio::test]
 async fn child_is_sampled_if_its_parent_is_and_the_ratio_has_it() {
     let (half, _exporter, _silent) = tracer(0.5, &mut Registry::default());
-    let child = |parent| half.child(parent, SpanKind::Consumer, "span", Duration::ZERO);
+    let child = |parent| half.child(parent, SpanKind::Consumer, "span");
     let low = child(parent(1, 1)).expect("it is sampled");
     assert_eq!(low.context().trace_id, [1; 16]);
     assert_ne!(low.context().span_id, [1; 8]);
@@ -57,15 +57,20 @@ async fn child_is_sampled_if_its_parent_is_and_the_ratio_has_it() {
     assert!(child(parent(1, 0)).is_none(), "its parent is not");
     assert!(child(parent(0xff, 1)).is_none(), "the ratio has it not");
     let (none, _exporter, _silent) = tracer(0.0, &mut Registry::default());
-    assert!(none.root(SpanKind::Internal, "span").is_none());
+    assert!(
+        none.root(SpanKind::Internal, "span", Duration::ZERO)
+            .is_none()
+    );
 }
 
 #[tokio::test]
 async fn tracer_that_is_off_makes_no_spans() {
     let off = Tracer::default();
-    assert!(!off.is_on());
-    assert!(off.root(SpanKind::Internal, "span").is_none());
-    let child = off.child(parent(1, 1), SpanKind::Internal, "span", Duration::ZERO);
+    assert!(
+        off.root(SpanKind::Internal, "span", Duration::ZERO)
+            .is_none()
+    );
+    let child = off.child(parent(1, 1), SpanKind::Internal, "span");
     assert!(child.is_none());
 }
 

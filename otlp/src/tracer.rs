@@ -88,35 +88,23 @@ impl Tracer {
         Ok((Self(Some(provider.tracer("decree"))), exporter))
     }
 
-    /// Whether the tracer can make spans.
+    /// Begins a trace, if it is sampled. It began `elapsed` ago.
     #[must_use]
-    pub const fn is_on(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Begins a trace, if it is sampled.
-    #[must_use]
-    pub fn root(&self, kind: SpanKind, name: &'static str) -> Option<Span> {
+    pub fn root(&self, kind: SpanKind, name: &'static str, elapsed: Duration) -> Option<Span> {
         let tracer = self.0.as_ref()?;
         let builder = SpanBuilder::from_name(name).with_kind(kind);
+        let builder = builder.with_start_time(ago(elapsed));
         recorded(tracer.build_with_context(builder, &Context::new()))
     }
 
-    /// Continues a trace that the sender records, if it is sampled here too. The child began `elapsed` ago.
+    /// Continues a trace that the sender records, if it is sampled here too.
     #[must_use]
-    pub fn child(
-        &self,
-        parent: TraceContext,
-        kind: SpanKind,
-        name: &'static str,
-        elapsed: Duration,
-    ) -> Option<Span> {
+    pub fn child(&self, parent: TraceContext, kind: SpanKind, name: &'static str) -> Option<Span> {
         let tracer = self.0.as_ref()?;
         if !parent.is_sampled() {
             return None;
         }
         let builder = SpanBuilder::from_name(name).with_kind(kind);
-        let builder = builder.with_start_time(ago(elapsed));
         let parent = Context::new().with_remote_span_context(remote(parent));
         recorded(tracer.build_with_context(builder, &parent))
     }

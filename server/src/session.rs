@@ -419,12 +419,7 @@ impl SessionTask {
         self.turn(is_large).await;
         self.shown.hear();
         let (session, clock) = (&mut self.session, &self.clock);
-        let (traces, arrived) = (&self.traces, self.arrived);
-        let take = || {
-            let mut frame = IncomingFrame::from(frame);
-            let _spans = traces.receive(&mut frame, arrived);
-            session.handle_frame(clock.now(), frame);
-        };
+        let take = || session.handle_frame(clock.now(), IncomingFrame::from(frame));
         self.pacer.step(is_large, take).await;
         if self.session.controller().is_synced() {
             self.memory.settle();

@@ -385,8 +385,7 @@ impl Told {
             Event::Deleted(_) | Event::Bookmark(_) => return,
         };
         let id = self.watching[kind as usize].expect("it watches");
-        self.agent
-            .handle_watch_event(self.now, kind, id, event, None);
+        self.agent.handle_watch_event(self.now, kind, id, event);
     }
 }
 

@@ -38,9 +38,7 @@ fn fate(path: &str) -> Fate {
         "snapshot_end.resource_version" | "events.events.bookmark.resource_version" => {
             Fate::Ends("INVALID_FIELD")
         }
-        "events.events.traceparent"
-        | "outcomes.outcomes.traceparent"
-        | "outcomes.outcomes.done.uid"
+        "outcomes.outcomes.done.uid"
         | "outcomes.outcomes.failed.message"
         | "outcomes.outcomes.not_started.message" => Fate::Dropped,
         // An outcome may contain a quarantined ReplicaSet; the server does not keep its fault.

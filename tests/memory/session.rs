@@ -2,12 +2,9 @@
 
 use std::{sync::PoisonError, time::Duration};
 
-use decree::{
-    TraceContext,
-    v1::{
-        self, event::Event, outcome::Outcome, reconcile_request::Frame,
-        reconcile_response::Frame as Answer,
-    },
+use decree::v1::{
+    self, event::Event, outcome::Outcome, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
 };
 use server_core::{Span, Timestamp};
 use server_session::{Config, Now, Session};
@@ -30,7 +27,7 @@ struct Fed {
 /// The name of an input, and a function that feeds a session with it.
 type Row = (&'static str, fn(&mut Fed));
 
-const ROWS: [Row; 19] = [
+const ROWS: [Row; 18] = [
     ("results that wait for a list", |fed| {
         fed.answer_creates(1_000, 4, |_, at| match at {
             0 => failed(v1::FailureClass::NameTaken),
@@ -140,29 +137,6 @@ const ROWS: [Row; 19] = [
         };
         fed.list((0..100).map(set).collect(), vec![]);
         fed.drain();
-    }),
-    ("trace contexts", |fed| {
-        fed.list(replica_sets(4_000, 0), vec![]);
-        let trace = TraceContext {
-            trace_id: [1; 16],
-            span_id: [2; 8],
-            flags: 1,
-        }
-        .to_string();
-        for set in replica_sets(4_000, 0) {
-            let version = fed.next_version();
-            let set = v1::ReplicaSet {
-                resource_version: version,
-                ..set
-            };
-            let event = v1::Event {
-                traceparent: trace.clone(),
-                event: Some(Event::ReplicaSetApplied(set)),
-            };
-            fed.say(Frame::Events(v1::Events {
-                events: vec![event],
-            }));
-        }
     }),
     ("histories", |fed| {
         fed.list(replica_sets(300, 0), vec![]);
@@ -360,10 +334,7 @@ impl Fed {
     }
 
     fn events(&mut self, events: Vec<Event>) {
-        let event = |event| v1::Event {
-            traceparent: String::new(),
-            event: Some(event),
-        };
+        let event = |event| v1::Event { event: Some(event) };
         let events = events.into_iter().map(event).collect();
         self.say(Frame::Events(v1::Events { events }));
     }

@@ -128,8 +128,7 @@ impl Shadow {
         }
         while self.arriving.next_at().is_some_and(|at| at <= now) {
             let event = self.arriving.pop();
-            let traceparent = String::new();
-            let events = vec![v1::Event { event, traceparent }];
+            let events = vec![v1::Event { event }];
             self.tell(now, Frame::Events(v1::Events { events }));
         }
         if self.heard + HEARTBEAT <= now {

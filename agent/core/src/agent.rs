@@ -125,21 +125,20 @@ impl Agent {
         }
     }
 
-    /// Handles an event of a watch, with its trace context if it has one. The frame of the event carries the context.
+    /// Handles an event of a watch.
     pub fn handle_watch_event(
         &mut self,
         now: Timestamp,
         kind: Kind,
         id: WatchId,
         event: WatchEvent,
-        trace: Option<TraceContext>,
     ) {
         let Some(event) = self.reading.handle_event(now, (kind, id), event) else {
             return;
         };
         self.view
             .note_seen(kind, self.reading.watch(kind).version());
-        self.intake().handle_event(now, kind, event, trace);
+        self.intake().handle_event(now, kind, event);
         self.end_holds(now, kind);
     }
 

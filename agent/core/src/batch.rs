@@ -37,7 +37,7 @@ pub(crate) struct ActiveBatch {
     pub(crate) batch: v1::Batch,
     pub(crate) owner: v1::ObjectRef,
     pub(crate) total: u32,
-    /// The trace context of the batch, its calls and its outcomes.
+    /// The trace context of the batch and its calls.
     pub(crate) trace: Option<TraceContext>,
     /// Whether the batch waits for its turn.
     pub(crate) queued: bool,
@@ -293,7 +293,6 @@ impl ActiveBatch {
             batch_id: self.batch.id,
             operation,
             outcome: Some(outcome),
-            traceparent: traceparent(self.trace),
         }
     }
 
@@ -376,10 +375,6 @@ fn absent(pod: &v1::ObjectRef) -> Next {
         FailureClass::NotFound,
         format!("pod {} is not there", display(pod)),
     )
-}
-
-pub(crate) fn traceparent(trace: Option<TraceContext>) -> String {
-    trace.map(|trace| trace.to_string()).unwrap_or_default()
 }
 
 /// Returns the approximate memory of a decoded batch, in bytes. An empty entry of a list takes two bytes in a frame, and far more in memory.

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use crate::{
     api::{Call, CallId, Request, display},
     backoff::after,
-    batch::{ActiveBatch, traceparent, unstarted},
+    batch::{ActiveBatch, unstarted},
     budget::{self, Budget, Scope, Sizes},
     creates::{CreateLimits, Unsettled},
     effects,
@@ -137,13 +137,11 @@ impl Batches {
         let operations = operation_count(batch);
         let owner = batch.replica_set.clone().unwrap_or_default();
         self.note_refused(&owner, refusal, operations);
-        let trace = TraceContext::parse(&batch.traceparent);
         for operation in 0..operations {
             self.outcomes.push_back(v1::Outcome {
                 batch_id: batch.id,
                 operation: u32::try_from(operation).unwrap_or(u32::MAX),
                 outcome: Some(unstarted(refusal.cause, &refusal.message)),
-                traceparent: traceparent(trace),
             });
         }
     }

@@ -6,18 +6,14 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use decree::{
-    TraceContext,
-    v1::{
-        self, done, event::Event as EventKind, outcome::Outcome as OutcomeKind,
-        reconcile_request::Frame,
-    },
+use decree::v1::{
+    self, done, event::Event as EventKind, outcome::Outcome as OutcomeKind,
+    reconcile_request::Frame,
 };
 use prost::Message;
 
 use crate::{
     api::Kind,
-    batch::traceparent,
     packed_pods::PackedPods,
     watch::{Items, Part},
 };
@@ -84,15 +80,8 @@ impl Outbox {
         }
     }
 
-    /// Takes an event. If many wait, it replaces an earlier event of the same object and continues that event's trace.
-    pub(crate) fn push_event(
-        &mut self,
-        kind: Kind,
-        uid: String,
-        event: EventKind,
-        trace: Option<TraceContext>,
-    ) {
-        let mut traceparent = traceparent(trace);
+    /// Takes an event. If many wait, it replaces an earlier event of the same object.
+    pub(crate) fn push_event(&mut self, kind: Kind, uid: String, event: EventKind) {
         self.position_last += 1;
         let position = self.position_last;
         let bookmark = matches!(event, EventKind::Bookmark(_));
@@ -100,19 +89,14 @@ impl Outbox {
         let id = (kind, uid);
         let earlier = self.positions.insert(id.clone(), position);
         if let Some(earlier) = earlier.filter(|_| merges) {
-            if let Some((_, earlier)) = self.events.remove(&earlier)
-                && !earlier.traceparent.is_empty()
-            {
-                traceparent = earlier.traceparent;
-            }
+            self.events.remove(&earlier);
             // A waiting bookmark would vouch for the replaced event.
             if !bookmark && let Some(position) = self.positions.remove(&(kind, String::new())) {
                 self.events.remove(&position);
             }
         }
         let event = Some(event);
-        self.events
-            .insert(position, (id, v1::Event { event, traceparent }));
+        self.events.insert(position, (id, v1::Event { event }));
     }
 
     /// True if nothing waits, and no open list will bring more.

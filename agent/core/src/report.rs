@@ -98,20 +98,6 @@ pub struct Refused {
 // === impl Report ===
 
 impl Report {
-    /// Returns the number of the report's batch, if it concerns one.
-    #[must_use]
-    pub fn batch(&self) -> Option<u64> {
-        if let Self::BatchTaken { id, .. } | Self::BatchRefused { id, .. } = self {
-            Some(*id)
-        } else if let Self::Finished { batch_id, .. } = self {
-            Some(*batch_id)
-        } else if let Self::Shown(batch) = self {
-            Some(batch.id)
-        } else {
-            None
-        }
-    }
-
     pub(crate) fn finished(outcome: &v1::Outcome) -> Self {
         let (class, message) = match &outcome.outcome {
             Some(OutcomeKind::Done(_)) => ("done".into(), ""),

@@ -28,9 +28,6 @@ pub(super) fn write(
     for line in page.wrap(&one_line(&title), 2) {
         writeln!(out, "{line}")?;
     }
-    if last.pods.is_empty() {
-        return writeln!(out, "  its pods are not known any more");
-    }
     table(last, "", is_wide).on(page).write(out, "  ")
 }
 

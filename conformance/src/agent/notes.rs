@@ -49,7 +49,6 @@ rules! {
         STATUS = "the outcome of a status carries the ReplicaSet with that status";
     }
     "traces" {
-        TRACE = "an outcome carries the trace of its batch, or none";
         INVALID_TRACE = "a batch whose trace is not valid is executed";
     }
     "heartbeats-and-the-end-of-a-session" {

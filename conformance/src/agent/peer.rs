@@ -253,12 +253,6 @@ impl ConnectedAgent {
         }
     }
 
-    /// The trace of the first outcome of a batch.
-    pub(super) fn trace_of(&self, batch: u64) -> &str {
-        let outcome = self.outcomes.get(&(batch, 0));
-        outcome.map_or("", |outcome| &outcome.traceparent)
-    }
-
     /// Reads until the stream ends, and returns its end: [`CLOSED`], or an error.
     pub(super) async fn closed(&mut self) -> String {
         loop {

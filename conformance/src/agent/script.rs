@@ -12,8 +12,8 @@ use super::{
     listener::Listener,
     notes::{
         ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT,
-        INVALID_TRACE, KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS,
-        TRACE, UID, UNKNOWN, Verdict,
+        INVALID_TRACE, KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID,
+        UNKNOWN, Verdict,
     },
     opening::{expect_names, opened, sum_up},
     peer::{ConnectedAgent, INTERVAL, Say},
@@ -24,7 +24,6 @@ use super::{
 const WANTED: usize = 3;
 /// The endings of the pods' names.
 const LETTERS: [&str; WANTED] = ["bcdfg", "cdfgh", "dfghj"];
-const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 /// Plays all steps. The error is the step that makes further ones impossible.
 pub(super) async fn play(
@@ -222,21 +221,10 @@ async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     Ok(())
 }
 
-/// Sends status writes in batches with a valid and an invalid trace.
+/// Sends a status write in a batch with an invalid trace.
 async fn traces(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let write = batch(&set, peer.guard(), status(&set, 3));
-    let traced = Batch {
-        traceparent: format!("00-{TRACE_ID}-00f067aa0ba902b7-01"),
-        ..write.clone()
-    };
-    let id = peer.start(traced).await;
-    let outcomes = peer.outcomes_of(id, 1).await;
-    notes.add(TRACE, outcomes.map(drop));
-    let found = peer.trace_of(id);
-    notes.hold(TRACE, found.is_empty() || found.contains(TRACE_ID), || {
-        format!("{found} in place of {TRACE_ID}")
-    });
     let untraceable = Batch {
         traceparent: "not a trace ".repeat(100),
         ..write

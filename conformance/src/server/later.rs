@@ -1,4 +1,4 @@
-//! Traces, and values of later versions.
+//! Values of later versions.
 
 use decree::v1::{Pod, ReconcileResponse, outcome::Outcome, reconcile_response::Frame as Answer};
 use prost::Message as _;
@@ -9,17 +9,13 @@ use tonic_prost::ProstCodec;
 use super::{
     case::cases,
     link::Server,
-    objects::{failed, gone, not_started, pod, settled, web},
+    objects::{failed, not_started, pod, settled, web},
     verdict::{Verdict, holds, wrong},
 };
 
 cases! {
     "frames" {
         "fields of a later version are ignored" => later_fields,
-    }
-    "traces" {
-        "a batch carries the trace of the change that led to it, or none" => trace,
-        "a trace that is not valid is ignored" => invalid_trace,
     }
     "compatibility" {
         "an unknown class of failure is taken as one that may pass" => failure_class,
@@ -30,7 +26,6 @@ cases! {
 
 /// A value that no version defines.
 const UNKNOWN: i32 = 77;
-const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 /// A frame of a later version. Its Hello is encoded, which makes no difference on the wire.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -68,26 +63,6 @@ async fn later_fields(server: Server) -> Verdict {
     let answer = answer.and_then(|answer| answer.frame);
     let is_right = matches!(answer, Some(Answer::Welcome(_)));
     holds(is_right, "a Welcome", &answer)
-}
-
-async fn trace(server: Server) -> Verdict {
-    let traceparent = format!("00-{TRACE_ID}-00f067aa0ba902b7-01");
-    let found = trace_after(&server, &traceparent).await?;
-    let is_right = found.is_empty() || found.contains(TRACE_ID);
-    holds(is_right, "the trace of the event", &found)
-}
-
-async fn invalid_trace(server: Server) -> Verdict {
-    let found = trace_after(&server, &"not a trace ".repeat(100)).await?;
-    holds(found.is_empty(), "none", &found)
-}
-
-/// The trace of the batch that an event with this trace causes.
-async fn trace_after(server: &Server, traceparent: &str) -> Result<String, String> {
-    let mut link = server.open_with(settled(1), [pod("a")]).await?;
-    link.traced_event(gone("a", "110"), traceparent).await;
-    let (batch, _) = link.creates().await?;
-    Ok(batch.traceparent)
 }
 
 async fn failure_class(server: Server) -> Verdict {

@@ -358,14 +358,7 @@ impl Link {
     }
 
     pub(super) async fn event(&mut self, event: event::Event) {
-        self.traced_event(event, "").await;
-    }
-
-    pub(super) async fn traced_event(&mut self, event: event::Event, traceparent: &str) {
-        let events = vec![decree::v1::Event {
-            event: Some(event),
-            traceparent: traceparent.to_owned(),
-        }];
+        let events = vec![decree::v1::Event { event: Some(event) }];
         let events = decree::v1::Events { events };
         self.send(Frame::Events(events)).await;
     }

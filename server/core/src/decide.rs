@@ -182,7 +182,6 @@ fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
     }
 }
 
-/// Returns the object after an operation.
 fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<After> {
     let (index, key) = (&controller.index, &batch.key);
     let set = index.set(index.set_named(&key.namespace, &key.name)?)?;

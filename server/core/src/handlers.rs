@@ -40,7 +40,6 @@ pub(crate) fn pod_changed(
     0
 }
 
-/// Returns the time until a pod that has become ready becomes available.
 fn availability(index: &Index, id: SetId) -> Option<Span> {
     let seconds = index.set(id)?.object.min_ready_seconds;
     (seconds > 0).then(|| Span::seconds(i64::from(seconds)))

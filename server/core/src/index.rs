@@ -236,7 +236,6 @@ impl Index {
         is_same.then_some(id)
     }
 
-    /// Returns the ReplicaSet that the controller reference of a pod resolves to.
     fn set_of(&self, entry: &Entry) -> Option<SetId> {
         let owner = entry.controller.as_ref()?;
         self.resolve(&self.groups.at(entry.group).namespace, owner.view())
@@ -414,7 +413,6 @@ impl Index {
         self.bytes() + bytes + spare <= max
     }
 
-    /// Returns whether a list of this kind would bring back content that was forgotten.
     pub(crate) fn has_room_again(&self, kind: Kind) -> bool {
         let smallest = match kind {
             Kind::Pod => self.groups.large.smallest_forgotten(),

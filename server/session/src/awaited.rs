@@ -52,7 +52,6 @@ impl Awaited {
         }
     }
 
-    /// Returns whether the agent has not begun a list for too long after its request.
     pub(crate) fn is_list_missing(&self, now: Duration, kind: Kind) -> bool {
         self.list_missing_at(kind).is_some_and(|at| at <= now)
     }
@@ -66,7 +65,6 @@ impl Awaited {
         is_due
     }
 
-    /// Returns whether the agent has reported no outcome of any operation for too long.
     pub(crate) fn are_all_missing(&self, now: Duration) -> bool {
         self.missing_at().is_some_and(|at| at <= now)
     }

@@ -1,9 +1,6 @@
 //! The agent's half of the protocol: reads frames in order, and returns their content, or why the session must end.
 
-use decree::{
-    TraceContext,
-    v1::{self, reconcile_request::Frame},
-};
+use decree::v1::{self, reconcile_request::Frame};
 use prost::Message;
 use server_core::{ByKind, Event, Kind, Outcome, PodView, ResourceVersion, Span};
 
@@ -23,13 +20,12 @@ const EMPTY: &str = "is empty; must have at least one";
 /// Takes the content of frames, in order.
 pub(crate) trait Sink {
     fn is_listed(&self, kind: Kind) -> bool;
-    /// Returns the version of the last complete list of this kind that had one.
     fn last_list(&self, kind: Kind) -> Option<ResourceVersion>;
-    fn event(&mut self, event: Event, trace: Option<TraceContext>);
-    /// Takes a pod with its trace context: inside a list a member of it, outside a change.
-    fn pod(&mut self, pod: &PodView<'_>, trace: Option<TraceContext>);
-    /// Takes an outcome with its trace context. If the pod after the operation is separate, the outcome has no object.
-    fn outcome(&mut self, outcome: Outcome, pod: Option<&PodView<'_>>, trace: Option<TraceContext>);
+    fn event(&mut self, event: Event);
+    /// Takes a pod: inside a list a member of it, outside a change.
+    fn pod(&mut self, pod: &PodView<'_>);
+    /// Takes an outcome. If the pod after the operation is separate, the outcome has no object.
+    fn outcome(&mut self, outcome: Outcome, pod: Option<&PodView<'_>>);
     fn rejected(&mut self, rejected: Rejected);
     /// Checks the limits of the session, between two items: a frame may have very many.
     fn check(&mut self) -> Result<(), Refusal>;
@@ -118,11 +114,11 @@ impl FrameReader {
     ) -> Result<(), Refusal> {
         self.name(Kind::Pod)?;
         if let Some(large) = LargeObject::of(v1::Kind::Pod, bytes) {
-            return self.take(large.read().map(Event::ReplicaSetApplied), None, sink);
+            return self.take(large.read().map(Event::ReplicaSetApplied), sink);
         }
         match RawPod::read(bytes, labels) {
-            Some(pod) => self.take_pod(&pod, labels, None, sink),
-            None => self.take(pod_applied(&message(bytes)?), None, sink),
+            Some(pod) => self.take_pod(&pod, labels, sink),
+            None => self.take(pod_applied(&message(bytes)?), sink),
         }
     }
 
@@ -132,7 +128,7 @@ impl FrameReader {
             Some(large) => large.read().map(Event::ReplicaSetApplied),
             None => replica_set_applied(&message(bytes)?),
         };
-        self.take(set, None, sink)
+        self.take(set, sink)
     }
 
     /// Reads the event at index `place` of its list.
@@ -144,17 +140,15 @@ impl FrameReader {
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
         if let Some(large) = LargeObject::within(bytes, 1, 2)? {
-            return self.take(large.read().map(Event::ReplicaSetApplied), None, sink);
+            return self.take(large.read().map(Event::ReplicaSetApplied), sink);
         }
-        if let Some((pod, traceparent)) = read_event(bytes, labels) {
-            return self.take_pod(&pod, labels, TraceContext::parse(traceparent), sink);
+        if let Some(pod) = read_event(bytes, labels) {
+            return self.take_pod(&pod, labels, sink);
         }
-        let event: v1::Event = message(bytes)?;
-        let trace = TraceContext::parse(&event.traceparent);
-        let event = decode::event(event).map_err(|violation| {
+        let event = decode::event(message(bytes)?).map_err(|violation| {
             Refusal::field(violation.within(&format!("events.events[{place}]")))
         })?;
-        self.take(event, trace, sink)
+        self.take(event, sink)
     }
 
     fn advance(&mut self, got: u64) -> Result<(), Refusal> {
@@ -172,7 +166,7 @@ impl FrameReader {
     fn begin(&mut self, begin: &v1::SnapshotBegin, sink: &mut impl Sink) -> Result<(), Refusal> {
         let kind = decode::kind("snapshot_begin.kind", begin.kind).map_err(Refusal::field)?;
         *self.lists.of_mut(kind) = Some(0);
-        sink.event(Event::SnapshotBegin(kind), None);
+        sink.event(Event::SnapshotBegin(kind));
         Ok(())
     }
 
@@ -196,7 +190,7 @@ impl FrameReader {
         {
             return Err(Refusal::VersionsWentBack { kind, last, got });
         }
-        sink.event(Event::SnapshotEnd { kind, version }, None);
+        sink.event(Event::SnapshotEnd { kind, version });
         Ok(())
     }
 
@@ -212,13 +206,12 @@ impl FrameReader {
     fn take(
         &mut self,
         event: Result<Event, Rejected>,
-        trace: Option<TraceContext>,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
         match event {
             Ok(event) => {
                 self.admit(kind_of(&event), sink)?;
-                sink.event(event, trace);
+                sink.event(event);
             }
             Err(rejected) => sink.rejected(rejected),
         }
@@ -230,13 +223,12 @@ impl FrameReader {
         &mut self,
         pod: &RawPod<'_>,
         labels: &[(&str, &str)],
-        trace: Option<TraceContext>,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
         match pod_view(pod, labels) {
             Ok(pod) => {
                 self.admit(Kind::Pod, sink)?;
-                sink.pod(&pod, trace);
+                sink.pod(&pod);
             }
             Err(violations) => {
                 let names = [pod.namespace, pod.name, pod.uid];
@@ -262,23 +254,19 @@ fn read_outcome<'a>(
     labels: &mut RawLabels<'a>,
     sink: &mut impl Sink,
 ) -> Result<(), Refusal> {
-    let (outcome, rejected, trace) = if let Some(large) = outcome_with_large_object(bytes)? {
-        let (outcome, rejected) = large;
-        (outcome, rejected, None)
-    } else if let Some((outcome, pod, traceparent)) = read_done(bytes, labels)
+    let (outcome, rejected) = if let Some(large) = outcome_with_large_object(bytes)? {
+        large
+    } else if let Some((outcome, pod)) = read_done(bytes, labels)
         && let Ok(pod) = pod.map(|pod| pod_view(&pod, labels)).transpose()
     {
-        sink.outcome(outcome, pod.as_ref(), TraceContext::parse(traceparent));
+        sink.outcome(outcome, pod.as_ref());
         return Ok(());
     } else {
-        let outcome: v1::Outcome = message(bytes)?;
-        let trace = TraceContext::parse(&outcome.traceparent);
-        let (outcome, rejected) = decode::outcome(outcome).map_err(|violation| {
+        decode::outcome(message(bytes)?).map_err(|violation| {
             Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
-        })?;
-        (outcome, rejected, trace)
+        })?
     };
-    sink.outcome(outcome, None, trace);
+    sink.outcome(outcome, None);
     if let Some(rejected) = rejected {
         sink.rejected(rejected);
     }

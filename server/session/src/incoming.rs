@@ -10,8 +10,6 @@ use crate::{
     wire::{Fields, MalformedFrame, OBJECT_BYTES_MAX, Value, Violation},
 };
 
-mod trace;
-
 /// The field of `ReconcileRequest` with the number of the frame.
 const SEQUENCE: u32 = 1;
 

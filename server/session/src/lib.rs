@@ -28,7 +28,6 @@
 mod awaited;
 mod batches;
 mod cause;
-mod causes;
 mod config;
 mod frame_reader;
 mod held_message;
@@ -40,7 +39,6 @@ mod refusal;
 mod registry;
 mod rejections;
 mod report;
-mod scale_downs;
 mod session;
 mod shadow;
 mod state;

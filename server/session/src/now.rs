@@ -46,12 +46,10 @@ impl SteadyClock {
         self.time
     }
 
-    /// Returns the last time of this clock.
     pub(crate) const fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// Returns the last time of the monotonic clock.
     pub(crate) const fn monotonic(&self) -> Duration {
         self.now.monotonic
     }

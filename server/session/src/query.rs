@@ -69,7 +69,7 @@ impl Session {
             failures: wire::int32(view.failures),
             decisions: state.timeline.decisions(&view.key.uid),
             timeline: state.timeline.of(&view.key.uid),
-            last_scale_down: state.scale_downs.get(&view.key.uid),
+            last_scale_down: state.timeline.last_scale_down(&view.key.uid),
             summary: Some(self.summary(now, view)),
             stale_view: None,
         })

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use decree::{
-    TraceContext,
-    v1::{self, reconcile_response::Frame},
-};
+use decree::v1::{self, reconcile_response::Frame};
 use server_core::{
     Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NotStarted,
     OperationResult, Outcome, PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp,
@@ -14,7 +11,6 @@ use server_core::{
 
 use crate::{
     batches::BatchFrames,
-    causes::{Causes, set_of, set_of_pod},
     config::Config,
     frame_reader::Sink,
     held_message::HeldMessage,
@@ -22,7 +18,6 @@ use crate::{
     refusal::Refusal,
     rejections::Rejections,
     report::{Reports, SessionReport, Stats},
-    scale_downs::ScaleDowns,
     shadow::Shadow,
     timeline::Timeline,
     wire::{self, Fault, Rejected, Violation, encode},
@@ -34,7 +29,6 @@ pub(crate) struct SessionState {
     pub(crate) identity: Arc<SessionIdentity>,
     pub(crate) controller: Controller,
     pub(crate) timeline: Timeline,
-    pub(crate) scale_downs: ScaleDowns,
     /// The comparison with another controller, in shadow mode.
     pub(crate) shadow: Option<Shadow>,
     guard: v1::Guard,
@@ -44,7 +38,6 @@ pub(crate) struct SessionState {
     reports: Reports,
     /// The objects of the current frame that were not accepted.
     rejections: Rejections,
-    causes: Causes,
     stats: Stats,
     synced: bool,
     /// The number of the current frame.
@@ -70,13 +63,11 @@ impl SessionState {
             identity: Arc::new(identity),
             controller,
             timeline: Timeline::new(bytes_max),
-            scale_downs: ScaleDowns::new(bytes_max),
             shadow: shadow.then(Shadow::default),
             notices: HeldQueue::default(),
             batches: BatchFrames::default(),
             reports: Reports::default(),
             rejections: Rejections::default(),
-            causes: Causes::default(),
             stats: Stats::default(),
             synced: false,
             sequence: 0,
@@ -154,9 +145,7 @@ impl SessionState {
         if let Some(shadow) = &mut self.shadow {
             shadow.handle_batch(now, &self.controller, &batch.key);
         }
-        let cause = self.causes.take(now, &batch.key.uid);
-        let traceparent = cause.map(|cause| cause.to_string()).unwrap_or_default();
-        Some(wire::batch(batch, &self.guard, traceparent))
+        Some(wire::batch(batch, &self.guard))
     }
 
     pub(crate) fn is_busy(&self) -> bool {
@@ -190,26 +179,22 @@ impl SessionState {
             guard: _,
             controller: _,
             timeline,
-            scale_downs,
             shadow,
             notices,
             batches,
             reports,
             rejections,
-            causes,
             stats: _,
             synced: _,
             sequence: _,
             outcomes: _,
         } = self;
         timeline.bytes()
-            + scale_downs.bytes()
             + shadow.bytes()
             + notices.bytes()
             + batches.bytes()
             + reports.bytes()
             + rejections.bytes()
-            + causes.bytes()
     }
 
     /// Checks the limits of the session. Beyond its memory, the content of the largest objects is forgotten.
@@ -245,23 +230,12 @@ impl SessionState {
     /// Takes the reports of the controller, and answers the objects that were not accepted.
     pub(crate) fn take_reports(&mut self) {
         while let Some(report) = self.controller.poll_report() {
-            // The retry of a failed sync has the same cause.
-            if let ControllerReport::Synced {
-                key, error: None, ..
-            } = &report
-            {
-                self.causes.forget(&key.uid);
-            }
             match report {
-                ControllerReport::ScaleDown(scale_down) => self.scale_downs.decided(*scale_down),
+                ControllerReport::ScaleDown(scale_down) => self.timeline.scaled_down(*scale_down),
                 ControllerReport::Scaled { key, at, from, to } => {
-                    self.scale_downs.end(&key.uid);
                     self.timeline.scaled(&key.uid, at, from, to);
                 }
-                ControllerReport::Answered(answered) => {
-                    self.scale_downs.answered(&answered);
-                    self.timeline.answered(answered);
-                }
+                ControllerReport::Answered(answered) => self.timeline.answered(answered),
                 ControllerReport::BeyondMemory { key, quarantine } => {
                     self.quarantined(&key, &quarantine);
                 }
@@ -316,7 +290,7 @@ impl Sink for FrameSink<'_> {
         self.state.controller.last_list(kind)
     }
 
-    fn event(&mut self, event: Event, trace: Option<TraceContext>) {
+    fn event(&mut self, event: Event) {
         let Self { state, now, .. } = self;
         match &event {
             Event::PodApplied(_) | Event::PodDeleted { .. } => state.stats.pod_events += 1,
@@ -328,15 +302,9 @@ impl Sink for FrameSink<'_> {
             }
             Event::ReplicaSetDeleted { key, .. } => {
                 state.stats.replica_set_events += 1;
-                state.causes.forget(&key.uid);
                 state.timeline.forget(&key.uid);
-                state.scale_downs.forget(&key.uid);
             }
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
-        }
-        if let Some(trace) = trace {
-            let set = set_of(&state.controller, &event);
-            state.causes.note(*now, set, trace);
         }
         if let Some(shadow) = &mut state.shadow {
             shadow.handle_event(*now, &state.controller, &event);
@@ -344,31 +312,17 @@ impl Sink for FrameSink<'_> {
         state.controller.handle_event(*now, event);
     }
 
-    fn pod(&mut self, pod: &PodView<'_>, trace: Option<TraceContext>) {
+    fn pod(&mut self, pod: &PodView<'_>) {
         let Self { state, now, .. } = self;
         if state.shadow.is_some() {
-            return self.event(Event::PodApplied(pod.to_pod()), trace);
-        }
-        if let Some(trace) = trace {
-            let set = set_of_pod(&state.controller, pod.namespace, pod.controller);
-            state.causes.note(*now, set, trace);
+            return self.event(Event::PodApplied(pod.to_pod()));
         }
         state.stats.pod_events += 1;
         state.controller.handle_pod(*now, pod);
     }
 
-    fn outcome(
-        &mut self,
-        outcome: Outcome,
-        pod: Option<&PodView<'_>>,
-        trace: Option<TraceContext>,
-    ) {
+    fn outcome(&mut self, outcome: Outcome, pod: Option<&PodView<'_>>) {
         let Self { state, now, .. } = self;
-        if let Some(trace) = trace {
-            let key = state.controller.inspect().key(outcome.batch);
-            let set = key.map(|key| key.uid.clone());
-            state.causes.note(*now, set, trace);
-        }
         state.count_outcome(&outcome);
         match pod {
             Some(pod) => state.controller.handle_outcome_of_pod(*now, outcome, pod),

@@ -1,8 +1,8 @@
-//! The history of each ReplicaSet: the numbers of desired pods, the decisions, and their results.
+//! The history of each ReplicaSet: a ring of changes of the desired pods and of attempts, each with its result. Beside the ring, two
+//! entries stay until another replaces them: the last decision to delete pods, and the last scale-down.
 //!
-//! The timeline keeps a few entries for each ReplicaSet. At its limits it drops status writes first, then the oldest entries, and the
-//! latest deletion of each ReplicaSet last. It leaves out single pods that come and go, as they are many; the reasons of decisions count
-//! them.
+//! The timeline leaves out single pods that come and go, as they are many; the reasons of decisions count them. Beyond the memory of a
+//! session's timeline, the ReplicaSets that have been quiet for longest lose their oldest entries first, and their last deletion last.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,69 +11,80 @@ use std::{
 
 use decree::v1::{self, timeline_entry::Entry as Happened};
 use prost::Message;
-use server_core::{ActionKind, Answered, Batch, BatchId, Held, Timestamp, Uid};
+use server_core::{ActionKind, Answered, Batch, BatchId, Held, HeldMap, ScaleDown, Timestamp, Uid};
 
+use self::scale_down::LastScaleDown;
 use crate::wire::{self, encode};
 
-/// The maximum number of entries of a ReplicaSet that the timeline shows.
-const SHOWN_MAX: usize = 32;
-/// The maximum number of status writes that are kept of a ReplicaSet, and of its other decisions, which status writes must not displace.
-/// The last deletion is kept in any case.
+mod scale_down;
+
+/// The maximum number of status writes in a ring, and of other entries, which status writes must not displace.
 const STATUS_MAX: usize = 10;
-const DECISIONS_MAX: usize = 20;
-/// The maximum number of entries of a session, and about their maximum memory in bytes.
-const ENTRIES_MAX: usize = 8_192;
-const BYTES_MAX: usize = 6 << 20;
-/// The inverse of the timeline's share of a session's memory limit.
-const SHARE: usize = 32;
+const OTHERS_MAX: usize = 20;
+/// The maximum number of entries of an answer.
+const SHOWN_MAX: usize = 32;
+/// About the maximum memory of a session's timeline in bytes, and the inverse of its share of the memory limit of a session.
+const BYTES_MAX: usize = 16 << 20;
+const SHARE: usize = 12;
+/// The inverse of a ring's share of the timeline.
+const RING_SHARE: usize = 16;
 /// The maximum size that is kept of a message of a cluster or an agent.
 const WORDS_MAX: usize = 512;
-/// The memory in bytes of an entry alone, of its answer without the messages, of a decision, and of each object of a decision.
+/// The memory in bytes of an entry alone, of a result without its message, of a decision, and of each object of a decision.
 const ENTRY_BYTES: usize = 160;
-const ANSWERED_BYTES: usize = 110;
+const RESULT_BYTES: usize = 110;
 const RECORD_BYTES: usize = 500;
 const TARGET_BYTES: usize = 200;
 
-/// The entries of all ReplicaSets of a session.
+/// The rings of all ReplicaSets of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
-    /// Oldest first.
-    by_set: BTreeMap<Uid, VecDeque<Entry>>,
-    /// The ReplicaSet of each entry, by the number of the entry, in the order in which entries are dropped.
-    order: BTreeMap<(Rank, u64), Uid>,
+    rings: HeldMap<Uid, Ring>,
+    /// The ReplicaSets in the order in which they give way.
+    order: BTreeMap<Place, Uid>,
     next: u64,
-    bytes: usize,
     bytes_max: usize,
 }
 
-/// The order in which entries are dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    Status,
-    Other,
-    LastDeletion,
+/// Whether nothing but the last deletion is left of a ReplicaSet, and the number of its last change.
+type Place = (bool, u64);
+
+#[derive(Clone, Debug, Default)]
+struct Ring {
+    place: Place,
+    /// Oldest first.
+    entries: VecDeque<Entry>,
+    last_deletion: Option<Record>,
+    scale_down: Option<LastScaleDown>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
-    number: u64,
-    rank: Rank,
-    time: Timestamp,
-    event: EntryContent,
+enum Entry {
+    Scaled(Timestamp, v1::Scaled),
+    Attempt(Attempt),
+}
+
+/// A decision, and the result of its batch once all outcomes have come.
+#[derive(Clone, Debug)]
+struct Attempt {
+    decided: Timestamp,
+    is_status: bool,
+    record: Record,
+    result: Option<AttemptResult>,
+}
+
+/// The number of equal results in a row, the time of the first, and the last.
+#[derive(Clone, Debug)]
+struct AttemptResult {
+    times: u32,
+    first: Timestamp,
+    last: Box<Answered>,
 }
 
 #[derive(Clone, Debug)]
-enum EntryContent {
-    Scaled(v1::Scaled),
-    Decided {
-        action: ActionKind,
-        record: Arc<v1::DecisionRecord>,
-    },
-    /// The result of a batch, and the number of equal results in a row, of which it is the last.
-    Answered {
-        last: Box<Answered>,
-        times: u32,
-    },
+struct Record {
+    record: Arc<v1::DecisionRecord>,
+    bytes: usize,
 }
 
 // === impl Timeline ===
@@ -82,10 +93,9 @@ impl Timeline {
     /// Starts empty, for a session with this memory limit.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
-            by_set: BTreeMap::new(),
+            rings: HeldMap::default(),
             order: BTreeMap::new(),
             next: 0,
-            bytes: 0,
             bytes_max: BYTES_MAX.min(bytes_max / SHARE),
         }
     }
@@ -97,282 +107,306 @@ impl Timeline {
         batch: &Batch,
         record: Arc<v1::DecisionRecord>,
     ) {
-        let (set, action) = (&batch.key.uid, batch.action.kind());
-        if action == ActionKind::Delete {
-            self.rank_last_deletion(set, Rank::Other);
-        }
-        self.push(set, now, EntryContent::Decided { action, record });
+        let record = Record::new(record);
+        let action = batch.action.kind();
+        self.change(&batch.key.uid, |ring| {
+            if action == ActionKind::Delete {
+                ring.last_deletion = Some(record.clone());
+            }
+            ring.entries.push_back(Entry::Attempt(Attempt {
+                decided: now,
+                is_status: action == ActionKind::WriteStatus,
+                record,
+                result: None,
+            }));
+        });
     }
 
-    /// Adds a change of the number of desired pods.
+    /// Adds the choice of the victims of a batch.
+    pub(crate) fn scaled_down(&mut self, scale_down: ScaleDown) {
+        self.change(&scale_down.key.uid.clone(), |ring| {
+            ring.scale_down = Some(LastScaleDown::after(ring.scale_down.take(), scale_down));
+        });
+    }
+
+    /// Adds a change of the number of desired pods. Later victims are another scale-down.
     pub(crate) fn scaled(&mut self, set: &Uid, at: Timestamp, from: Option<i32>, to: i32) {
-        self.push(set, at, EntryContent::Scaled(v1::Scaled { from, to }));
+        self.change(set, |ring| {
+            ring.scale_down.iter_mut().for_each(LastScaleDown::end);
+            let scaled = v1::Scaled { from, to };
+            ring.entries.push_back(Entry::Scaled(at, scaled));
+        });
     }
 
-    /// Adds the result of a batch. If it equals the result before it, it replaces that one.
+    /// Adds the result of a batch to its decision. If it equals the result before it, the attempt replaces that one.
     pub(crate) fn answered(&mut self, mut answered: Box<Answered>) {
         let message = &mut answered.message;
         message.truncate(message.floor_char_boundary(WORDS_MAX));
         message.shrink_to_fit();
-        if let Some(last) = self.unless_repeated(answered) {
-            let (set, at) = (last.key.uid.clone(), last.at);
-            self.push(&set, at, EntryContent::Answered { last, times: 1 });
-        }
+        self.change(&answered.key.uid.clone(), |ring| {
+            let scale_down = ring.scale_down.iter_mut();
+            scale_down.for_each(|it| it.answered(&answered));
+            ring.answered(answered);
+        });
     }
 
     pub(crate) fn forget(&mut self, set: &Uid) {
-        for entry in self.by_set.remove(set).into_iter().flatten() {
-            self.release(&entry);
+        if let Some(ring) = self.rings.remove(set) {
+            self.order.remove(&ring.place);
         }
     }
 
-    /// Returns the entries of a ReplicaSet, the newest first. Status writes are left out: they report what has happened, and lead to
-    /// nothing.
+    /// Returns the entries of a ReplicaSet, the newest first. Status writes are left out unless they failed: they report what has happened,
+    /// and lead to nothing.
     pub(crate) fn of(&self, set: &Uid) -> Vec<v1::TimelineEntry> {
-        let entries = self.by_set.get(set).into_iter().flatten().rev();
-        let shown = entries.filter(|entry| entry.rank != Rank::Status);
-        shown.take(SHOWN_MAX).map(Entry::encode).collect()
+        let mut shown = Vec::new();
+        for entry in self.rings.get(set).into_iter().flat_map(|it| &it.entries) {
+            match entry {
+                Entry::Scaled(at, scaled) => shown.push((*at, Happened::Scaled(*scaled))),
+                Entry::Attempt(attempt) => attempt.show(&mut shown),
+            }
+        }
+        // A change that came while a batch was in flight comes before its result.
+        shown.sort_by_key(|(at, _)| *at);
+        let newest = shown.into_iter().rev().take(SHOWN_MAX);
+        let newest = newest.map(|(at, entry)| v1::TimelineEntry {
+            time: Some(encode::time(at)),
+            entry: Some(entry),
+        });
+        newest.collect()
     }
 
     /// Returns the result of the newest attempt to change something. A status write counts only if it failed and nothing else did.
     pub(crate) fn last_attempt(&self, set: &Uid) -> Option<&Answered> {
-        let entries = || self.by_set.get(set).into_iter().flatten().rev();
-        let answered = || entries().filter_map(|entry| entry.event.answered());
+        let answered = || {
+            let attempts = self.attempts(set);
+            attempts.filter_map(|it| Some(&*it.result.as_ref()?.last))
+        };
         let pods = answered().find(|it| it.action != ActionKind::WriteStatus);
         let failed = pods.filter(|it| it.failure.is_some());
         failed.or_else(|| answered().next())
     }
 
-    /// Returns the last decisions on a ReplicaSet, the newest first.
+    /// Returns the last decisions on a ReplicaSet, the newest first, with its last deletion in any case.
     pub(crate) fn decisions(&self, set: &Uid) -> Vec<v1::DecisionRecord> {
-        let entries = self.by_set.get(set).into_iter().flatten().rev();
-        let decided = entries.filter_map(|entry| Some((entry.rank, entry.event.decided()?)));
-        let mut others = 0;
-        let shown = decided.filter(|(rank, _)| {
-            others += usize::from(*rank == Rank::Other);
-            *rank != Rank::Other || others <= DECISIONS_MAX
-        });
-        shown.map(|(_, (_, record))| record.clone()).collect()
+        let decided = self.attempts(set).map(|it| &*it.record.record);
+        let mut decided: Vec<_> = decided.cloned().collect();
+        let deletion = self.rings.get(set).and_then(|it| it.last_deletion.as_ref());
+        let deletion = deletion.map(|it| &*it.record);
+        let is_known =
+            |it: &&v1::DecisionRecord| decided.iter().any(|other| other.batch_id == it.batch_id);
+        let beyond = deletion.filter(|it| !is_known(it)).cloned();
+        decided.extend(beyond);
+        decided
     }
 
-    /// Adds the result of a batch to the result before it, if both are the same and only the decision came between them. The new decision
-    /// then replaces the earlier one. Returns the result if it differs.
-    fn unless_repeated(&mut self, answered: Box<Answered>) -> Option<Box<Answered>> {
-        let set = answered.key.uid.clone();
-        let entries = self.by_set.get_mut(&set).map(VecDeque::make_contiguous);
-        let entries = entries.into_iter().flatten();
-        let mut shown = entries.filter(|it| it.rank != Rank::Status).rev();
-        let mut last = shown.next();
-        let decision = last.take_if(|it| it.event.is_decision_on(answered.batch));
-        let before = last.or_else(|| shown.next());
-        let Some(EntryContent::Answered {
-            last: before,
-            times,
-        }) = before.map(|it| &mut it.event)
-        else {
-            return Some(answered);
-        };
-        if !comes_to_the_same(before, &answered) {
-            return Some(answered);
-        }
-        let mut superseded = None;
-        if let Some(decision) = decision {
-            let earlier = shown.next();
-            let earlier = earlier.filter(|it| it.event.is_decision_on(before.batch));
-            let Some(earlier) = earlier else {
-                return Some(answered);
-            };
-            std::mem::swap(&mut earlier.event, &mut decision.event);
-            superseded = Some(decision.number);
-        }
-        self.bytes = self.bytes - before.message.len() + answered.message.len();
-        *before = answered;
-        *times = times.saturating_add(1);
-        if let Some(number) = superseded {
-            self.remove(&set, number);
-        }
-        None
+    pub(crate) fn last_scale_down(&self, set: &Uid) -> Option<v1::ScaleDown> {
+        let last = self.rings.get(set)?.scale_down.as_ref();
+        last.map(LastScaleDown::encode)
     }
 
-    fn push(&mut self, set: &Uid, time: Timestamp, event: EntryContent) {
-        let entry = Entry {
-            number: self.next,
-            rank: event.rank(),
-            time,
-            event,
-        };
+    /// The attempts of a ReplicaSet, the newest first.
+    fn attempts(&self, set: &Uid) -> impl Iterator<Item = &Attempt> {
+        let entries = self.rings.get(set).into_iter().flat_map(|it| &it.entries);
+        entries.rev().filter_map(Entry::attempt)
+    }
+
+    fn change(&mut self, set: &Uid, change: impl FnOnce(&mut Ring)) {
+        let mut ring = self.rings.remove(set).unwrap_or_default();
+        self.order.remove(&ring.place);
+        change(&mut ring);
+        ring.limit(self.bytes_max / RING_SHARE);
         self.next += 1;
-        self.bytes += entry.bytes();
-        self.order.insert((entry.rank, entry.number), set.clone());
-        let entries = self.by_set.entry(set.clone()).or_default();
-        entries.push_back(entry);
-        while let Some(number) = self.by_set.get(set).and_then(superfluous) {
-            self.remove(set, number);
-        }
-        while self.order.len() > ENTRIES_MAX || self.bytes > self.bytes_max {
-            let Some(((_, number), set)) = self.order.pop_first() else {
-                return;
-            };
-            self.remove(&set, number);
-        }
-    }
-
-    fn rank_last_deletion(&mut self, set: &Uid, rank: Rank) {
-        let mut entries = self.by_set.get_mut(set).into_iter().flatten().rev();
-        if let Some(entry) = entries.find(|it| it.event.rank() == Rank::LastDeletion) {
-            self.order.remove(&(entry.rank, entry.number));
-            entry.rank = rank;
-            self.order.insert((rank, entry.number), set.clone());
+        self.keep(set.clone(), ring, self.next);
+        while self.rings.bytes() > self.bytes_max
+            && let Some(((_, number), set)) = self.order.pop_first()
+        {
+            // Without entries, the ring goes whole.
+            if let Some(mut ring) = self.rings.remove(&set)
+                && ring.entries.pop_front().is_some()
+                && !ring.is_empty()
+            {
+                self.keep(set, ring, number);
+            }
         }
     }
 
-    fn remove(&mut self, set: &Uid, number: u64) {
-        let Some(entries) = self.by_set.get_mut(set) else {
-            return;
-        };
-        let at = entries.binary_search_by_key(&number, |it| it.number);
-        let entry = at.ok().and_then(|at| entries.remove(at));
-        if entries.is_empty() {
-            self.by_set.remove(set);
-        }
-        let Some(entry) = entry else { return };
-        self.release(&entry);
-        if entry.rank == Rank::LastDeletion {
-            self.rank_last_deletion(set, Rank::LastDeletion);
-        }
-    }
-
-    /// Releases the memory of an entry that is in no list of a ReplicaSet now.
-    fn release(&mut self, entry: &Entry) {
-        self.order.remove(&(entry.rank, entry.number));
-        self.bytes -= entry.bytes();
+    fn keep(&mut self, set: Uid, mut ring: Ring, number: u64) {
+        ring.place = (ring.entries.is_empty(), number);
+        self.order.insert(ring.place, set.clone());
+        self.rings.insert(set, ring);
     }
 }
 
 impl Held for Timeline {
     fn bytes(&self) -> usize {
         let Self {
-            by_set: _,
+            rings,
             order: _,
             next: _,
-            bytes,
             bytes_max: _,
         } = self;
-        *bytes
+        rings.bytes()
     }
 }
 
-/// Returns the oldest entry of a ReplicaSet that neither the timeline nor the last decisions show.
-fn superfluous(entries: &VecDeque<Entry>) -> Option<u64> {
-    if entries.len() <= STATUS_MAX {
-        return None;
+// === impl Ring ===
+
+impl Ring {
+    /// Adds a result to its attempt. An attempt before it with the same result, and only status writes between them, goes.
+    fn answered(&mut self, answered: Box<Answered>) {
+        let (mut first, mut times) = (answered.at, 1);
+        let mut attempts = self.entries.iter().enumerate().rev();
+        let is_its = |it: &&Attempt| it.record.record.batch_id == answered.batch.0;
+        let Some(at) = attempts.find_map(|(at, it)| it.attempt().filter(is_its).map(|_| at)) else {
+            return;
+        };
+        let before = attempts.find(|(_, it)| !it.is_unanswered_status());
+        let before = before.and_then(|(before, it)| Some((before, it.attempt()?)));
+        let mut superseded = None;
+        if let Some((before, attempt)) = before
+            && let Some(result) = &attempt.result
+            && comes_to_the_same(&result.last, &answered)
+        {
+            (first, times) = (result.first, result.times.saturating_add(1));
+            superseded = Some((before, attempt.decided));
+        }
+        let Some(Entry::Attempt(attempt)) = self.entries.get_mut(at) else {
+            return;
+        };
+        attempt.result = Some(AttemptResult {
+            times,
+            first,
+            last: answered,
+        });
+        if let Some((before, decided)) = superseded {
+            attempt.decided = decided;
+            self.entries.remove(before);
+        }
     }
-    let (mut statuses, mut shown, mut decisions) = (0, 0, 0);
-    let is_superfluous = |entry: &&Entry| {
-        if entry.rank == Rank::Status {
-            statuses += 1;
-            return statuses > STATUS_MAX;
+
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.last_deletion.is_none() && self.scale_down.is_none()
+    }
+
+    /// Drops the oldest entries beyond the limits.
+    fn limit(&mut self, bytes_max: usize) {
+        for (is_status, max) in [(true, STATUS_MAX), (false, OTHERS_MAX)] {
+            let mut of_kind = self.entries.iter().enumerate().rev();
+            let of_kind = of_kind
+                .by_ref()
+                .filter(|(_, it)| it.is_status() == is_status);
+            if let Some((beyond, _)) = of_kind.take(max + 1).nth(max) {
+                self.entries.remove(beyond);
+            }
         }
-        shown += 1;
-        if entry.rank == Rank::LastDeletion {
-            return false;
+        while self.bytes() > bytes_max && self.entries.len() > 1 {
+            self.entries.pop_front();
         }
-        let is_decision = entry.event.decided().is_some();
-        decisions += usize::from(is_decision);
-        shown > SHOWN_MAX && !(is_decision && decisions <= DECISIONS_MAX)
-    };
-    let superfluous = entries.iter().rev().filter(is_superfluous);
-    superfluous.last().map(|entry| entry.number)
+    }
+}
+
+impl Held for Ring {
+    fn bytes(&self) -> usize {
+        let Self {
+            place: _,
+            entries,
+            last_deletion,
+            scale_down,
+        } = self;
+        size_of::<Self>()
+            + entries.iter().map(Entry::bytes).sum::<usize>()
+            + last_deletion.as_ref().map_or(0, |it| it.bytes)
+            + scale_down.as_ref().map_or(0, Held::bytes)
+    }
 }
 
 // === impl Entry ===
 
 impl Entry {
-    fn bytes(&self) -> usize {
-        let held = match &self.event {
-            EntryContent::Scaled(_) => 0,
-            EntryContent::Decided { record, .. } => {
-                RECORD_BYTES + record.encoded_len() + TARGET_BYTES * record.targets.len()
-            }
-            EntryContent::Answered { last, .. } => ANSWERED_BYTES + last.message.len(),
-        };
-        ENTRY_BYTES + held
+    const fn attempt(&self) -> Option<&Attempt> {
+        match self {
+            Self::Attempt(attempt) => Some(attempt),
+            Self::Scaled(..) => None,
+        }
     }
 
-    fn encode(&self) -> v1::TimelineEntry {
-        let entry = match &self.event {
-            EntryContent::Scaled(scaled) => Happened::Scaled(*scaled),
-            EntryContent::Decided { record, .. } => Happened::Decided(v1::Decided {
+    fn is_status(&self) -> bool {
+        self.attempt().is_some_and(|it| it.is_status)
+    }
+
+    fn is_unanswered_status(&self) -> bool {
+        let attempt = self.attempt();
+        attempt.is_some_and(|it| it.is_status && it.result.is_none())
+    }
+
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES
+            + self.attempt().map_or(0, |attempt| {
+                let result = attempt.result.as_ref();
+                let result = result.map_or(0, |it| RESULT_BYTES + it.last.message.len());
+                attempt.record.bytes + result
+            })
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    fn show(&self, shown: &mut Vec<(Timestamp, Happened)>) {
+        let record = &self.record.record;
+        if !self.is_status {
+            let decided = v1::Decided {
                 batch_id: record.batch_id,
                 action: record.action.clone(),
                 operations: record.operations,
                 reason: record.reasons.first().cloned(),
-            }),
-            EntryContent::Answered { last, times } => Happened::Answered(result(last, *times)),
-        };
-        v1::TimelineEntry {
-            time: Some(encode::time(self.time)),
-            entry: Some(entry),
+            };
+            shown.push((self.decided, Happened::Decided(decided)));
+        }
+        let result = self.result.iter();
+        shown.extend(result.map(|it| (it.first, Happened::Answered(it.encode()))));
+    }
+}
+
+// === impl AttemptResult ===
+
+impl AttemptResult {
+    fn encode(&self) -> v1::Answered {
+        let Answered {
+            key: _,
+            at,
+            batch: BatchId(batch_id),
+            action,
+            counts,
+            failure,
+            message,
+        } = &*self.last;
+        let class = failure.map(wire::class_out).unwrap_or_default();
+        v1::Answered {
+            batch_id: *batch_id,
+            action: wire::action(*action).to_owned(),
+            done: wire::int32(counts.done),
+            failed: wire::int32(counts.failed),
+            not_started: wire::int32(counts.not_started),
+            class: class.into(),
+            message: message.clone(),
+            times: wire::int32(self.times),
+            last: Some(encode::time(*at)),
         }
     }
 }
 
-// === impl EntryContent ===
+// === impl Record ===
 
-impl EntryContent {
-    fn rank(&self) -> Rank {
-        match self.decided() {
-            Some((ActionKind::WriteStatus, _)) => Rank::Status,
-            Some((ActionKind::Delete, _)) => Rank::LastDeletion,
-            Some((ActionKind::Create | ActionKind::Claim, _)) | None => Rank::Other,
-        }
-    }
-
-    fn decided(&self) -> Option<(ActionKind, &v1::DecisionRecord)> {
-        match self {
-            Self::Decided { action, record } => Some((*action, record)),
-            Self::Scaled(_) | Self::Answered { .. } => None,
-        }
-    }
-
-    fn answered(&self) -> Option<&Answered> {
-        match self {
-            Self::Answered { last, .. } => Some(last),
-            Self::Scaled(_) | Self::Decided { .. } => None,
-        }
-    }
-
-    fn is_decision_on(&self, batch: BatchId) -> bool {
-        let decided = self.decided();
-        decided.is_some_and(|(_, record)| record.batch_id == batch.0)
+impl Record {
+    fn new(record: Arc<v1::DecisionRecord>) -> Self {
+        let bytes = RECORD_BYTES + record.encoded_len() + TARGET_BYTES * record.targets.len();
+        Self { record, bytes }
     }
 }
 
-fn result(answered: &Answered, times: u32) -> v1::Answered {
-    let Answered {
-        key: _,
-        at,
-        batch,
-        action,
-        counts,
-        failure,
-        message,
-    } = answered;
-    let class = failure.map(wire::class_out).unwrap_or_default();
-    v1::Answered {
-        batch_id: batch.0,
-        action: wire::action(*action).to_owned(),
-        done: wire::int32(counts.done),
-        failed: wire::int32(counts.failed),
-        not_started: wire::int32(counts.not_started),
-        class: class.into(),
-        message: message.clone(),
-        times: wire::int32(times),
-        last: Some(encode::time(*at)),
-    }
-}
-
-/// Returns whether two batches failed in the same way: with the same message, except for names and numbers.
+/// Whether two batches failed in the same way: with the same message, except for names and numbers.
 fn comes_to_the_same(one: &Answered, other: &Answered) -> bool {
     let is_nothing = |answered: &Answered| answered.counts.done == 0;
     let how = |answered: &Answered| (answered.action, answered.failure);
@@ -382,7 +416,7 @@ fn comes_to_the_same(one: &Answered, other: &Answered) -> bool {
         && plain(&one.message).eq(plain(&other.message))
 }
 
-/// Returns a text without its digits and without the texts in quotes.
+/// A text without its digits and without the texts in quotes.
 fn plain(text: &str) -> impl Iterator<Item = char> {
     let mut is_quoted = false;
     text.chars().filter(move |letter| {

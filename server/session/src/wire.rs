@@ -44,10 +44,7 @@ pub(crate) use self::{
     field::{int32, is_cluster_word, is_token, wait as duration_in},
     large::{LargeObject, outcome_with_large_object},
     object::pod_view,
-    raw::{
-        EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawLabels, RawPod, read_done, read_event,
-        text_of_field,
-    },
+    raw::{RawLabels, RawPod, read_done, read_event},
     reason::rule,
     report::action,
 };

@@ -73,7 +73,7 @@ impl Machine {
         event: WatchEvent,
     ) {
         match self {
-            Self::Ours(it) => it.handle_watch_event(now, kind, id, event, None),
+            Self::Ours(it) => it.handle_watch_event(now, kind, id, event),
             Self::Foreign(it) => it.handle_watch_event(now, kind, id, event),
         }
     }

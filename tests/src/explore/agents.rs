@@ -194,7 +194,7 @@ fn feed(agent: &mut Agent, messages: &Messages, input: Input, now: Timestamp) {
         }
         Input::Watched(kind, id, event) => {
             let event = messages.events.get(event).as_ref().clone();
-            agent.handle_watch_event(now, kind, id, event, None);
+            agent.handle_watch_event(now, kind, id, event);
         }
         Input::Replied(id, reply) => {
             let reply = messages.replies.get(reply).as_ref().clone();

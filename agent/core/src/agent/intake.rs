@@ -2,11 +2,7 @@
 
 use std::collections::VecDeque;
 
-use decree::{
-    TraceContext,
-    v1::{self, event::Event as EventKind},
-};
-
+use decree::v1::{self, event::Event as EventKind};
 use jiff::Timestamp;
 
 use crate::{
@@ -63,21 +59,15 @@ impl Intake<'_> {
         }
     }
 
-    /// Takes an event and its trace context. An object that cannot be read is left out, without harm to others.
-    pub(super) fn handle_event(
-        &mut self,
-        now: Timestamp,
-        kind: Kind,
-        event: WatchEvent,
-        trace: Option<TraceContext>,
-    ) {
+    /// Takes an event. An object that cannot be read is left out, without harm to others.
+    pub(super) fn handle_event(&mut self, now: Timestamp, kind: Kind, event: WatchEvent) {
         match event {
-            WatchEvent::Applied(object) => self.apply(object, trace),
+            WatchEvent::Applied(object) => self.apply(object),
             WatchEvent::MadeByOther { object, writer } => {
                 self.note_other(now, &object, &writer);
-                self.apply(object, trace);
+                self.apply(object);
             }
-            WatchEvent::Deleted(object) => self.delete(&object, trace),
+            WatchEvent::Deleted(object) => self.delete(&object),
             WatchEvent::Invalid { error, .. } => self.reports.push_back(Report::Skipped(error)),
             WatchEvent::Bookmark(resource_version) => {
                 let bookmark = v1::Bookmark {
@@ -85,7 +75,7 @@ impl Intake<'_> {
                     resource_version,
                 };
                 self.outbox
-                    .push_event(kind, String::new(), EventKind::Bookmark(bookmark), None);
+                    .push_event(kind, String::new(), EventKind::Bookmark(bookmark));
             }
             WatchEvent::Error(_) => {}
         }
@@ -106,7 +96,7 @@ impl Intake<'_> {
         }
     }
 
-    fn apply(&mut self, object: Object, trace: Option<TraceContext>) {
+    fn apply(&mut self, object: Object) {
         if !self.guard.allows(&object) {
             return;
         }
@@ -115,18 +105,18 @@ impl Intake<'_> {
                 self.view.pods.apply(&pod);
                 let uid = pod.uid.clone();
                 self.outbox
-                    .push_event(Kind::Pod, uid, EventKind::PodApplied(*pod), trace);
+                    .push_event(Kind::Pod, uid, EventKind::PodApplied(*pod));
             }
             Object::ReplicaSet(set) => {
                 self.view.apply_replica_set(&set);
                 let uid = set.projected.uid.clone();
                 let event = EventKind::ReplicaSetApplied(set.projected);
-                self.outbox.push_event(Kind::ReplicaSet, uid, event, trace);
+                self.outbox.push_event(Kind::ReplicaSet, uid, event);
             }
         }
     }
 
-    fn delete(&mut self, object: &Object, trace: Option<TraceContext>) {
+    fn delete(&mut self, object: &Object) {
         let (kind, gone) = object.reference();
         match kind {
             Kind::Pod => self.view.pods.delete(&gone.uid),
@@ -140,7 +130,7 @@ impl Intake<'_> {
                 resource_version: object.resource_version().to_owned(),
             };
             self.outbox
-                .push_event(kind, uid, EventKind::Deleted(deleted), trace);
+                .push_event(kind, uid, EventKind::Deleted(deleted));
         }
     }
 }

@@ -140,7 +140,7 @@ impl Rig {
     fn event(&mut self, event: WatchEvent) {
         let id = self.watches[&Kind::Pod].0;
         self.agent
-            .handle_watch_event(self.now, Kind::Pod, id, event, None);
+            .handle_watch_event(self.now, Kind::Pod, id, event);
     }
 
     fn applied(&mut self, pod: v1::Pod) {

@@ -15,7 +15,6 @@ fn apply(outbox: &mut Outbox, uid: &str, version: &str) {
         Kind::Pod,
         uid.into(),
         EventKind::PodApplied(pod(uid, version)),
-        None,
     );
 }
 
@@ -34,12 +33,7 @@ fn bookmark(outbox: &mut Outbox, version: &str) {
         kind: v1::Kind::Pod.into(),
         resource_version: version.into(),
     };
-    outbox.push_event(
-        Kind::Pod,
-        String::new(),
-        EventKind::Bookmark(bookmark),
-        None,
-    );
+    outbox.push_event(Kind::Pod, String::new(), EventKind::Bookmark(bookmark));
 }
 
 fn delete(outbox: &mut Outbox, uid: &str, version: &str) {
@@ -52,7 +46,7 @@ fn delete(outbox: &mut Outbox, uid: &str, version: &str) {
         object: Some(object),
         resource_version: version.into(),
     };
-    outbox.push_event(Kind::Pod, uid.into(), EventKind::Deleted(deleted), None);
+    outbox.push_event(Kind::Pod, uid.into(), EventKind::Deleted(deleted));
 }
 
 /// Returns what waits, a word for each event, and empties the outbox.
@@ -123,7 +117,7 @@ fn object_that_was_sent_can_change_again() {
         node_name: "n".repeat(FRAME_BYTES_MAX),
         ..pod("a", "1")
     };
-    outbox.push_event(Kind::Pod, "a".into(), EventKind::PodApplied(large), None);
+    outbox.push_event(Kind::Pod, "a".into(), EventKind::PodApplied(large));
     apply(&mut outbox, "b", "2");
     assert_eq!(events(&mut outbox), ["a@1"], "one frame holds no more");
     apply(&mut outbox, "a", "3");
@@ -139,7 +133,7 @@ fn events_go_out_in_frames_of_a_bounded_size() {
             node_name: "n".repeat(FRAME_BYTES_MAX / 4),
             ..pod(&uid, "1")
         };
-        outbox.push_event(Kind::Pod, uid, EventKind::PodApplied(large), None);
+        outbox.push_event(Kind::Pod, uid, EventKind::PodApplied(large));
     }
     let sizes: Vec<_> = (0..3).map(|_| events(&mut outbox).len()).collect();
     assert_eq!(sizes, [3, 3, 3]);
@@ -153,12 +147,7 @@ fn outcome_carries_the_state_of_its_pod_that_waits() {
         ..pod("other", "2")
     };
     apply(&mut outbox, "made", "1");
-    outbox.push_event(
-        Kind::Pod,
-        "other".into(),
-        EventKind::PodApplied(large),
-        None,
-    );
+    outbox.push_event(Kind::Pod, "other".into(), EventKind::PodApplied(large));
     apply(&mut outbox, "made", "3");
     assert_eq!(events(&mut outbox), ["other@2"], "one frame holds no more");
     outbox.outcomes.push_back(done(pod("made", "1")));
@@ -231,7 +220,6 @@ fn object_with_several_events_is_known_by_the_latest_that_waits() {
             node_name: large,
             ..pod("a", "2")
         }),
-        None,
     );
     assert_eq!(events(&mut outbox), ["a@1"]);
     outbox.outcomes.push_back(done(pod("a", "1")));
@@ -308,7 +296,6 @@ fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
         Kind::ReplicaSet,
         "rs".into(),
         EventKind::ReplicaSetApplied(set),
-        None,
     );
     outbox.push_list(Part::Whole, Items::Pods(PackedPods::default()), "3".into());
     assert!(
@@ -327,30 +314,4 @@ fn outcomes_go_before_lists_and_events() {
     outbox.outcomes.push_back(v1::Outcome::default());
     assert!(matches!(outbox.poll_frame(), Some(Frame::Outcomes(_))));
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
-}
-
-#[test]
-fn trace_of_a_change_that_gave_way_goes_on() {
-    let traced = |id| TraceContext {
-        trace_id: [id; 16],
-        span_id: [id; 8],
-        flags: 1,
-    };
-    let mut outbox = Outbox::default();
-    let mut push = |uid: &str, trace| {
-        let event = EventKind::PodApplied(pod(uid, "1"));
-        outbox.push_event(Kind::Pod, uid.into(), event, trace);
-    };
-    push("a", Some(traced(1)));
-    push("a", None);
-    push("a", Some(traced(2)));
-    push("b", None);
-    push("b", Some(traced(3)));
-    push("c", None);
-    let Some(Frame::Events(frame)) = outbox.poll_frame() else {
-        panic!("events wait")
-    };
-    let traces = frame.events.into_iter().map(|event| event.traceparent);
-    let expected = [traced(1).to_string(), traced(3).to_string(), String::new()];
-    assert_eq!(traces.collect::<Vec<_>>(), expected);
 }

@@ -247,7 +247,8 @@ type Batch struct {
 	Action isBatch_Action `protobuf_oneof:"action"`
 	// Why this is done.
 	Reasons []*Reason `protobuf:"bytes,11,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	// The trace of the first event or outcome that led to this decision, as in `Event.traceparent`. Empty where that had none.
+	// The trace of this decision, which calls to the cluster continue: the value of the header `traceparent` of W3C Trace Context, 55 ASCII characters.
+	// Empty without a trace. An agent ignores a value that is not valid.
 	Traceparent   string `protobuf:"bytes,12,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -807,9 +808,7 @@ type Outcome struct {
 	//	*Outcome_Done
 	//	*Outcome_Failed
 	//	*Outcome_NotStarted
-	Outcome isOutcome_Outcome `protobuf_oneof:"outcome"`
-	// The trace of its batch, as in `Event.traceparent`, so that what is decided next belongs to it too. Empty where that had none.
-	Traceparent   string `protobuf:"bytes,6,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Outcome       isOutcome_Outcome `protobuf_oneof:"outcome"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -890,13 +889,6 @@ func (x *Outcome) GetNotStarted() *NotStarted {
 		}
 	}
 	return nil
-}
-
-func (x *Outcome) GetTraceparent() string {
-	if x != nil {
-		return x.Traceparent
-	}
-	return ""
 }
 
 type isOutcome_Outcome interface {
@@ -1220,15 +1212,14 @@ const file_decree_v1_batch_proto_rawDesc = "" +
 	"\vWriteStatus\x123\n" +
 	"\x06status\x18\x01 \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\":\n" +
 	"\bOutcomes\x12.\n" +
-	"\boutcomes\x18\x01 \x03(\v2\x12.decree.v1.OutcomeR\boutcomes\"\xfd\x01\n" +
+	"\boutcomes\x18\x01 \x03(\v2\x12.decree.v1.OutcomeR\boutcomes\"\xdb\x01\n" +
 	"\aOutcome\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\rR\toperation\x12%\n" +
 	"\x04done\x18\x03 \x01(\v2\x0f.decree.v1.DoneH\x00R\x04done\x12+\n" +
 	"\x06failed\x18\x04 \x01(\v2\x11.decree.v1.FailedH\x00R\x06failed\x128\n" +
 	"\vnot_started\x18\x05 \x01(\v2\x15.decree.v1.NotStartedH\x00R\n" +
-	"notStarted\x12 \n" +
-	"\vtraceparent\x18\x06 \x01(\tR\vtraceparentB\t\n" +
+	"notStartedB\t\n" +
 	"\aoutcome\"\xea\x01\n" +
 	"\x04Done\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12)\n" +

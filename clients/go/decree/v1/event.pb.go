@@ -248,10 +248,7 @@ type Event struct {
 	//	*Event_ReplicaSetApplied
 	//	*Event_Deleted
 	//	*Event_Bookmark
-	Event isEvent_Event `protobuf_oneof:"event"`
-	// The trace that the change begins or goes on with: the value of the header `traceparent` of W3C Trace Context, 55 ASCII characters. Empty where it is not
-	// traced. A value that is not valid is ignored.
-	Traceparent   string `protobuf:"bytes,5,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -327,13 +324,6 @@ func (x *Event) GetBookmark() *Bookmark {
 		}
 	}
 	return nil
-}
-
-func (x *Event) GetTraceparent() string {
-	if x != nil {
-		return x.Traceparent
-	}
-	return ""
 }
 
 type isEvent_Event interface {
@@ -502,14 +492,13 @@ const file_decree_v1_event_proto_rawDesc = "" +
 	"\x10resource_version\x18\x02 \x01(\tR\x0fresourceVersion\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\"2\n" +
 	"\x06Events\x12(\n" +
-	"\x06events\x18\x01 \x03(\v2\x10.decree.v1.EventR\x06events\"\x91\x02\n" +
+	"\x06events\x18\x01 \x03(\v2\x10.decree.v1.EventR\x06events\"\xef\x01\n" +
 	"\x05Event\x121\n" +
 	"\vpod_applied\x18\x01 \x01(\v2\x0e.decree.v1.PodH\x00R\n" +
 	"podApplied\x12G\n" +
 	"\x13replica_set_applied\x18\x02 \x01(\v2\x15.decree.v1.ReplicaSetH\x00R\x11replicaSetApplied\x12.\n" +
 	"\adeleted\x18\x03 \x01(\v2\x12.decree.v1.DeletedH\x00R\adeleted\x121\n" +
-	"\bbookmark\x18\x04 \x01(\v2\x13.decree.v1.BookmarkH\x00R\bbookmark\x12 \n" +
-	"\vtraceparent\x18\x05 \x01(\tR\vtraceparentB\a\n" +
+	"\bbookmark\x18\x04 \x01(\v2\x13.decree.v1.BookmarkH\x00R\bbookmarkB\a\n" +
 	"\x05event\"\x87\x01\n" +
 	"\aDeleted\x12#\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x0f.decree.v1.KindR\x04kind\x12,\n" +

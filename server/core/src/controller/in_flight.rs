@@ -153,7 +153,6 @@ impl SentBatch {
         (operations, operations - self.remaining)
     }
 
-    /// Returns the number of creates whose pods the view does not show.
     pub(super) fn unfollowed(&self) -> usize {
         let open = if self.action == ActionKind::Create {
             self.remaining

@@ -7,7 +7,7 @@ use crate::{
     batch::{ActionKind, BatchId},
     held::Held,
     index::{NodeId, Set, SetId},
-    object::{Key, Status, Timestamp},
+    object::{Status, Timestamp},
     queue::Unfinished,
     reason::{Reason, Rule},
     report::{State, UnreadyNode, View},
@@ -108,12 +108,6 @@ impl<'a> Inspect<'a> {
     #[must_use]
     pub fn action(self, batch: BatchId) -> Option<ActionKind> {
         Some(self.0.in_flight.get(batch)?.action)
-    }
-
-    /// The ReplicaSet of a batch in flight.
-    #[must_use]
-    pub fn key(self, batch: BatchId) -> Option<&'a Key> {
-        Some(&self.0.in_flight.get(batch)?.key)
     }
 
     /// The kind of action of the batch in flight for a ReplicaSet.

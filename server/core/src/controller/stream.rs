@@ -160,7 +160,6 @@ impl Stream {
         self.seen.max(self.written)
     }
 
-    /// Returns when to request a list.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let overdue = self.awaited.map(|(_, since)| since.plus(UNSEEN_MAX));
         overdue.into_iter().chain(self.older.request_at).min()
@@ -188,7 +187,6 @@ impl Held for Unseen {
 }
 
 impl Unseen {
-    /// Returns the kinds that still need a list.
     pub(super) fn missing(&self, streams: &ByKind<Stream>) -> impl Iterator<Item = Kind> {
         let needed = self.after.iter();
         let missing = needed.filter(|(kind, after)| streams.of(**kind).complete <= **after);

@@ -48,7 +48,6 @@ impl<I: Copy + Ord> LargeObjects<I> {
         self.held.order.last().copied()
     }
 
-    /// Returns the size of the smallest content that was forgotten.
     pub(super) fn smallest_forgotten(&self) -> Option<usize> {
         self.forgotten.order.first().map(|(size, _)| *size)
     }
@@ -107,7 +106,6 @@ impl<I> Default for BySize<I> {
     }
 }
 
-/// Returns the quarantine for an object whose content of this size was forgotten.
 pub(super) fn object(bytes: usize) -> Quarantine {
     let size = bytes.div_ceil(1 << 10);
     Quarantine {

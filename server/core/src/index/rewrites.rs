@@ -43,7 +43,6 @@ impl Rewrites {
         self.is_done && self.hash == hash(status)
     }
 
-    /// Returns until when this status must not be written.
     pub(crate) fn held_until(&self, status: &Status) -> Option<Timestamp> {
         let is_same = self.count >= AT_ONCE && self.hash == hash(status);
         is_same.then(|| self.last.plus(EVERY))

@@ -55,7 +55,6 @@ impl Tombstones {
         of_kind.in_order.insert((gone, uid));
     }
 
-    /// Returns whether an object at this version is known to be deleted.
     pub(crate) fn covers(&self, kind: Kind, uid: &str, version: Option<ResourceVersion>) -> bool {
         let gone = &self.by_kind.of(kind).gone;
         if gone.is_empty() {

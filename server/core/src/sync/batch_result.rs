@@ -166,7 +166,6 @@ impl BatchResult {
         (class, at.map_or("", |at| self.message_of(at)))
     }
 
-    /// Returns the message about the lowest error.
     pub(crate) fn message(self) -> Option<String> {
         let of = self.error?;
         let message = self.messages.into_iter().find(|(at, _)| *at == of);

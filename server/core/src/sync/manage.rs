@@ -90,7 +90,6 @@ pub(super) fn decide(
     Some(Plan::new(create(index, config, id, count), reasons))
 }
 
-/// Returns the part of a surplus or lack that one sync acts on.
 pub(super) fn burst(config: &Config, surplus: i64) -> usize {
     let all = usize::try_from(surplus.unsigned_abs()).unwrap_or(usize::MAX);
     all.min(config.burst_replicas.max(1) as usize)

@@ -150,7 +150,6 @@ impl<'a> SortKey<'a> {
         }
     }
 
-    /// Returns whether the pod is ready since a known time.
     const fn has_time(&self) -> bool {
         self.class & ((1 << BUCKET_BITS) - 1) != 0
     }

@@ -91,7 +91,6 @@ impl StatusBasis {
 // === impl Counts ===
 
 impl Counts {
-    /// Returns a status with these counts alone.
     pub(crate) fn status(self) -> Status {
         Status {
             replicas: self.active,

@@ -34,12 +34,10 @@ impl Finding {
         }
     }
 
-    /// Returns a cause that passes without help.
     pub(super) fn passing(text: impl Into<String>) -> Self {
         Self::new(Severity::Working, text)
     }
 
-    /// Returns a cause that stays until something outside Decree changes.
     pub(super) fn blocked(text: impl Into<String>) -> Self {
         Self::new(Severity::Blocked, text)
     }
@@ -62,19 +60,16 @@ impl Finding {
 // === impl Names ===
 
 impl Names<'_> {
-    /// Returns the command that shows the ReplicaSet's events.
     pub(super) fn describe(self) -> String {
         let Self { namespace, name } = self;
         format!("kubectl -n {namespace} describe replicaset {name}")
     }
 
-    /// Returns the command that shows the ReplicaSet's fields.
     pub(super) fn show(self) -> String {
         let Self { namespace, name } = self;
         format!("kubectl -n {namespace} get replicaset {name} -o yaml")
     }
 
-    /// Returns the command that explains the ReplicaSet.
     pub(super) fn explain(self) -> String {
         let Self { namespace, name } = self;
         format!("decree explain {namespace}/{name}")

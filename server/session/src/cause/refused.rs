@@ -101,7 +101,6 @@ fn refusal(what: &str, words: &str) -> Finding {
     Finding::blocked(said(&format!("The API server refuses {what}"), why))
 }
 
-/// Returns the message after the part that names the object.
 fn forbidden(words: &str) -> &str {
     let (_, why) = words.split_once(" is forbidden: ").unwrap_or(("", words));
     why
@@ -201,7 +200,6 @@ fn message(line: &str, words: &str, refused: &str, names: Names<'_>) -> Option<F
     Some(finding.group(fill(group)).next(fill(next)))
 }
 
-/// Returns a message without the part that says the same for all.
 fn useful(why: &str) -> Cow<'_, str> {
     let why = why.trim_start_matches([':', ' ']);
     // Security context constraints: `[provider "a": Forbidden: not usable by …, provider b: WHY]`.

@@ -100,20 +100,44 @@ fn open() -> Session {
     session
 }
 
-/// Opens a session that has decided one create.
-fn with_a_batch_in_flight() -> Session {
-    let mut session = open();
+/// Opens a session whose lists have no pods and these ReplicaSets.
+fn listed(sets: Vec<v1::ReplicaSet>) -> Session {
+    let (mut session, count) = (open(), sets.len().try_into().expect("few"));
     for frame in [
         begin(v1::Kind::Pod),
         end(v1::Kind::Pod, 0),
         begin(v1::Kind::ReplicaSet),
-        objects(0, vec![web()]),
-        end(v1::Kind::ReplicaSet, 1),
+        objects(0, sets),
+        end(v1::Kind::ReplicaSet, count),
     ] {
         session.handle_frame(START, frame);
     }
+    session
+}
+
+/// Opens a session that has decided one create.
+fn with_a_batch_in_flight() -> Session {
+    let mut session = listed(vec![web()]);
     assert_eq!(frames(&mut session, START), ["batches"]);
     session
+}
+
+/// Answers the first operation of each batch.
+fn answers(batches: &[u64], outcome: &v1::outcome::Outcome) -> v1::ReconcileRequest {
+    let outcomes = batches.iter().map(|batch_id| v1::Outcome {
+        batch_id: *batch_id,
+        operation: 0,
+        outcome: Some(outcome.clone()),
+    });
+    let outcomes = outcomes.collect();
+    request(Asked::Outcomes(v1::Outcomes { outcomes }))
+}
+
+fn failed(class: v1::FailureClass) -> v1::outcome::Outcome {
+    v1::outcome::Outcome::Failed(v1::Failed {
+        class: class.into(),
+        ..v1::Failed::default()
+    })
 }
 
 /// Takes all frames, in short.
@@ -128,6 +152,19 @@ fn frames(session: &mut Session, now: Now) -> Vec<&'static str> {
         Frame::Drain(_) => "drain",
     });
     kinds.collect()
+}
+
+fn batches(session: &mut Session) -> Vec<v1::Batch> {
+    batches_at(session, START)
+}
+
+fn batches_at(session: &mut Session, now: Now) -> Vec<v1::Batch> {
+    let frames = std::iter::from_fn(|| session.poll_frame(now));
+    let batches = frames.filter_map(|frame| match frame.frame {
+        Some(Frame::Batches(batches)) => Some(batches.batches),
+        _ => None,
+    });
+    batches.flatten().collect()
 }
 
 fn reason(session: &Session) -> Option<&'static str> {
@@ -186,7 +223,10 @@ fn agent_that_reports_no_outcome_is_given_up() {
 fn each_outcome_gives_the_others_their_time() {
     let mut session = with_a_batch_in_flight();
     assert_eq!(beats(&mut session, 1..200), None);
-    session.handle_frame(after(200), refused(1, ""));
+    session.handle_frame(
+        after(200),
+        answers(&[1], &failed(v1::FailureClass::NotFound)),
+    );
     // The server retries at once, and the retry has its own time from then on.
     assert_eq!(beats(&mut session, 200..500), None);
     assert_eq!(beats(&mut session, 500..502), Some("OUTCOMES_MISSING"));
@@ -200,48 +240,24 @@ fn batch_that_is_overlooked_while_others_are_answered_ends_the_session() {
         (&["web"], Some("OUTCOMES_MISSING")),
         (&["other", "web"], None),
     ] {
-        let mut session = open();
         let other = v1::ReplicaSet {
             name: "other".to_owned(),
             uid: "u1".to_owned(),
             ..web()
         };
-        for frame in [
-            begin(v1::Kind::Pod),
-            end(v1::Kind::Pod, 0),
-            begin(v1::Kind::ReplicaSet),
-            objects(0, vec![web(), other]),
-            end(v1::Kind::ReplicaSet, 2),
-        ] {
-            session.handle_frame(START, frame);
-        }
+        let mut session = listed(vec![web(), other]);
         for second in 1..700 {
             let now = after(second);
-            let frames: Vec<_> = std::iter::from_fn(|| session.poll_frame(now)).collect();
-            let batches = frames.into_iter().filter_map(|frame| match frame.frame {
-                Some(Frame::Batches(batches)) => Some(batches.batches),
-                _ => None,
-            });
             let name = |batch: &v1::Batch| batch.replica_set.clone().unwrap_or_default().name;
-            let taken = batches.flatten();
+            let taken = batches_at(&mut session, now).into_iter();
             let taken = taken.filter(|batch| answered.contains(&name(batch).as_str()));
-            let outcomes = taken.map(|batch| v1::Outcome {
-                batch_id: batch.id,
-                outcome: Some(v1::outcome::Outcome::Failed(v1::Failed {
-                    class: v1::FailureClass::Timeout.into(),
-                    ..v1::Failed::default()
-                })),
-                ..v1::Outcome::default()
-            });
-            let outcomes: Vec<_> = outcomes.collect();
-            session.handle_frame(
-                now,
-                request(if outcomes.is_empty() {
-                    Asked::Heartbeat(v1::Heartbeat::default())
-                } else {
-                    Asked::Outcomes(v1::Outcomes { outcomes })
-                }),
-            );
+            let taken: Vec<_> = taken.map(|batch| batch.id).collect();
+            let frame = if taken.is_empty() {
+                request(Asked::Heartbeat(v1::Heartbeat::default()))
+            } else {
+                answers(&taken, &failed(v1::FailureClass::Timeout))
+            };
+            session.handle_frame(now, frame);
             session.handle_timeout(now);
             if second == 300 {
                 assert_eq!(reason(&session), None, "{answered:?}: it has its time");
@@ -255,13 +271,8 @@ fn batch_that_is_overlooked_while_others_are_answered_ends_the_session() {
 fn resync_without_a_list_ends_the_session() {
     for (begins, expected) in [(false, Some("LIST_MISSING")), (true, None)] {
         let mut session = with_a_batch_in_flight();
-        let outcome = v1::Outcome {
-            batch_id: 1,
-            outcome: Some(v1::outcome::Outcome::Done(v1::Done::default())),
-            ..v1::Outcome::default()
-        };
-        let outcomes = vec![outcome];
-        session.handle_frame(START, request(Asked::Outcomes(v1::Outcomes { outcomes })));
+        let done = v1::outcome::Outcome::Done(v1::Done::default());
+        session.handle_frame(START, answers(&[1], &done));
         assert_eq!(frames(&mut session, START), ["resync"]);
         assert_eq!(beats(&mut session, 1..300), None);
         assert!(session.poll_timeout() <= after(300).monotonic);
@@ -295,18 +306,11 @@ fn drained_session_ends_when_its_last_outcome_has_come() {
     session.handle_drain(START);
     assert_eq!(frames(&mut session, START), ["drain"]);
     assert_eq!(reason(&session), None);
-    let not_started = v1::NotStarted {
+    let not_started = v1::outcome::Outcome::NotStarted(v1::NotStarted {
         cause: v1::NotStartedCause::Guard.into(),
         ..v1::NotStarted::default()
-    };
-    let outcome = v1::Outcome {
-        batch_id: 1,
-        operation: 0,
-        outcome: Some(v1::outcome::Outcome::NotStarted(not_started)),
-        ..v1::Outcome::default()
-    };
-    let outcomes = vec![outcome];
-    session.handle_frame(START, request(Asked::Outcomes(v1::Outcomes { outcomes })));
+    });
+    session.handle_frame(START, answers(&[1], &not_started));
     assert!(frames(&mut session, START).is_empty());
     assert_eq!(reason(&session), Some("SERVER_DRAINING"));
 }
@@ -321,12 +325,7 @@ fn session_that_drains_with_nothing_in_flight_says_so_and_ends() {
 
 #[test]
 fn what_was_decided_leaves_after_the_agent_closed() {
-    let mut session = open();
-    session.handle_frame(START, begin(v1::Kind::Pod));
-    session.handle_frame(START, end(v1::Kind::Pod, 0));
-    session.handle_frame(START, begin(v1::Kind::ReplicaSet));
-    session.handle_frame(START, objects(0, vec![web()]));
-    session.handle_frame(START, end(v1::Kind::ReplicaSet, 1));
+    let mut session = listed(vec![web()]);
     session.handle_closed(START);
     assert_eq!(frames(&mut session, START), ["batches"]);
     assert_eq!(reason(&session), Some("closed"));
@@ -380,115 +379,4 @@ fn equal_inputs_give_equal_frames() {
         (last, session.overview())
     };
     assert_eq!(run(), run());
-}
-
-const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-const LATER: &str = "00-11111111111111111111111111111111-2222222222222222-01";
-
-/// Returns a frame with a ReplicaSet of this number of desired pods.
-fn changed(replicas: i32, version: &str, traceparent: &str) -> v1::ReconcileRequest {
-    let set = v1::ReplicaSet {
-        replicas: Some(replicas),
-        resource_version: version.to_owned(),
-        status: Some(v1::ReplicaSetStatus {
-            terminating_replicas: Some(0),
-            ..v1::ReplicaSetStatus::default()
-        }),
-        ..web()
-    };
-    let event = v1::Event {
-        event: Some(v1::event::Event::ReplicaSetApplied(set)),
-        traceparent: traceparent.to_owned(),
-    };
-    let events = vec![event];
-    request(Asked::Events(v1::Events { events }))
-}
-
-/// Opens a session whose one ReplicaSet has no desired pods and a matching status.
-fn at_rest() -> Session {
-    let mut session = open();
-    for frame in [
-        begin(v1::Kind::Pod),
-        end(v1::Kind::Pod, 0),
-        begin(v1::Kind::ReplicaSet),
-        end(v1::Kind::ReplicaSet, 0),
-        changed(0, "6", ""),
-    ] {
-        session.handle_frame(START, frame);
-    }
-    assert_eq!(batches(&mut session), []);
-    session
-}
-
-/// Answers the first operation of a batch: its object does not exist.
-fn refused(batch_id: u64, traceparent: &str) -> v1::ReconcileRequest {
-    let failed = v1::Failed {
-        class: v1::FailureClass::NotFound.into(),
-        ..v1::Failed::default()
-    };
-    let outcome = v1::Outcome {
-        batch_id,
-        outcome: Some(v1::outcome::Outcome::Failed(failed)),
-        traceparent: traceparent.to_owned(),
-        ..v1::Outcome::default()
-    };
-    let outcomes = vec![outcome];
-    request(Asked::Outcomes(v1::Outcomes { outcomes }))
-}
-
-fn batches(session: &mut Session) -> Vec<v1::Batch> {
-    let frames = std::iter::from_fn(|| session.poll_frame(START));
-    let batches = frames.filter_map(|frame| match frame.frame {
-        Some(Frame::Batches(batches)) => Some(batches.batches),
-        _ => None,
-    });
-    batches.flatten().collect()
-}
-
-fn traces(session: &mut Session) -> Vec<String> {
-    let batches = batches(session).into_iter();
-    batches.map(|batch| batch.traceparent).collect()
-}
-
-#[test]
-fn batch_carries_the_trace_of_the_first_change_that_led_to_it() {
-    let mut session = at_rest();
-    session.handle_frame(START, changed(1, "7", TRACE));
-    session.handle_frame(START, changed(2, "8", LATER));
-    assert_eq!(traces(&mut session), [TRACE]);
-}
-
-#[test]
-fn what_an_outcome_leads_to_carries_its_trace() {
-    let mut session = at_rest();
-    session.handle_frame(START, changed(1, "7", TRACE));
-    let [create] = &batches(&mut session)[..] else {
-        panic!("one batch")
-    };
-    session.handle_frame(START, refused(create.id, LATER));
-    assert_eq!(traces(&mut session), [LATER], "the status says what failed");
-}
-
-#[test]
-fn session_without_traces_sends_none() {
-    let mut session = at_rest();
-    session.handle_frame(START, changed(1, "7", ""));
-    assert_eq!(traces(&mut session), [""]);
-}
-
-#[test]
-fn trace_that_led_nowhere_is_not_that_of_a_later_decision() {
-    let mut session = at_rest();
-    session.handle_frame(START, changed(0, "7", TRACE));
-    assert_eq!(batches(&mut session), []);
-    session.handle_frame(START, changed(1, "8", ""));
-    assert_eq!(traces(&mut session), [""]);
-}
-
-#[test]
-fn trace_that_is_not_valid_is_ignored() {
-    let mut session = at_rest();
-    session.handle_frame(START, changed(1, "7", &TRACE.repeat(1_000)));
-    assert_eq!(traces(&mut session), [""]);
-    assert_eq!(reason(&session), None);
 }

@@ -54,7 +54,6 @@ impl Results {
         self.differ(difference);
     }
 
-    /// Returns the results of each subject.
     pub(super) fn agreements(&self) -> impl Iterator<Item = v1::Agreement> {
         let agreements = (1..).zip(self.agreements);
         agreements.map(|(subject, it)| v1::Agreement { subject, ..it })

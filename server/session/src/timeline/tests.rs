@@ -1,11 +1,13 @@
 //! The history that is kept, and for how long.
 
 use server_core::{
-    Action, CompactUid, ControllerReport, FailureClass, Key, OutcomeCounts, PodRef, Reason, Rule,
-    Victim,
+    Action, CompactUid, FailureClass, Key, OutcomeCounts, PodRef, PodState, RankedPod, Reason,
+    Rule, Victim,
 };
 
 use super::*;
+
+const SECOND: Timestamp = Timestamp::from_seconds(1);
 
 fn key(name: &str) -> Key {
     Key {
@@ -50,262 +52,268 @@ fn delete() -> Action {
     Action::Delete((0..20).map(victim).collect())
 }
 
-/// Adds a decision of a batch, at the second of its number.
-fn decide(timeline: &mut Timeline, name: &str, id: u64, action: Action) {
-    let batch = Batch {
-        id: BatchId(id),
-        key: key(name),
-        generation: 1,
-        replica_set_version: None,
-        pods_version: None,
-        action,
-        reasons: vec![Reason {
-            rule: Rule::TooFewReplicas,
-            detail: "0 active pods, 2 wanted".into(),
-        }],
-    };
-    let cluster = encode::ClusterRef {
-        name: "c",
-        uid: "c",
-    };
-    let record = Arc::new(encode::record(at(id), cluster, &batch));
-    timeline.decided(at(id), &batch, record);
-}
+impl Timeline {
+    /// Adds a decision of a batch, at the second of its number.
+    fn decide(&mut self, name: &str, id: u64, action: Action) {
+        let batch = Batch {
+            id: BatchId(id),
+            key: key(name),
+            generation: 1,
+            replica_set_version: None,
+            pods_version: None,
+            action,
+            reasons: vec![],
+        };
+        let cluster = encode::ClusterRef {
+            name: "c",
+            uid: "c",
+        };
+        let record = Arc::new(encode::record(at(id), cluster, &batch));
+        self.decided(at(id), &batch, record);
+    }
 
-fn decisions(timeline: &Timeline) -> Vec<u64> {
-    let decisions = timeline.decisions(&uid("web")).into_iter();
-    decisions.map(|record| record.batch_id).collect()
-}
+    /// Adds the result of a batch with this number of operations that are done and that failed.
+    fn result(&mut self, id: u64, action: ActionKind, [done, failed]: [u32; 2], message: &str) {
+        self.answered(Box::new(Answered {
+            key: key("web"),
+            at: at(id),
+            batch: BatchId(id),
+            action,
+            counts: OutcomeCounts {
+                done,
+                failed,
+                not_started: failed,
+            },
+            failure: (failed > 0).then_some(FailureClass::Quota),
+            message: message.to_owned(),
+        }));
+    }
 
-/// Returns the bytes of all entries, counted again.
-fn recounted(timeline: &Timeline) -> usize {
-    let entries = timeline.by_set.values().flatten();
-    entries.map(Entry::bytes).sum()
-}
+    /// Adds a batch that is refused.
+    fn refuse(&mut self, id: u64, action: Action, message: &str) {
+        let kind = action.kind();
+        self.decide("web", id, action);
+        self.result(id, kind, [0, 1], message);
+    }
 
-fn scaled(name: &str, second: u64, to: i32) -> ControllerReport {
-    ControllerReport::Scaled {
-        key: key(name),
-        at: at(second),
-        from: Some(to - 1),
-        to,
+    /// Adds a scale-down to a number of pods, with these victims and a pod that stays.
+    fn down(&mut self, name: &str, batch: u64, (from, to): (i32, i32), victims: &str) {
+        let pod = |name: &str, chosen| RankedPod {
+            name: name.into(),
+            uid: CompactUid::of(name),
+            node: Some("node-a".into()),
+            state: PodState::default(),
+            rank: 1,
+            at: SECOND,
+            chosen,
+            reason: None,
+        };
+        let chosen = victims.split(' ').map(|name| pod(name, true));
+        self.scaled_down(ScaleDown {
+            key: key(name),
+            at: at(batch),
+            batch: BatchId(batch),
+            from,
+            to,
+            chosen: chosen.clone().count(),
+            pods: chosen.chain([pod("stays", false)]).collect(),
+        });
+    }
+
+    /// The last scale-down in short: batch, pods before and after, number of victims, and the known victims.
+    fn last_down(&self) -> String {
+        let last = self.last_scale_down(&uid("web")).expect("it is known");
+        let known = last.pods.iter().filter(|pod| pod.chosen);
+        let known: Vec<_> = known.map(|pod| &*pod.name).collect();
+        let v1::ScaleDown {
+            batch_id,
+            from,
+            to,
+            chosen,
+            ..
+        } = last;
+        format!("{batch_id}: {from} {to} {chosen} {}", known.join(" "))
+    }
+
+    fn decision_ids(&self) -> Vec<u64> {
+        let decisions = self.decisions(&uid("web")).into_iter();
+        decisions.map(|record| record.batch_id).collect()
+    }
+
+    /// The entries of a ReplicaSet in short.
+    fn told(&self, name: &str) -> Vec<String> {
+        let entries = self.of(&uid(name)).into_iter();
+        let told = entries.map(|entry| match entry.entry.expect("one is set") {
+            Happened::Scaled(it) => format!("scaled to {}", it.to),
+            Happened::Decided(it) => format!("{} {} in {}", it.action, it.operations, it.batch_id),
+            Happened::Answered(it) => {
+                let last = it.last.expect("it has an end").seconds;
+                let (action, times, message) = (it.action, it.times, it.message);
+                format!("{action} {times} times until {last}: {message}")
+            }
+        });
+        told.collect()
     }
 }
 
-/// Returns the result of a batch of two creates whose first was refused with this message.
-fn refused(name: &str, id: u64, words: &str) -> ControllerReport {
-    ControllerReport::Answered(Box::new(Answered {
-        key: key(name),
-        at: at(id),
-        batch: BatchId(id),
-        action: ActionKind::Create,
-        counts: OutcomeCounts {
-            failed: 1,
-            not_started: 1,
-            ..OutcomeCounts::default()
-        },
-        failure: Some(FailureClass::Quota),
-        message: words.to_owned(),
-    }))
-}
-
-fn take(timeline: &mut Timeline, report: ControllerReport) {
-    if let ControllerReport::Scaled { key, at, from, to } = report {
-        timeline.scaled(&key.uid, at, from, to);
-    } else if let ControllerReport::Answered(answered) = report {
-        timeline.answered(answered);
-    }
-}
-
-/// Returns the entries of a ReplicaSet in short.
-fn told(timeline: &Timeline, name: &str) -> Vec<String> {
-    let entries = timeline.of(&uid(name)).into_iter();
-    let told = entries.map(|entry| match entry.entry.expect("one is set") {
-        Happened::Scaled(it) => format!("scaled to {}", it.to),
-        Happened::Decided(it) => format!("{} {} in {}", it.action, it.operations, it.batch_id),
-        Happened::Answered(it) => {
-            let last = it.last.expect("it has an end").seconds;
-            format!(
-                "{} {} times until {last}: {}",
-                it.action, it.times, it.message
-            )
+#[test]
+fn equal_attempts_are_one_entry() {
+    for (words, last) in [
+        ("exceeded quota", "exceeded quota"),
+        (
+            "pods \"web-N\" are forbidden: used: pods=1N",
+            "pods \"web-100\" are forbidden: used: pods=1100",
+        ),
+    ] {
+        for with_status in [false, true] {
+            let mut timeline = Timeline::new(usize::MAX);
+            timeline.scaled(&uid("web"), at(1), Some(1), 2);
+            for id in 2..=100 {
+                timeline.refuse(id, create(), &words.replace('N', &id.to_string()));
+                if with_status {
+                    timeline.decide("web", 1_000 + id, status());
+                }
+            }
+            let newest = format!("create 99 times until 100: {last}");
+            let expected = [&*newest, "create 2 in 100", "scaled to 2"];
+            assert_eq!(timeline.told("web"), expected);
+            timeline.refuse(101, create(), "another cause");
+            let expected = ["create 1 times until 101: another cause", "create 2 in 101"];
+            assert_eq!(timeline.told("web")[..2], expected);
+            timeline.forget(&uid("web"));
+            assert!(timeline.bytes() == 0 && timeline.order.is_empty());
         }
+    }
+}
+
+#[test]
+fn change_during_a_batch_comes_before_its_result() {
+    let mut timeline = Timeline::new(usize::MAX);
+    timeline.decide("web", 1, create());
+    timeline.scaled(&uid("web"), at(2), Some(1), 2);
+    timeline.result(1, ActionKind::Create, [0, 1], "no");
+    assert_eq!(timeline.told("web")[0], "scaled to 2");
+    timeline.decide("web", 5, create());
+    timeline.scaled(&uid("web"), at(6), Some(2), 3);
+    timeline.answered(Box::new(Answered {
+        at: at(7),
+        ..timeline
+            .last_attempt(&uid("web"))
+            .expect("it is known")
+            .clone()
+    }));
+    assert_eq!(timeline.told("web").len(), 5);
+}
+
+#[test]
+fn busy_replica_set_forgets_only_its_own_past() {
+    let mut timeline = Timeline::new(usize::MAX);
+    timeline.scaled(&uid("quiet"), at(1), None, 7);
+    timeline.decide("web", 1, delete());
+    timeline.decide("web", 2, delete());
+    for id in 3..1_000 {
+        timeline.decide("web", id, create());
+        timeline.decide("web", id + 1_000, status());
+    }
+    assert_eq!(timeline.told("quiet"), ["scaled to 7"]);
+    let decisions = timeline.decision_ids();
+    let [statuses, others]: [Vec<u64>; 2] = [true, false].map(|is_status| {
+        decisions
+            .iter()
+            .copied()
+            .filter(|id| (*id >= 1_000) == is_status)
+            .collect()
     });
-    told.collect()
+    assert_eq!((statuses.len(), statuses[0]), (STATUS_MAX, 1_999));
+    let newest = (980..1_000).rev().chain([2]).collect::<Vec<_>>();
+    assert_eq!(others, newest, "and the last deletion");
 }
 
 #[test]
-fn tries_that_come_to_the_same_are_one_entry() {
-    let mut timeline = Timeline::new(usize::MAX);
-    take(&mut timeline, scaled("web", 1, 2));
-    for id in 2..=100 {
-        decide(&mut timeline, "web", id, create());
-        take(&mut timeline, refused("web", id, "exceeded quota"));
-    }
-    let expected = [
-        "create 99 times until 100: exceeded quota",
-        "create 2 in 100",
-        "scaled to 2",
-    ];
-    assert_eq!(told(&timeline, "web"), expected);
-    let bytes = timeline.bytes();
-    decide(&mut timeline, "web", 101, create());
-    take(&mut timeline, refused("web", 101, "forbidden"));
-    assert_eq!(
-        told(&timeline, "web")[..2],
-        ["create 1 times until 101: forbidden", "create 2 in 101"]
-    );
-    timeline.forget(&uid("web"));
-    assert!(bytes > 0 && timeline.bytes() == 0 && timeline.order.is_empty());
-}
-
-#[test]
-fn busy_replica_set_forgets_its_own_past_alone() {
-    let mut timeline = Timeline::new(usize::MAX);
-    take(&mut timeline, scaled("quiet", 1, 7));
-    for second in 2..1_000 {
-        take(&mut timeline, scaled("busy", second, second as i32));
-    }
-    assert_eq!(told(&timeline, "quiet"), ["scaled to 7"]);
-    let busy = told(&timeline, "busy");
-    assert_eq!((busy.len(), busy[0].as_str()), (SHOWN_MAX, "scaled to 999"));
-}
-
-#[test]
-fn oldest_of_all_goes_first_where_there_are_too_many() {
-    let mut timeline = Timeline::new(usize::MAX);
-    let count = ENTRIES_MAX as u64 + 10;
-    for second in 0..count {
-        take(&mut timeline, scaled(&format!("set-{second}"), second, 1));
-    }
-    assert_eq!(timeline.order.len(), ENTRIES_MAX);
-    assert_eq!(timeline.by_set.len(), ENTRIES_MAX);
-    assert!(told(&timeline, "set-9").is_empty() && !told(&timeline, "set-10").is_empty());
-}
-
-#[test]
-fn timeline_takes_a_small_part_of_what_a_session_may_hold() {
-    let mut timeline = Timeline::new(SHARE * 10 * ENTRY_BYTES);
-    for id in 0..100 {
-        take(
-            &mut timeline,
-            refused(&format!("set-{id}"), id, &"é".repeat(WORDS_MAX)),
-        );
-        assert!(timeline.bytes() <= 10 * ENTRY_BYTES);
-    }
-    assert_eq!(told(&timeline, "set-99").len(), 1);
-    assert_eq!(recounted(&timeline), timeline.bytes());
-}
-
-#[test]
-fn last_deletion_is_kept_behind_any_number_of_statuses_and_others() {
-    for (action, kept) in [(status as fn() -> Action, 10), (create, 20)] {
-        let mut timeline = Timeline::new(usize::MAX);
-        decide(&mut timeline, "web", 1, delete());
-        decide(&mut timeline, "web", 2, delete());
-        for id in 3..=200 {
-            decide(&mut timeline, "web", id, action());
-        }
-        let decisions = decisions(&timeline);
-        let expected: Vec<u64> = (201 - kept..=200).rev().collect();
-        assert_eq!(decisions[..expected.len()], expected);
-        assert_eq!(decisions[expected.len()], 2);
-        assert_eq!(recounted(&timeline), timeline.bytes());
-    }
-}
-
-#[test]
-fn last_deletion_outlives_what_other_replica_sets_do() {
-    let mut timeline = Timeline::new(usize::MAX);
-    decide(&mut timeline, "web", 1, delete());
-    decide(&mut timeline, "web", 2, create());
-    for id in 3..2 * ENTRIES_MAX as u64 {
+fn quiet_replica_sets_give_way_first_and_their_last_deletion_last() {
+    let mut timeline = Timeline::new(SHARE * 400_000);
+    timeline.decide("web", 1, delete());
+    timeline.down("web", 1, (2, 1), "a");
+    for id in 2..5_000 {
         let name = format!("set-{id}");
-        decide(&mut timeline, &name, id, create());
-        decide(&mut timeline, &name, id, status());
+        timeline.decide(&name, id, create());
+        timeline.decide(&name, id, status());
+        assert!(timeline.bytes() <= timeline.bytes_max);
     }
-    assert_eq!(decisions(&timeline), [1]);
-    assert!(timeline.bytes() <= BYTES_MAX);
-    assert_eq!(recounted(&timeline), timeline.bytes());
+    assert_eq!(timeline.decision_ids(), [1]);
+    assert_eq!(timeline.last_down(), "1: 2 1 1 a");
+    assert!(timeline.told("set-2").is_empty() && !timeline.told("set-4999").is_empty());
+    let counted = timeline.order.values().map(|set| timeline.rings.get(set));
+    assert_eq!(counted.flatten().count(), timeline.order.len());
+    for id in 5_000..6_000 {
+        timeline.decide(&format!("set-{id}"), id, delete());
+        assert!(timeline.bytes() <= timeline.bytes_max);
+    }
+    assert!(timeline.decision_ids().is_empty());
 }
 
 #[test]
-fn deletion_that_is_tried_again_in_vain_is_the_last_one() {
+fn repeated_deletion_is_the_last_one() {
     let mut timeline = Timeline::new(usize::MAX);
-    for id in 1..=50 {
-        decide(&mut timeline, "web", id, delete());
-        let ControllerReport::Answered(mut answered) = refused("web", id, "forbidden") else {
-            unreachable!("it is answered");
-        };
-        answered.action = ActionKind::Delete;
-        take(&mut timeline, ControllerReport::Answered(answered));
-    }
-    assert_eq!(decisions(&timeline), [50]);
+    (1..=50).for_each(|id| timeline.refuse(id, delete(), "forbidden"));
+    assert_eq!(timeline.decision_ids(), [50]);
     let expected = ["delete 50 times until 50: forbidden", "delete 20 in 50"];
-    assert_eq!(told(&timeline, "web"), expected);
-    assert_eq!(recounted(&timeline), timeline.bytes());
+    assert_eq!(timeline.told("web"), expected);
 }
 
 #[test]
-fn status_writes_give_way_first_and_are_no_part_of_what_led_here() {
-    let mut timeline = Timeline::new(SHARE * 12 * ENTRY_BYTES);
-    take(&mut timeline, scaled("web", 1, 2));
-    for id in 2..=40 {
-        decide(&mut timeline, "web", id, status());
-    }
-    assert_eq!(told(&timeline, "web"), ["scaled to 2"]);
-    assert_eq!(decisions(&timeline).first(), Some(&40));
-    assert!(timeline.bytes() <= 12 * ENTRY_BYTES);
-}
-
-#[test]
-fn newest_attempt_is_told_and_a_status_only_where_it_alone_failed() {
+fn last_attempt_is_a_status_only_if_nothing_else_failed() {
+    use ActionKind::{Create, Delete, WriteStatus};
     let mut timeline = Timeline::new(usize::MAX);
-    let failed = |id, action, failed, class: Option<FailureClass>| {
-        let ControllerReport::Answered(mut answered) = refused("web", id, "no") else {
-            unreachable!("it is answered");
-        };
-        answered.action = action;
-        answered.counts.failed = failed;
-        answered.failure = class;
-        ControllerReport::Answered(answered)
-    };
     assert_eq!(timeline.last_attempt(&uid("web")), None);
-    take(&mut timeline, failed(1, ActionKind::Create, 0, None));
-    let newest = |timeline: &Timeline| {
-        let attempt = timeline.last_attempt(&uid("web")).expect("there is one");
-        (attempt.action, attempt.failure)
-    };
-    assert_eq!(newest(&timeline), (ActionKind::Create, None));
-    take(
-        &mut timeline,
-        failed(2, ActionKind::WriteStatus, 1, Some(FailureClass::Forbidden)),
-    );
-    let expected = (ActionKind::WriteStatus, Some(FailureClass::Forbidden));
-    assert_eq!(newest(&timeline), expected);
-    take(
-        &mut timeline,
-        failed(3, ActionKind::Delete, 1, Some(FailureClass::Quota)),
-    );
-    take(
-        &mut timeline,
-        failed(4, ActionKind::WriteStatus, 1, Some(FailureClass::Forbidden)),
-    );
-    assert_eq!(
-        newest(&timeline),
-        (ActionKind::Delete, Some(FailureClass::Quota))
-    );
+    for (id, action, failed, expected) in [
+        (1, create(), 0, (Create, None)),
+        (2, status(), 1, (WriteStatus, Some(FailureClass::Quota))),
+        (3, delete(), 1, (Delete, Some(FailureClass::Quota))),
+        (4, status(), 1, (Delete, Some(FailureClass::Quota))),
+    ] {
+        let kind = action.kind();
+        timeline.decide("web", id, action);
+        timeline.result(id, kind, [0, failed], "no");
+        let newest = timeline.last_attempt(&uid("web")).expect("there is one");
+        assert_eq!((newest.action, newest.failure), expected, "{id}");
+    }
+    let shown = timeline.told("web");
+    assert!(shown[0].starts_with("status 1 times until 4"), "{shown:?}");
 }
 
 #[test]
-fn names_and_numbers_in_the_words_make_no_other_attempt() {
+fn only_another_scale_down_replaces_the_last_one() {
+    use ActionKind::{Create, Delete, WriteStatus};
     let mut timeline = Timeline::new(usize::MAX);
-    for id in 1..=9 {
-        let words = format!("pods \"web-{id}x\" is forbidden: used: pods=1{id}");
-        decide(&mut timeline, "web", id, create());
-        take(&mut timeline, refused("web", id, &words));
+    timeline.down("web", 1, (52, 30), "a b c");
+    for batch in 2..1_000 {
+        timeline.result(batch, Create, [0, 1], "no");
+        timeline.result(batch, WriteStatus, [0, 1], "no");
     }
-    let newest = "create 9 times until 9: pods \"web-9x\" is forbidden: used: pods=19";
-    assert_eq!(told(&timeline, "web"), [newest, "create 2 in 9"]);
-    assert_eq!(recounted(&timeline), timeline.bytes());
+    assert_eq!(timeline.last_down(), "1: 52 30 3 a b c");
+    timeline.result(1, Delete, [20, 2], "no");
+    timeline.down("web", 2, (32, 30), "c d");
+    assert_eq!(
+        timeline.last_down(),
+        "2: 52 30 22 a b c d",
+        "the rest of the first"
+    );
+    timeline.scaled(&uid("web"), SECOND, Some(30), 30);
+    timeline.down("web", 3, (32, 30), "e f");
+    assert_eq!(
+        timeline.last_down(),
+        "3: 32 30 2 e f",
+        "the desired pods changed"
+    );
+    timeline.result(3, Delete, [2, 0], "");
+    timeline.down("web", 4, (31, 30), "g");
+    assert_eq!(
+        timeline.last_down(),
+        "4: 31 30 1 g",
+        "all pods were deleted"
+    );
+    timeline.result(5, Create, [1, 0], "");
+    timeline.down("web", 6, (31, 30), "h");
+    assert_eq!(timeline.last_down(), "6: 31 30 1 h", "pods were created");
 }

@@ -35,11 +35,6 @@ pub(crate) struct RawPod<'a> {
 /// The labels of a pod, sorted by key, each key once.
 pub(crate) type RawLabels<'a> = Vec<(&'a str, &'a str)>;
 
-/// The field of `Event` with the trace context.
-pub(crate) const EVENT_TRACEPARENT: u32 = 5;
-/// The field of `Outcome` with the trace context.
-pub(crate) const OUTCOME_TRACEPARENT: u32 = 6;
-
 // === impl RawPod ===
 
 impl<'a> RawPod<'a> {
@@ -74,38 +69,30 @@ impl<'a> RawPod<'a> {
     }
 }
 
-/// Reads an event that shows a pod, with its trace context, and puts the pod's labels into `labels`. Returns `None` if it is another event,
-/// or prost must read it.
-pub(crate) fn read_event<'a>(
-    bytes: &'a [u8],
-    labels: &mut RawLabels<'a>,
-) -> Option<(RawPod<'a>, &'a str)> {
-    let (mut pod, mut traceparent) = (None, "");
+/// Reads an event that shows a pod, and puts the pod's labels into `labels`. Returns `None` if it is another event, or prost must read it.
+pub(crate) fn read_event<'a>(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<RawPod<'a>> {
+    let mut pod = None;
     fields(bytes, 0, |field, value| {
-        match (field, value) {
-            (1, Value::Bytes(bytes)) => pod = Some(bytes),
-            (EVENT_TRACEPARENT, Value::Bytes(bytes)) => traceparent = text(bytes)?,
-            _ => return None,
-        }
+        let (1, Value::Bytes(bytes)) = (field, value) else {
+            return None;
+        };
+        pod = Some(bytes);
         Some(())
     })?;
-    Some((RawPod::read(pod?, labels)?, traceparent))
+    RawPod::read(pod?, labels)
 }
 
-/// Reads the outcome of a successful operation, with its pod, if there is one, and the trace context. Puts the pod's labels into `labels`.
-/// Returns `None` if it is another outcome, or prost must read it.
+/// Reads the outcome of a successful operation, with its pod, if there is one. Puts the pod's labels into `labels`. Returns `None` if it is another outcome, or prost must read it.
 pub(crate) fn read_done<'a>(
     bytes: &'a [u8],
     labels: &mut RawLabels<'a>,
-) -> Option<(Outcome, Option<RawPod<'a>>, &'a str)> {
+) -> Option<(Outcome, Option<RawPod<'a>>)> {
     let (mut batch, mut operation, mut done) = (0, 0, None);
-    let mut traceparent = "";
     fields(bytes, 0, |field, value| {
         match (field, value) {
             (1, Value::Number(number)) => batch = number,
             (2, Value::Number(number)) => operation = uint32(number),
             (3, Value::Bytes(bytes)) => done = Some(bytes),
-            (OUTCOME_TRACEPARENT, Value::Bytes(bytes)) => traceparent = text(bytes)?,
             _ => return None,
         }
         Some(())
@@ -133,7 +120,7 @@ pub(crate) fn read_done<'a>(
         operation,
         result: OperationResult::Done { version, after },
     };
-    Some((outcome, pod, traceparent))
+    Some((outcome, pod))
 }
 
 /// Returns the text of a field of a message; `None` if the field is absent, or the message cannot be read up to it.

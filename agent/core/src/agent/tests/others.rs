@@ -46,7 +46,7 @@ fn probe_is_unknown_to_the_server() {
         WatchEvent::Deleted(replica_set(12, 2).into()),
     ] {
         rig.agent
-            .handle_watch_event(rig.now, Kind::ReplicaSet, id, event, None);
+            .handle_watch_event(rig.now, Kind::ReplicaSet, id, event);
     }
     assert_eq!(rig.frames(), []);
 }

@@ -24,7 +24,7 @@ fn replica_set_event(rig: &mut Rig, version: u64, resume: &str) {
     let id = rig.watches[&Kind::ReplicaSet].0;
     let event = WatchEvent::Applied(set.into());
     rig.agent
-        .handle_watch_event(rig.now, Kind::ReplicaSet, id, event, None);
+        .handle_watch_event(rig.now, Kind::ReplicaSet, id, event);
     rig.effects();
 }
 

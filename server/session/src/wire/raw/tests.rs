@@ -58,12 +58,6 @@ fn time_of() -> impl Strategy<Value = Timestamp> {
     (any::<i64>(), any::<i32>()).prop_map(|(seconds, nanos)| Timestamp { seconds, nanos })
 }
 
-/// Texts for a trace context, few of which are valid.
-fn traceparents() -> impl Strategy<Value = String> {
-    let valid = "00-[0-9a-f]{31}1-[0-9a-f]{15}1-0[0-3]";
-    prop_oneof![Just(String::new()), text_of(), valid]
-}
-
 prop_compose! {
     fn owners()(texts in proptest::array::uniform4(text_of()), block in any::<Option<bool>>()) -> v1::OwnerReference {
         let [api_version, kind, name, uid] = texts;
@@ -144,21 +138,18 @@ proptest! {
     }
 
     #[test]
-    fn pods_of_events_are_those_that_prost_reads(pod in pods(), traceparent in traceparents(), damage in damage()) {
-        let event = v1::Event { event: Some(event::Event::PodApplied(pod)), traceparent };
+    fn pods_of_events_are_those_that_prost_reads(pod in pods(), damage in damage()) {
+        let event = v1::Event { event: Some(event::Event::PodApplied(pod)) };
         let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
         let bytes = damaged(event.encode_to_vec(), damage);
         let read = read_event(&bytes, &mut labels);
         prop_assert!(read.is_some() || !intact, "what prost writes is read");
         let expected = v1::Event::decode(&*bytes).ok();
-        if let (Some((_, traceparent)), Some(expected)) = (&read, &expected) {
-            prop_assert_eq!(*traceparent, &expected.traceparent);
-        }
         let pod = match expected.and_then(|event| event.event) {
             Some(event::Event::PodApplied(pod)) => Some(pod),
             _ => None,
         };
-        check(&bytes, read.map(|(pod, _)| pod), &labels, pod.as_ref());
+        check(&bytes, read, &labels, pod.as_ref());
     }
 
     #[test]
@@ -167,21 +158,19 @@ proptest! {
         pod in proptest::option::of(pods()),
         texts in proptest::array::uniform2(text_of()),
         already_existed in any::<bool>(),
-        traceparent in traceparents(),
         damage in damage(),
     ) {
         let object = pod.map_or(done::Object::Gone(true), done::Object::Pod);
         let [uid, resource_version] = texts;
         let is_valid = version("", &resource_version).is_ok();
         let done = v1::Done { uid, resource_version, object: Some(object), already_existed };
-        let written = v1::Outcome { batch_id, operation, outcome: Some(outcome::Outcome::Done(done)), traceparent };
+        let written = v1::Outcome { batch_id, operation, outcome: Some(outcome::Outcome::Done(done)) };
         let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
         let bytes = damaged(written.encode_to_vec(), damage);
         let read = read_done(&bytes, &mut labels);
         prop_assert!(read.is_some() || !intact || !is_valid, "what prost writes is read");
-        if let Some((outcome, pod, traceparent)) = read {
+        if let Some((outcome, pod)) = read {
             let mut expected = v1::Outcome::decode(&*bytes).expect("prost reads it, too");
-            prop_assert_eq!(traceparent, &expected.traceparent);
             let Some(outcome::Outcome::Done(done)) = &mut expected.outcome else {
                 return Err(TestCaseError::fail("it is not done"));
             };
@@ -209,14 +198,14 @@ fn what_agents_do_not_write_is_left_to_prost() {
 
 #[test]
 fn field_that_is_wanted_is_found_beside_others() {
-    let event = v1::Event {
-        event: Some(event::Event::PodApplied(v1::Pod::default())),
-        traceparent: "a".to_owned(),
+    let pod = v1::Pod {
+        node_name: "a".to_owned(),
+        ..v1::Pod::default()
     };
-    let bytes = event.encode_to_vec();
-    assert_eq!(text_of_field(&bytes, EVENT_TRACEPARENT), Some("a"));
-    assert_eq!(text_of_field(&bytes, OUTCOME_TRACEPARENT), None);
+    let bytes = pod.encode_to_vec();
+    assert_eq!(text_of_field(&bytes, 9), Some("a"));
+    assert_eq!(text_of_field(&bytes, 1), None);
     let later = [&[0x3a, 0, 0x3a, 0][..], &bytes].concat();
-    assert_eq!(text_of_field(&later, EVENT_TRACEPARENT), Some("a"));
-    assert_eq!(text_of_field(&bytes.repeat(2), EVENT_TRACEPARENT), None);
+    assert_eq!(text_of_field(&later, 9), Some("a"));
+    assert_eq!(text_of_field(&bytes.repeat(2), 9), None);
 }
