@@ -8,6 +8,9 @@ use crate::{
     world,
 };
 
+/// The number of tries of a create. Each wait is twice as long as the one before.
+const TRIES: usize = 4;
+
 #[test]
 fn replica_set_that_no_api_server_would_admit_is_refused() {
     let with = |change: fn(&mut ReplicaSet)| {
@@ -213,11 +216,11 @@ fn pod_that_cannot_count_is_tried_again_ever_less_often_under_one_name() {
             puppet.obey(&what);
             puppet.obey(&set_command(&replica_set(3)));
             puppet.obey("run");
-            let mut names = puppet.wait_for("create", 6);
-            names.truncate(6);
+            let mut names = puppet.wait_for("create", TRIES);
+            names.truncate(TRIES);
             names.dedup();
             assert_eq!(names.len(), 1, "{what}: {names:?}");
-            let failures = puppet.wait_for("log create of", 5);
+            let failures = puppet.wait_for("log create of", TRIES - 1);
             assert!(
                 failures[0].starts_with(&format!("local/{}", names[0])),
                 "{failures:?}"

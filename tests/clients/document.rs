@@ -104,15 +104,11 @@ fn file_of(block: &Block) -> Option<&str> {
 }
 
 fn shell(step: &Block, folder: &Path, server: &str) -> Command {
-    let mut command = Command::new("bash");
-    let before = std::env::var("PATH").unwrap_or_default();
-    command
-        .args(["-euo", "pipefail", "-c"])
-        .arg(step.text.replace(DOCUMENTED, server))
+    let mut shell = binaries::shell(&step.text.replace(DOCUMENTED, server), &[]);
+    shell
         .current_dir(folder)
-        .env("CHECKOUT", binaries::checkout())
-        .env("PATH", format!("{}:{before}", binaries::folder().display()));
-    command
+        .env("CHECKOUT", binaries::checkout());
+    shell
 }
 
 fn names(folder: &Path) -> Vec<String> {

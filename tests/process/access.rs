@@ -1,4 +1,4 @@
-//! Identities with the real binaries: replaced tokens, logged denials, and the recipes of the documents.
+//! Identities with the real binaries: replaced tokens, and the recipes of the documents.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use tests::{
     tools,
 };
 
-use crate::{console, world};
+use crate::{console, secrets, world};
 
 const POLICY: &str = r#"
 [[grant]]
@@ -43,6 +43,7 @@ impl Guarded {
         fs::write(&policy, POLICY).expect("it can be written");
         let mut command = world::for_grpc_alone(world::program("decree-server"));
         command
+            .env("DECREE_LOG_LEVEL", "trace")
             .args(["--access-interval", "50ms", "--token-leeway", "0s"])
             .args(["--token-issuer", ISSUER, "--token-keys"])
             .arg(issuer.file())
@@ -70,6 +71,7 @@ impl Guarded {
     fn agent(&self, token: &Path) -> Running {
         let mut command = world::program("decree-agent");
         command
+            .env("DECREE_LOG_LEVEL", "trace")
             .args(["--cluster", "fake", "--admin", "off", "--manifest"])
             .arg("docs/examples/web.yaml")
             .args(["--server", &format!("http://{}", self.address)])
@@ -90,15 +92,16 @@ impl Guarded {
 }
 
 #[test]
-fn session_of_an_agent_outlives_the_token_that_opened_it() {
+fn session_of_an_agent_outlives_the_token_that_opened_it_and_no_token_is_logged() {
     let guarded = Guarded::start();
     let viewer = guarded.write("viewer", &guarded.issuer.token("viewer"));
     let short = |subject| guarded.issuer.sign(&Issuer::claims(subject, 60));
-    let first = guarded.write("agent", &short("agent"));
+    let [token, next] = [short("agent"), guarded.issuer.token("agent")];
+    let first = guarded.write("agent", &token);
     let lapsing = guarded.write("lapsing", &short("viewer"));
     let agent = guarded.agent(&first);
     guarded.server.wait_for_message("session opened", 1);
-    guarded.write("agent", &guarded.issuer.token("agent"));
+    guarded.write("agent", &next);
     agent.wait_for_message("session renewed with another token", 1);
     // A token that was signed together with the agent's first one shows when that one has expired.
     while guarded.sessions(Some(&lapsing)).status.success() {}
@@ -106,42 +109,12 @@ fn session_of_an_agent_outlives_the_token_that_opened_it() {
     let sessions: serde_json::Value = serde_json::from_slice(&sessions.stdout).expect("JSON");
     assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(1));
     assert_eq!(guarded.server.messages("session ended"), 0);
-    for lines in [agent.tail(), guarded.server.tail()] {
-        assert!(
-            !lines.iter().any(|line| line.contains("eyJ")),
-            "a token is logged: {lines:#?}"
-        );
-    }
-}
-
-#[test]
-fn denied_calls_of_a_peer_are_one_line_of_each_reason_that_says_who_and_why() {
-    let guarded = Guarded::start();
-    let stranger = guarded.write("stranger", &guarded.issuer.token("stranger"));
-    for token in [None, Some(&*stranger), None] {
-        let denied = guarded.sessions(token);
-        assert_eq!(denied.status.code(), Some(4), "{denied:?}");
-        let said = String::from_utf8_lossy(&denied.stderr);
-        let reason = if token.is_some() {
-            "NOT_ALLOWED"
-        } else {
-            "CREDENTIAL_REQUIRED"
-        };
-        assert!(said.contains(reason), "{said}");
-    }
-    assert_eq!(guarded.server.messages("denied"), 2);
-    let line = guarded.server.wait_for("who was denied", |lines| {
-        lines
-            .iter()
-            .find(|line| line.contains("\"denied\""))
-            .cloned()
-    });
-    for fact in [
-        "\"peer\":\"127.0.0.1\"",
-        "CREDENTIAL_REQUIRED",
-        "ListSessions",
-    ] {
-        assert!(line.contains(fact), "{line}");
+    for (what, lines) in [("agent", agent.lines()), ("server", guarded.server.lines())] {
+        for token in [&token, &next] {
+            // The signature too is a secret: the rest can be guessed.
+            let signature = token.rsplit('.').next().unwrap_or_default();
+            secrets::assert_secret(&lines.join("\n"), signature, what);
+        }
     }
 }
 

@@ -82,7 +82,7 @@ const ASKING: [(&str, i32); 4] = [
     ("--server http://@GONE", 3),
     ("--server http://@CLOSED", 4),
 ];
-const CASES: [(&str, i32); 43] = [
+const CASES: [(&str, i32); 46] = [
     ("get rs --server http://@SERVER", 0),
     ("get sessions --server http://@SERVER", 0),
     ("get rs nope --server http://@SERVER", 1),
@@ -112,6 +112,9 @@ const CASES: [(&str, i32); 43] = [
     ("resume web-5f6a8b --agent http://@AGENT", 0),
     ("resume nope --agent http://@AGENT", 1),
     ("resume", 2),
+    ("resume default/web --all", 2),
+    ("resume -n default --all", 2),
+    ("resume --all --agent 127.0.0.1:1", 2),
     ("resume --all --agent http://@GONE", 3),
     ("resume --all --agent http://@ADMIN", 4),
     ("demo scale web-5f6a8b 2 --admin @ADMIN", 0),

@@ -1,9 +1,9 @@
 //! Runs the commands of a document as a reader would type them, and compares their output.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Output,
 };
 
 use serde_json::{Deserializer, Value};
@@ -88,18 +88,7 @@ impl Step {
     }
 
     fn output(&self, folders: &[&Path], server: &str, variables: &[(&str, &Path)]) -> Output {
-        let before = env::var_os("PATH").unwrap_or_default();
-        let ours = [binaries::folder()];
-        let folders = ours
-            .iter()
-            .chain(folders)
-            .map(|folder| folder.to_path_buf());
-        let path = env::join_paths(folders.chain(env::split_paths(&before)));
-        Command::new("bash")
-            .args(["-euo", "pipefail", "-c"])
-            .arg(self.commands.replace(DOCUMENTED, server))
-            .current_dir(binaries::checkout())
-            .env("PATH", path.expect("no folder has a colon"))
+        binaries::shell(&self.commands.replace(DOCUMENTED, server), folders)
             .env("DECREE_SERVER", format!("http://{server}"))
             .envs(variables.iter().copied())
             .output()

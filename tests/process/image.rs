@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{binaries, tools};
 
+use crate::world;
+
 const PROGRAMS: [&str; 3] = ["decree", "decree-agent", "decree-server"];
 
 fn make(python: &Path, output: &Path, flags: &[&str]) -> Output {
@@ -18,7 +20,7 @@ fn make(python: &Path, output: &Path, flags: &[&str]) -> Output {
         .arg(binaries::checkout().join("deploy/image"))
         .arg(output)
         .arg("--programs")
-        .arg(binaries::folder())
+        .arg(world::stripped())
         .args(["--level", "1"])
         .args(flags);
     command.output().expect("it was found")

@@ -57,7 +57,7 @@ fn make(folder: &Path) -> Output {
         .arg(binaries::checkout().join("deploy/release"))
         .arg(folder)
         .arg("--programs")
-        .args([binaries::folder(), other.path()])
+        .args([world::stripped(), other.path()])
         .args(["--dynamic", "--dirty", "--level", "1", "--beside", "go"]);
     // The tier `clients` builds the other packages; here, each would be built twice.
     if let Some(mdbook) = tools::mdbook() {

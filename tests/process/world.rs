@@ -1,8 +1,9 @@
 //! A server and an agent as two processes, started as the documents say, and their state as seen from outside.
 
-use std::{path::Path, process::Command};
+use std::{fs, path::Path, process::Command, sync::OnceLock};
 
 use serde_json::Value;
+use tempfile::TempDir;
 use tests::{
     binaries,
     running::{Running, Voice, until_found},
@@ -107,6 +108,28 @@ pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(binaries::folder().join(name));
     command.current_dir(binaries::checkout());
     command
+}
+
+/// The folder of the programs without symbols, which are packed in a fraction of the time.
+pub(crate) fn stripped() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = TempDir::with_prefix("decree-stripped-").expect("there is room");
+        for name in [
+            "decree",
+            "decree-agent",
+            "decree-conformance",
+            "decree-server",
+        ] {
+            let (from, to) = (binaries::folder().join(name), folder.path().join(name));
+            let strip = Command::new("strip").arg("-o").arg(&to).arg(&from).status();
+            if !strip.is_ok_and(|status| status.success()) {
+                fs::copy(from, to).expect("there is room");
+            }
+        }
+        folder
+    });
+    folder.path()
 }
 
 /// The ReplicaSets as `decree get` shows them, or `None` while the server does not answer.

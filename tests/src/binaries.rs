@@ -29,6 +29,24 @@ pub fn checkout() -> &'static Path {
     tests.parent().expect("the package lies in the checkout")
 }
 
+/// Returns a shell in the checkout that runs a script and ends at its first failure. These folders come first in its path, and the
+/// programs of the workspace next.
+///
+/// # Panics
+/// If a folder has a colon in its name.
+#[must_use]
+pub fn shell(script: &str, folders: &[&Path]) -> Command {
+    let before = env::var_os("PATH").unwrap_or_default();
+    let first = folders.iter().copied().chain([folder()]);
+    let path = env::join_paths(first.map(Path::to_owned).chain(env::split_paths(&before)));
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-euo", "pipefail", "-c", script])
+        .current_dir(checkout())
+        .env("PATH", path.expect("no folder has a colon"));
+    shell
+}
+
 fn build() -> PathBuf {
     let test = env::current_exe().expect("a process knows its program");
     let profile = test
