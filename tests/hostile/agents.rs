@@ -1,17 +1,16 @@
 //! Malicious servers against the shipped agent: `agents/*.toml`, a [`Cell`] for each way.
 //!
 //! ```text
-//! malicious server ─▶ start agent on an embedded cluster ─▶ speech or bytes, for some seconds ─▶ /livez ─▶ objects ─▶ SIGTERM
+//! malicious server ─▶ start agent on an embedded cluster ─▶ frames or bytes, for some seconds ─▶ /livez ─▶ objects ─▶ SIGTERM
 //! ```
 //! The agent must live, keep its pace, stay within its limits of memory and log, wait whenever it is idle, and end with 0. Nothing
-//! in its log may steer a terminal. Its stream shows its effects on its cluster ([`Witness`]): only the desired
-//! pods of ReplicaSets. In some cells, a stranger on the machine sends requests to its admin port. Its processor time, and the
-//! time to its end, are goals.
+//! in its log may steer a terminal. It writes nothing to its cluster after the honest beginning, by its own count and by the
+//! objects that it streams ([`view`]). In some cells, a peer on the machine sends requests to its admin port. Its processor time,
+//! and the time to its end, are goals.
 
-mod liar;
-mod speech;
-mod wire;
-mod witness;
+mod server;
+mod session;
+mod view;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,17 +29,17 @@ use tests::{
 use tokio::runtime::Runtime;
 
 use self::{
-    liar::{MaliciousServer, cluster},
-    speech::Speech,
-    wire::{Wire, WireServer},
-    witness::Witness,
+    server::{Server, Wire},
+    session::Session,
+    view::View,
 };
 use crate::{
+    connections::Connections,
     guard::{Guard, Proof},
     process::{comes_to_rest, memory_mb, processor_s},
     run::beyond,
     seen::Seen,
-    sockets::Sockets,
+    target::Target,
 };
 
 /// The maximum duration of a wait, which only a hanging process reaches.
@@ -55,6 +54,8 @@ const LISTS_EVERY: u64 = 10;
 const LINE_MAX: usize = 12 * 1024;
 /// Pods and ReplicaSets.
 const KINDS: u64 = 2;
+/// Two ReplicaSets, and pods that they do not select.
+const CLUSTER: &str = include_str!("agents/cluster.yaml");
 
 /// One kind of malicious server, and the required result.
 #[derive(Clone, Debug, Deserialize)]
@@ -63,12 +64,12 @@ pub(crate) struct Cell {
     /// A unique, short description of the server's acts.
     pub(crate) name: String,
     /// The frames of its sessions.
-    speech: Option<Speech>,
+    session: Option<Session>,
     /// Or its bytes below sessions.
     wire: Option<Wire>,
     /// The requests to the agent's admin port meanwhile.
     #[serde(default)]
-    asked: Vec<Sockets>,
+    asked: Vec<Connections>,
     /// The allowed ends of those connections.
     #[serde(default)]
     answers: BTreeSet<String>,
@@ -79,9 +80,6 @@ pub(crate) struct Cell {
     ends: Vec<String>,
     /// The rule that refuses operations, if one does.
     rule: Option<String>,
-    /// The maximum number of writes to the cluster.
-    #[serde(default)]
-    writes: u64,
     /// The peak of the process's memory, in MB.
     #[serde(default = "memory_max")]
     memory_mb: u64,
@@ -101,7 +99,6 @@ pub(crate) struct Found {
     end: &'static str,
     sessions: u64,
     lists: u64,
-    writes: u64,
     pub(crate) memory_mb: u64,
     pub(crate) processor_s: f64,
     log_kb: u64,
@@ -111,11 +108,6 @@ pub(crate) struct Found {
     pub(crate) faults: Vec<String>,
     /// The missed goals.
     pub(crate) missed: Vec<String>,
-}
-
-enum Server {
-    Speaks(MaliciousServer),
-    Sends(WireServer),
 }
 
 #[derive(Deserialize)]
@@ -168,11 +160,16 @@ pub(crate) fn run(cell: &Cell) -> Found {
     let start = Instant::now();
     let folder = TempDir::new().expect("a folder");
     let guard = Guard::new(Proof::Tokens);
-    let server = Server::start(cell, &guard);
-    let agent = agent(cell, &server, &guard, folder.path());
+    let server = cell.server(&guard);
+    let agent = cell.agent(server.address(), &guard, folder.path());
     let admin = agent.address("admin");
     let mut faults = Vec::new();
-    if !server.has_begun(cell) {
+    // The server turns malicious at the first session, or after the first pods if it starts honestly.
+    let is_honest = cell.session.as_ref().is_some_and(Session::settles);
+    let has_begun = server.wait_until(PATIENCE, |view| {
+        view.is_settled() || (!is_honest && view.sessions > 0)
+    });
+    if !has_begun {
         faults.push("it has not begun".to_owned());
     }
     let before = writes(&admin);
@@ -180,27 +177,33 @@ pub(crate) fn run(cell: &Cell) -> Found {
     if !seen.ends.is_subset(&cell.answers) {
         faults.push(format!("answers {:?}, not {:?}", seen.ends, cell.answers));
     }
-    server.watch(Duration::from_secs(cell.seconds));
-    faults.extend(server.lacks(cell, &admin));
-    let witness = server.witness();
-    let sessions = server.sessions(&witness);
+    let _: bool = server.wait_until(Duration::from_secs(cell.seconds), |view| {
+        !view.violations.is_empty()
+    });
+    faults.extend(cell.lacks(&server, &admin));
+    let view = server.view();
     // From before the first session, so that every session counted falls into the measured time.
     let lasted = start.elapsed().as_secs() + 1;
-    faults.extend(
-        admin::get(&admin, "/livez")
-            .err()
-            .map(|it| format!("/livez: {it}")),
-    );
-    faults.extend(judge(&server, &witness, sessions, lasted));
+    let lives = admin::get(&admin, "/livez");
+    faults.extend(lives.err().map(|it| format!("/livez: {it}")));
+    faults.extend(cell.excesses(&view, writes(&admin) - before, lasted));
+    faults.extend(view.violations.first().cloned());
     faults.extend(steering(&agent));
     if !comes_to_rest(agent.id()) {
         faults.push("it never waits for anything".to_owned());
     }
+    let is_refused = cell
+        .wire
+        .as_ref()
+        .is_some_and(|it| it.certificate.is_some());
     let mut found = Found {
-        end: server.end(sessions),
-        sessions,
-        lists: witness.lists,
-        writes: writes(&admin) - before,
+        end: match view.sessions {
+            _ if is_refused && !view.has_entered => "none",
+            0 | 1 => "stays",
+            _ => "returns",
+        },
+        sessions: view.sessions,
+        lists: view.lists,
         memory_mb: memory_mb(agent.id()),
         processor_s: processor_s(agent.id()),
         log_kb: agent.bytes() / 1024,
@@ -230,36 +233,15 @@ fn refused(admin: &str, rule: &str) -> u64 {
 }
 
 /// Sends the requests to the admin port in order. Held connections stay open until the result is dropped.
-fn ask(asked: &[Sockets], admin: &str) -> Seen {
+fn ask(asked: &[Connections], admin: &str) -> Seen {
     let mut seen = Seen::default();
     if !asked.is_empty() {
         let runtime = Runtime::new().expect("a runtime");
-        for sockets in asked {
-            seen.add(runtime.block_on(sockets.run(admin)));
+        for connections in asked {
+            seen.add(runtime.block_on(connections.run(admin, &Target::from(admin))));
         }
     }
     seen
-}
-
-/// The faults in the agent's acts within `lasted` seconds.
-fn judge(server: &Server, witness: &Witness, sessions: u64, lasted: u64) -> Vec<String> {
-    let mut faults = witness.violations.clone();
-    faults.dedup();
-    let mut most = |what: &str, found: u64, max: u64| {
-        if found > max {
-            faults.push(format!("{found} {what} in {lasted} s, at most {max}"));
-        }
-    };
-    // If a connection breaks before its call, the library opens another for the same attempt.
-    let each = match server {
-        Server::Speaks(_) => 1,
-        Server::Sends(_) => 2,
-    };
-    let sessions_max = 3 + lasted / SESSIONS_EVERY + 1;
-    most("sessions", sessions, each * sessions_max);
-    let lists = witness.lists;
-    most("lists", lists, KINDS * (1 + lasted / LISTS_EVERY + 1));
-    faults
 }
 
 /// The parts of the agent's log that could steer a terminal, or exceed the maximum length.
@@ -290,125 +272,72 @@ fn writes(admin: &str) -> u64 {
     values.sum()
 }
 
-/// Starts the agent on an embedded cluster.
-fn agent(cell: &Cell, server: &Server, guard: &Guard, folder: &Path) -> Running {
-    let manifest = folder.join("cluster.yaml");
-    fs::write(&manifest, cluster()).expect("it can be written");
-    let mut command = Command::new(binaries::folder().join("decree-agent"));
-    command.args(["--cluster", "fake", "--admin", "127.0.0.1:0", "--manifest"]);
-    command.arg(manifest);
-    let address = server.address();
-    match cell
-        .wire
-        .as_ref()
-        .and_then(|wire| wire.certificate.as_ref())
-    {
-        None => command.args(["--server", &format!("http://{address}")]),
-        Some(_) => command
-            .args(["--server", &format!("https://{address}")])
-            .args(["--tls-server-name", "localhost"])
-            .arg("--tls-ca")
-            .arg(guard.ca()),
-    };
-    Running::start(command, Voice::Stderr)
-}
+// === impl Cell ===
 
-// === impl Server ===
-
-impl Server {
-    fn start(cell: &Cell, guard: &Guard) -> Self {
-        match (cell.speech.clone(), cell.wire.clone()) {
-            (Some(speech), None) => Self::Speaks(MaliciousServer::start(speech)),
-            (None, Some(wire)) => Self::Sends(WireServer::start(wire, guard)),
-            _ => panic!("{}: a server speaks or sends", cell.name),
+impl Cell {
+    fn server(&self, guard: &Guard) -> Server {
+        match (self.session.clone(), self.wire.clone()) {
+            (Some(session), None) => Server::speaking(session),
+            (None, Some(wire)) => Server::sending(wire, guard),
+            _ => panic!("{}: a server has a session or bytes", self.name),
         }
     }
 
-    fn address(&self) -> String {
-        match self {
-            Self::Speaks(server) => server.address(),
-            Self::Sends(server) => server.address(),
-        }
+    /// Starts the agent on an embedded cluster.
+    fn agent(&self, address: &str, guard: &Guard, folder: &Path) -> Running {
+        let manifest = folder.join("cluster.yaml");
+        fs::write(&manifest, CLUSTER).expect("it can be written");
+        let mut command = Command::new(binaries::folder().join("decree-agent"));
+        command.args(["--cluster", "fake", "--admin", "127.0.0.1:0", "--manifest"]);
+        command.arg(manifest);
+        let wire = self.wire.as_ref();
+        match wire.and_then(|wire| wire.certificate.as_ref()) {
+            None => command.args(["--server", &format!("http://{address}")]),
+            Some(_) => command
+                .args(["--server", &format!("https://{address}")])
+                .args(["--tls-server-name", "localhost"])
+                .arg("--tls-ca")
+                .arg(guard.ca()),
+        };
+        Running::start(command, Voice::Stderr)
     }
 
-    /// Waits until the server turns malicious: at the first session, or after the first pods if it starts honestly.
-    fn has_begun(&self, cell: &Cell) -> bool {
-        let honest = cell.speech.as_ref().is_some_and(Speech::settles);
-        match self {
-            Self::Speaks(server) => {
-                let begun = |witness: &Witness| {
-                    let begun = if honest {
-                        witness.is_settled()
-                    } else {
-                        witness.sessions > 0
-                    };
-                    begun.then_some(())
-                };
-                server.wait_for(PATIENCE, begun).is_some()
-            }
-            Self::Sends(server) => server.wait_for_connection(PATIENCE),
-        }
-    }
-
-    /// Waits for this time, or until a violation.
-    fn watch(&self, time: Duration) {
-        match self {
-            Self::Speaks(server) => {
-                let harm = |witness: &Witness| (!witness.violations.is_empty()).then_some(());
-                let _: Option<()> = server.wait_for(time, harm);
-            }
-            Self::Sends(server) => server.let_be(time),
-        }
-    }
-
-    /// Waits for the required results of a cell, which may be late on a slow machine. Returns the missing results.
-    fn lacks(&self, cell: &Cell, admin: &str) -> Vec<String> {
+    /// Waits for the required results, which may be late on a slow machine. Returns the missing results.
+    fn lacks(&self, server: &Server, admin: &str) -> Vec<String> {
         let mut lacks = Vec::new();
         // A refused agent also proves itself by another attempt.
-        let must_return = cell.ends.iter().all(|end| end != "stays");
-        if must_return && !self.wait_until(|| self.sessions(&self.witness()) >= 2) {
+        let must_return = self.ends.iter().all(|end| end != "stays");
+        if must_return && !server.wait_until(PATIENCE, |view| view.sessions >= 2) {
             lacks.push("it has not returned".to_owned());
         }
-        if let Some(rule) = &cell.rule
-            && !self.wait_until(|| refused(admin, rule) > 0)
-        {
-            lacks.push(format!("nothing was refused by the rule {rule}"));
+        let until = Instant::now() + PATIENCE;
+        if let Some(rule) = &self.rule {
+            while refused(admin, rule) == 0 {
+                if Instant::now() > until {
+                    lacks.push(format!("nothing was refused by the rule {rule}"));
+                    break;
+                }
+                let _: bool = server.wait_until(LOOK_EVERY, |view| !view.violations.is_empty());
+            }
         }
         lacks
     }
 
-    /// Waits for a condition outside the server. Returns whether it holds.
-    fn wait_until(&self, mut is_so: impl FnMut() -> bool) -> bool {
-        let until = Instant::now() + PATIENCE;
-        while !is_so() {
-            if Instant::now() > until {
-                return false;
-            }
-            self.watch(LOOK_EVERY);
-        }
-        true
-    }
-
-    fn witness(&self) -> Witness {
-        match self {
-            Self::Speaks(server) => server.witness(),
-            Self::Sends(_) => Witness::default(),
-        }
-    }
-
-    fn sessions(&self, witness: &Witness) -> u64 {
-        match self {
-            Self::Speaks(_) => witness.sessions,
-            Self::Sends(server) => server.connections(),
-        }
-    }
-
-    fn end(&self, sessions: u64) -> &'static str {
-        match (self, sessions) {
-            (Self::Sends(server), _) if server.is_refused() => "none",
-            (_, 0 | 1) => "stays",
-            _ => "returns",
-        }
+    /// What it did more often than it may in so many seconds.
+    fn excesses(&self, view: &View, writes: u64, lasted: u64) -> Vec<String> {
+        // If a connection breaks before its call, the library opens another for the same attempt.
+        let each = if self.wire.is_some() { 2 } else { 1 };
+        let sessions_max = each * (3 + lasted / SESSIONS_EVERY + 1);
+        let lists_max = KINDS * (1 + lasted / LISTS_EVERY + 1);
+        let counts = [
+            ("sessions", view.sessions, sessions_max),
+            ("lists", view.lists, lists_max),
+            ("writes", writes, 0),
+        ];
+        let excesses = counts.into_iter().filter(|(_, found, max)| found > max);
+        excesses
+            .map(|(what, found, max)| format!("{found} {what} in {lasted} s, at most {max}"))
+            .collect()
     }
 }
 
@@ -419,7 +348,6 @@ impl Found {
     fn bound(&mut self, cell: &Cell) {
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
         let bounds = [
-            ("writes", self.writes as f64, cell.writes as f64),
             ("memory in MB", self.memory_mb as f64, cell.memory_mb as f64),
             ("log in KB", self.log_kb as f64, cell.log_kb as f64),
         ];
@@ -441,7 +369,6 @@ impl fmt::Display for Found {
             end,
             sessions,
             lists,
-            writes,
             memory_mb,
             processor_s,
             log_kb,
@@ -452,27 +379,8 @@ impl fmt::Display for Found {
         } = self;
         write!(
             f,
-            "{end} | {sessions} sessions | {lists} lists | {writes} writes | {memory_mb} MB | {processor_s:.1} s | {log_kb} KB | {stop_s:.1} s | {:.1} s",
+            "{end} | {sessions} sessions | {lists} lists | {memory_mb} MB | {processor_s:.1} s | {log_kb} KB | {stop_s:.1} s | {:.1} s",
             took.as_secs_f64()
         )
     }
-}
-
-/// The table of the cells of a file.
-pub(crate) fn table(group: &str, cells: &[Cell]) -> String {
-    let mut text = format!("\n### agent, `{group}`: {} cells\n\n", cells.len());
-    text += "| what the server does | what the agent does | refused by rule | memory | processor | log |\n";
-    text += "| --- | --- | --- | --- | --- | --- |\n";
-    for cell in cells {
-        text += &format!(
-            "| {} | {} | {} | {} MB | {} s | {} KB |\n",
-            cell.name,
-            cell.ends.join(", "),
-            cell.rule.as_deref().unwrap_or_default(),
-            cell.memory_mb,
-            cell.processor_s,
-            cell.log_kb,
-        );
-    }
-    text
 }

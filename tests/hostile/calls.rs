@@ -267,7 +267,7 @@ fn changing(cluster: String, change: Change) -> Vec<u8> {
 }
 
 /// Expands `x*300`.
-fn repeated(value: &str) -> String {
+pub(crate) fn repeated(value: &str) -> String {
     let parts = value.rsplit_once('*');
     let times = parts.and_then(|(text, times)| Some((text, times.parse::<usize>().ok()?)));
     times.map_or_else(|| value.to_owned(), |(text, times)| text.repeat(times))

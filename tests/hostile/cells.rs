@@ -5,10 +5,7 @@ use std::{collections::BTreeSet, fs};
 use serde::Deserialize;
 use tests::binaries;
 
-use crate::{
-    calls::Calls, guard::Proof, handshakes::Handshakes, http2::Http2, script::Script,
-    sockets::Sockets,
-};
+use crate::{calls::Calls, connections::Connections, guard::Proof, script::Script};
 
 /// The maximum memory of a process, in MB: the limit in the manifests.
 const MEMORY_MB: u64 = 512;
@@ -67,12 +64,8 @@ pub(crate) enum Attack {
     Session(Script),
     /// Calls, each with one message or any other body.
     Calls(Calls),
-    /// Connections that do not speak HTTP/2, or not only.
-    Sockets(Sockets),
-    /// Connections that speak HTTP/2 frame by frame.
-    Http2(Http2),
-    /// Handshakes of TLS.
-    Handshakes(Handshakes),
+    /// Connections by their bytes.
+    Connections(Connections),
 }
 
 #[derive(Deserialize)]

@@ -12,11 +12,10 @@
 //! process's memory, the size of its log. In every cell, the process must live, become idle, and end with 0 on SIGTERM. The
 //! neighbor's session must live too, and is served in its turn: the server works little for others between an event and its batch.
 //!
-//! An attack is one of five kinds, each with a small language: [`script`] (sessions by their frames), [`calls`] (unary calls and
-//! watches), [`sockets`] (other protocols than HTTP/2), [`http2`] (invalid HTTP/2), [`handshakes`] (TLS). A cell with a `proof` has
-//! a server with authentication ([`guard`]), for which its neighbor and newcomers have credentials. In a cell with `keeps`,
-//! another peer acts repeatedly during the attack, and once more while the attack's connections are held ([`others`]). To add a
-//! cell, write it into a file; the table in docs/security-tests.md comes from the same data.
+//! An attack is one of three kinds: sessions by their frames ([`script`]), unary calls and watches ([`calls`]), and connections by
+//! their bytes ([`connections`]): other protocols, invalid HTTP/2 and TLS. A cell with a `proof` has a server with authentication
+//! ([`guard`]), for which its neighbor and newcomers have credentials. In a cell with `keeps`, another peer acts repeatedly during
+//! the attack, and once more while the attack's connections are held ([`others`]). To add a cell, write it into a file.
 //!
 //! No cell fails because of a slow machine. Several cells run at a time, and the server's deadlines are long unless they are the
 //! subject of the cell; waits have a limit of minutes. The waits of the neighbor, the processor time and the time to the end of
@@ -29,18 +28,14 @@
 //! cargo test -p tests --test hostile
 //! DECREE_HOSTILE_CELL=hello cargo test -p tests --test hostile -- --nocapture    # those with such a name, or of such a file
 //! DECREE_HOSTILE_MEASURED=1 cargo test --release -p tests --test hostile -- --nocapture
-//! DECREE_HOSTILE_TABLE=1 cargo test -p tests --test hostile table                # writes the table
 //! ```
 
 mod agents;
 mod calls;
 mod cells;
-mod document;
+mod connections;
 mod frames;
 mod guard;
-mod handshakes;
-mod http2;
-mod load;
 mod neighbour;
 mod others;
 mod process;
@@ -48,7 +43,6 @@ mod report;
 mod run;
 mod script;
 mod seen;
-mod sockets;
 mod stream;
 mod target;
 

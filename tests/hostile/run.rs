@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The minimum duration of the neighbor with measurements.
-pub(crate) const MEASURED: Duration = Duration::from_secs(2);
+const MEASURED: Duration = Duration::from_secs(2);
 /// The timeout for a newcomer to be served during an attack, which only a hanging server reaches.
 const NEWCOMER: Duration = Duration::from_mins(3);
 /// The maximum number of refusals of a newcomer.
@@ -153,7 +153,7 @@ pub(crate) fn alone() -> f64 {
 }
 
 /// Runs all attacks of a cell.
-pub(crate) fn attack(cell: &Cell, process: &Process) -> Seen {
+fn attack(cell: &Cell, process: &Process) -> Seen {
     let runtime = runtime();
     let mut seen = runtime.block_on(async {
         let mut seen = Seen::default();
@@ -162,9 +162,10 @@ pub(crate) fn attack(cell: &Cell, process: &Process) -> Seen {
             seen.add(match attack {
                 Attack::Session(script) => script.run(target()).await,
                 Attack::Calls(calls) => calls.run(target()).await,
-                Attack::Handshakes(handshakes) => handshakes.run(&target()).await,
-                Attack::Sockets(sockets) => sockets.run(process.address(sockets.port)).await,
-                Attack::Http2(http2) => http2.run(process.address(Port::Grpc)).await,
+                Attack::Connections(connections) => {
+                    let address = process.address(connections.port);
+                    connections.run(address, &target()).await
+                }
             });
         }
         seen

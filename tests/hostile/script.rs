@@ -97,27 +97,6 @@ impl Script {
         Self { who, ..self }
     }
 
-    /// Sessions that list `sets` ReplicaSets, and `pods` pods without an owner, and are then served.
-    pub(crate) fn listing(sessions: u64, sets: u64, pods: u64) -> Self {
-        let steps = [
-            "hello".to_owned(),
-            "begin pod".to_owned(),
-            format!("pods {pods} label.app=x"),
-            format!("end pod {pods}"),
-            "begin set".to_owned(),
-            format!("sets {sets} match.app=web-{{i}}"),
-            format!("end set {sets}"),
-            "prove".to_owned(),
-        ];
-        Self {
-            steps: steps.into(),
-            sessions,
-            shared: false,
-            times: 1,
-            who: Who::default(),
-        }
-    }
-
     /// Runs all sessions to their ends.
     pub(crate) async fn run(&self, target: impl Into<Target>) -> Seen {
         let target = target.into().by(&self.who);

@@ -33,30 +33,11 @@ impl Seen {
         }
     }
 
-    /// The observation of a connection to hold.
-    pub(crate) fn held(connection: impl Any + Send) -> Self {
-        Self {
-            held: vec![Box::new(connection)],
-            ..Self::ended("held")
-        }
-    }
-
     /// Waits for parts of an attack and adds their observations.
     pub(crate) async fn add_all(&mut self, mut parts: JoinSet<Self>) {
         while let Some(part) = parts.join_next().await {
             self.add(part.expect("a part of an attack does not panic"));
         }
-    }
-
-    /// Opens `count` connections at once; returns their observations.
-    pub(crate) async fn of_connections<C>(count: u64, connection: impl Fn() -> C) -> Self
-    where
-        C: Future<Output = Self> + Send + 'static,
-    {
-        let mut seen = Self::default();
-        seen.add_all((0..count).map(|_| connection()).collect())
-            .await;
-        seen
     }
 
     /// Adds the observations of another part of the attack.

@@ -56,10 +56,6 @@ impl Target {
         self
     }
 
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
     /// The source of certificates and tokens.
     ///
     /// # Panics

@@ -56,6 +56,11 @@ const MEASURES: &[(&str, usize, &str)] = &[
     ),
     ("tests/hostile/calls.rs", 1, "how long a call is repeated"),
     (
+        "tests/hostile/connections.rs",
+        1,
+        "how long an attack is quiet",
+    ),
+    (
         "tests/kube/lasting.rs",
         2,
         "a bound that grows with the time",
@@ -65,8 +70,6 @@ const MEASURES: &[(&str, usize, &str)] = &[
         1,
         "the cell is that a stream ends when its certificate has expired, and waits for that",
     ),
-    ("tests/hostile/http2.rs", 1, "how long an attack is quiet"),
-    ("tests/hostile/load.rs", 2, "reported"),
     ("tests/hostile/neighbour.rs", 7, "reported"),
     ("tests/hostile/others.rs", 2, "reported"),
     ("tests/hostile/process.rs", 2, "reported"),

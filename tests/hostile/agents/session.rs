@@ -1,4 +1,4 @@
-//! The frames of a malicious server in a session, round by round, a step a line.
+//! The frames of a malicious server in a session, round by round, a step at a time.
 //!
 //! ```text
 //! heartbeat          nothing (a frame without content)      gap (a frame is left out)
@@ -19,12 +19,12 @@ use serde::Deserialize;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use super::witness::{Witness, create, suffix};
+use super::view::{View, create, suffix};
 use tests::template::Template;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Speech {
+pub(crate) struct Session {
     /// The steps of each round.
     #[serde(default)]
     steps: Vec<String>,
@@ -49,8 +49,8 @@ pub(crate) struct Speech {
     pub(super) reads: bool,
 }
 
-/// One output of a speech.
-pub(super) enum Saying {
+/// One part of what a session sends.
+pub(super) enum Output {
     Frame(Box<Frame>),
     /// A frame without content.
     Nothing,
@@ -63,10 +63,18 @@ fn yes() -> bool {
     true
 }
 
-// === impl Speech ===
+// === impl Output ===
 
-impl Speech {
-    /// Whether pods are created before the speech begins.
+impl Output {
+    pub(super) fn frame(frame: Frame) -> Self {
+        Self::Frame(Box::new(frame))
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Whether pods are created before the session begins.
     pub(crate) const fn settles(&self) -> bool {
         self.honest && self.refused.is_none() && self.first.is_none()
     }
@@ -100,43 +108,43 @@ impl Speech {
     }
 
     /// The output of a round.
-    pub(super) fn round(&self, round: u64, witness: &mut Witness) -> Vec<Saying> {
-        let mut sayings = Vec::new();
+    pub(super) fn round(&self, round: u64, view: &mut View) -> Vec<Output> {
+        let mut outputs = Vec::new();
         for step in &self.steps {
             let words: Vec<_> = step.split_whitespace().collect();
-            say(&words, round, witness, &mut sayings);
+            output(&words, round, view, &mut outputs);
         }
-        sayings
+        outputs
     }
 }
 
-fn say(words: &[&str], round: u64, witness: &mut Witness, sayings: &mut Vec<Saying>) {
-    let frame = |frame| Saying::Frame(Box::new(frame));
+fn output(words: &[&str], round: u64, view: &mut View, outputs: &mut Vec<Output>) {
+    let frame = Output::frame;
     match words {
-        ["nothing"] => sayings.push(Saying::Nothing),
-        ["gap"] => sayings.push(Saying::Gap),
-        ["end", rest @ ..] => sayings.push(Saying::End(status(rest))),
+        ["nothing"] => outputs.push(Output::Nothing),
+        ["gap"] => outputs.push(Output::Gap),
+        ["end", rest @ ..] => outputs.push(Output::End(status(rest))),
         ["times", count, step @ ..] => {
             for at in 0..count.parse().expect("a number") {
-                say(step, round * 1_000 + at, witness, sayings);
+                output(step, round * 1_000 + at, view, outputs);
             }
         }
         ["batches", count, step @ ..] => {
             let count: u64 = count.parse().expect("a number");
-            let each = (0..count).flat_map(|at| batches(step, round * 1_000 + at, witness));
+            let each = (0..count).flat_map(|at| batches(step, round * 1_000 + at, view));
             let batches = each.collect();
-            sayings.push(frame(Frame::Batches(v1::Batches { batches })));
+            outputs.push(frame(Frame::Batches(v1::Batches { batches })));
         }
         words => match plain(words) {
-            Some(said) => sayings.push(frame(said)),
+            Some(plain) => outputs.push(frame(plain)),
             None => {
-                let each = batches(words, round, witness).into_iter();
+                let each = batches(words, round, view).into_iter();
                 let each = each.map(|batch| {
                     Frame::Batches(v1::Batches {
                         batches: vec![batch],
                     })
                 });
-                sayings.extend(each.map(frame));
+                outputs.extend(each.map(frame));
             }
         },
     }
@@ -186,17 +194,17 @@ fn rejection(template: &Template) -> Frame {
 }
 
 /// The batches of a step: one for each ReplicaSet.
-fn batches(words: &[&str], round: u64, witness: &mut Witness) -> Vec<v1::Batch> {
+fn batches(words: &[&str], round: u64, view: &mut View) -> Vec<v1::Batch> {
     let (verb, rest) = words.split_first().expect("a step has a verb");
     let (of, rest) = match rest {
         [of, rest @ ..] if !of.contains('=') => (*of, rest),
         rest => ("", rest),
     };
     let template = Template::read(rest.iter().copied());
-    let sets = witness.replica_sets();
+    let sets = view.replica_sets();
     let batch = |set: v1::ReplicaSet| {
-        let action = action(verb, of, round, &set, witness, &template);
-        let mut batch = witness.batch(&set, action.unwrap_or_else(|| create("", Vec::new(), 1)));
+        let action = action(verb, of, round, &set, view, &template);
+        let mut batch = view.batch(&set, action.unwrap_or_else(|| create("", Vec::new(), 1)));
         batch.action = batch.action.filter(|_| *verb != "empty");
         mistake(&mut batch, &template, round);
         batch
@@ -230,7 +238,7 @@ fn action(
     of: &str,
     round: u64,
     set: &v1::ReplicaSet,
-    witness: &Witness,
+    view: &View,
     template: &Template,
 ) -> Option<Action> {
     // Names and uids of objects that never existed.
@@ -240,9 +248,9 @@ fn action(
         uid: format!("gone-{at}"),
     };
     let pods = || match of {
-        "outside" => witness.outside(),
+        "outside" => view.outside(),
         "gone" => (0..500).map(gone).collect(),
-        _ => witness.pods_of(&set.uid),
+        _ => view.pods_of(&set.uid),
     };
     Some(match verb {
         "create" => {
