@@ -2,11 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    env,
     fmt::Write as _,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Output,
     time::Duration,
 };
 
@@ -111,19 +110,12 @@ impl Cluster {
     /// Runs a script as [`shell`](Self::shell) does, and returns its output.
     pub(crate) fn tries(&self, script: &str) -> Output {
         let kubectl = self.kubectl.parent().expect("it is a file");
-        let mut folders = vec![kubectl.to_owned(), binaries::folder().to_owned()];
-        folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
         let limit = 2 * PATIENCE.as_secs();
         // Ends the commands that wait without a limit, as people run them.
-        let ran = Command::new("timeout")
-            .args([&limit.to_string(), "bash", "-euc", script])
-            .current_dir(binaries::checkout())
+        let ran = binaries::shell("exec timeout \"$1\" bash -euc \"$2\"", &[kubectl])
+            .args(["shell", &limit.to_string(), script])
             .env("HOME", self.home.path())
             .env("KUBECONFIG", self.api.kubeconfig())
-            .env(
-                "PATH",
-                env::join_paths(folders).expect("it was a path before"),
-            )
             .output();
         ran.expect("there is bash")
     }

@@ -14,9 +14,9 @@ use tokio::time;
 use crate::{
     cluster::{CONTROL_PLANES, Cluster, IMAGE, LOOK_EVERY, PATIENCE, RELEASED},
     documents,
-    road::{Road, VALUES},
-    shop::{By, Shop},
+    installation::{Installation, VALUES},
     statics,
+    workload::{By, Workload},
 };
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/decree-system/leases";
@@ -40,17 +40,17 @@ pub(crate) enum Pace {
 /// A cluster on a journey, and its expected counts.
 pub(crate) struct Journey {
     pace: Pace,
-    road: Road,
+    installation: Installation,
     cluster: Cluster,
-    shop: Shop,
+    workload: Workload,
 }
 
 // === impl Journey ===
 
 impl Journey {
     /// Starts a cluster with the built-in controller and a workload. `None` if this machine cannot.
-    pub(crate) async fn begin(pace: Pace, road: Road) -> Option<Self> {
-        if road == Road::Chart {
+    pub(crate) async fn begin(pace: Pace, installation: Installation) -> Option<Self> {
+        if installation == Installation::Chart {
             tools::helm()?;
         }
         let mut images = BTreeMap::from([(IMAGE.to_owned(), binaries::folder().to_owned())]);
@@ -59,30 +59,30 @@ impl Journey {
         {
             images.insert(RELEASED.to_owned(), released.folder.clone());
         }
-        let cluster = Cluster::start(road.workers(), images).await?;
-        let mut shop = Shop::open(&cluster).await;
-        shop.scales(&cluster, 4, By::BuiltIn).await;
+        let cluster = Cluster::start(installation.workers(), images).await?;
+        let mut workload = Workload::open(&cluster).await;
+        workload.scales(&cluster, 4, By::BuiltIn).await;
         Some(Self {
             pace,
-            road,
+            installation,
             cluster,
-            shop,
+            workload,
         })
     }
 
     /// Installs Decree, which stands by while the built-in controller acts.
     pub(crate) async fn installs(&mut self) {
-        let told = self.cluster.shell(&self.road.install());
-        if self.road == Road::StaticPods {
+        let told = self.cluster.shell(&self.installation.install());
+        if self.installation == Installation::StaticPods {
             statics::put(&self.cluster, IMAGE);
         }
         self.is_rolled_out().await;
         self.is_spread().await;
-        if self.road == Road::Chart {
+        if self.installation == Installation::Chart {
             self.does_as_told(&told);
         }
-        self.shop.scales(&self.cluster, 5, By::BuiltIn).await;
-        if self.road == Road::Chart {
+        self.workload.scales(&self.cluster, 5, By::BuiltIn).await;
+        if self.installation == Installation::Chart {
             self.looks_on(&told).await;
         }
     }
@@ -92,7 +92,7 @@ impl Journey {
         let until = Instant::now() + PATIENCE;
         loop {
             // A pod is ready before its agent leads, and earlier actions are not compared.
-            self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
+            self.workload.rolls_out(&self.cluster, By::BuiltIn).await;
             let report = self.does_as_told(told);
             if report.contains("AGREE") {
                 break;
@@ -119,10 +119,12 @@ impl Journey {
     pub(crate) async fn switches(&mut self) {
         self.cluster.set_controllers(&[WITHOUT]);
         self.cluster.shell(&documents::shown("takes-over"));
-        self.shop.scales(&self.cluster, 6, By::Decree).await;
-        let namespace = self.road.namespace();
+        self.workload.scales(&self.cluster, 6, By::Decree).await;
+        let namespace = self.installation.namespace();
         let (pod, _) = self.leader().await;
-        let printed = self.cluster.shell(&documents::shown(self.road.asks()));
+        let printed = self
+            .cluster
+            .shell(&documents::shown(self.installation.asks()));
         assert!(
             printed.contains("shop ") && printed.contains("web-"),
             "{printed}"
@@ -135,48 +137,51 @@ impl Journey {
     }
 
     pub(crate) async fn rolls_out_and_scales(&mut self) {
-        self.shop.rolls_out(&self.cluster, By::Decree).await;
-        self.shop.scales(&self.cluster, 9, By::Decree).await;
-        self.shop.scales(&self.cluster, 3, By::Decree).await;
+        self.workload.rolls_out(&self.cluster, By::Decree).await;
+        self.workload.scales(&self.cluster, 9, By::Decree).await;
+        self.workload.scales(&self.cluster, 3, By::Decree).await;
     }
 
     /// Scales above a quota, and then raises the quota.
     pub(crate) async fn meets_a_quota(&mut self) {
-        self.shop.allows(&self.cluster, Some(5)).await;
-        self.shop.asks(&self.cluster, 8, By::Decree).await;
-        self.shop.is_refused(&self.cluster, 5).await;
-        self.shop.allows(&self.cluster, None).await;
-        self.shop.settles(&self.cluster, "after the quota").await;
+        self.workload.allows(&self.cluster, Some(5)).await;
+        self.workload.asks(&self.cluster, 8, By::Decree).await;
+        self.workload.is_refused(&self.cluster, 5).await;
+        self.workload.allows(&self.cluster, None).await;
+        self.workload
+            .settles(&self.cluster, "after the quota")
+            .await;
     }
 
     /// Kills all processes of Decree at once, deletes all of its pods at once, and then their workloads.
     pub(crate) async fn loses_all_pods(&mut self) {
-        let namespace = self.road.namespace();
+        let namespace = self.installation.namespace();
         let killed = self.cluster.kubelets().kill(namespace);
-        let least = self.road.processes();
+        let least = self.installation.processes();
         assert!(
             killed >= least,
             "{killed} were killed\n{}",
             self.cluster.told()
         );
-        self.shop.scales(&self.cluster, 10, By::Decree).await;
+        self.workload.scales(&self.cluster, 10, By::Decree).await;
         if self.pace == Pace::Thorough {
             self.is_rolled_out().await;
             self.cluster.kubelets().kill(namespace);
-            self.shop.rolls_out(&self.cluster, By::Decree).await;
+            self.workload.rolls_out(&self.cluster, By::Decree).await;
         }
-        self.cluster.shell(&documents::shown("night-looks"));
+        self.cluster.shell(&documents::shown("break-glass-looks"));
         let here = |mark| documents::shown(mark).replace("decree-system", namespace);
-        self.cluster.shell(&here("night-deletes-pods"));
-        self.shop.scales(&self.cluster, 11, By::Decree).await;
-        self.cluster.shell(&here("night-waits"));
-        if self.pace == Pace::Thorough && self.road.has_manifests() {
-            for workload in self.road.workloads() {
+        self.cluster.shell(&here("break-glass-deletes-pods"));
+        self.workload.scales(&self.cluster, 11, By::Decree).await;
+        self.cluster.shell(&here("break-glass-waits"));
+        if self.pace == Pace::Thorough && self.installation.has_manifests() {
+            for workload in self.installation.workloads() {
                 let delete = format!("kubectl -n decree-system delete {workload}");
                 self.cluster.shell(&delete);
             }
-            self.cluster.shell(&self.road.own("night-applies"));
-            self.shop.rolls_out(&self.cluster, By::Decree).await;
+            self.cluster
+                .shell(&self.installation.own("break-glass-applies"));
+            self.workload.rolls_out(&self.cluster, By::Decree).await;
         }
         self.is_rolled_out().await;
     }
@@ -184,7 +189,7 @@ impl Journey {
     /// Loses the node of the leader, and a node with pods of the workload but not of Decree at once; the nodes come back later.
     pub(crate) async fn loses_nodes(&mut self) {
         let (_, node) = self.leader().await;
-        let away = if self.road.is_on_control_plane() {
+        let away = if self.installation.is_on_control_plane() {
             WORKER
         } else {
             &node
@@ -192,20 +197,20 @@ impl Journey {
         for lost in [&node, away] {
             self.cluster.kubelets().set_up(lost, false);
         }
-        let nodes = self.shop.nodes(&self.cluster).await;
-        self.shop
+        let nodes = self.workload.nodes(&self.cluster).await;
+        self.workload
             .lost(nodes.iter().filter(|node| *node == away).count());
         // The taint of an administrator for a node that will not come back by itself.
         let taint = format!(
             "kubectl taint node {away} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
         );
         self.cluster.shell(&taint);
-        if !self.road.is_on_control_plane() {
+        if !self.installation.is_on_control_plane() {
             let stuck = format!("--field-selector spec.nodeName={node} --force");
             self.cluster
                 .shell(&format!("kubectl -n decree-system delete pods {stuck}"));
         }
-        self.shop.settles(&self.cluster, "on other nodes").await;
+        self.workload.settles(&self.cluster, "on other nodes").await;
         for lost in [&node, away] {
             self.cluster.kubelets().set_up(lost, true);
         }
@@ -223,22 +228,23 @@ impl Journey {
         };
         time::sleep(Duration::from_secs(seconds)).await;
         self.cluster.server.resume().await;
-        self.shop.scales(&self.cluster, 12, By::Decree).await;
+        self.workload.scales(&self.cluster, 12, By::Decree).await;
         self.is_rolled_out().await;
     }
 
     /// Rolls out a version of Decree that cannot be pulled: the roll-out stops at its first pod, and is undone.
     pub(crate) async fn rolls_out_a_bad_image(&mut self) {
-        if self.road == Road::StaticPods {
+        if self.installation == Installation::StaticPods {
             statics::put_on_first(&self.cluster, BAD);
         }
         self.sets_image(BAD);
-        let pods = format!("/api/v1/namespaces/{}/pods", self.road.namespace());
+        let pods = format!("/api/v1/namespaces/{}/pods", self.installation.namespace());
         let refused = |pods: &Value| pods.to_string().contains("ErrImagePull").then_some(());
         self.cluster.wait_for("refused", &pods, refused).await;
-        self.shop.scales(&self.cluster, 13, By::Decree).await;
-        self.cluster.shell(&self.road.own("night-undoes"));
-        if self.road == Road::StaticPods {
+        self.workload.scales(&self.cluster, 13, By::Decree).await;
+        self.cluster
+            .shell(&self.installation.own("break-glass-undoes"));
+        if self.installation == Installation::StaticPods {
             statics::put_on_first(&self.cluster, IMAGE);
         }
         self.is_rolled_out().await;
@@ -247,22 +253,22 @@ impl Journey {
     /// Hands ReplicaSets back to the built-in controller.
     pub(crate) async fn goes_back(&mut self) {
         // With its pods, or without: of the thorough journeys, shards go back with them.
-        let hands_back = self.pace == Pace::Brisk || self.road == Road::Sharded;
+        let hands_back = self.pace == Pace::Brisk || self.installation == Installation::Sharded;
         if hands_back {
             self.cluster.shell(&documents::shown("goes-back"));
         } else {
-            self.cluster.shell(&documents::shown("night-stops"));
+            self.cluster.shell(&documents::shown("break-glass-stops"));
         }
-        if self.road == Road::StaticPods {
+        if self.installation == Installation::StaticPods {
             statics::take_away(&self.cluster);
         }
-        let road = self.road;
+        let installation = self.installation;
         let free = |leases: &Value| {
             let mut leases = leases["items"].as_array()?.iter();
             let holder = |lease: &Value| {
                 let name = lease["metadata"]["name"].as_str()?;
                 let holder = lease["spec"]["holderIdentity"].as_str()?;
-                (road.leads_by(name) && !holder.is_empty()).then_some(())
+                (installation.leads_by(name) && !holder.is_empty()).then_some(())
             };
             leases.all(|lease| holder(lease).is_none()).then_some(())
         };
@@ -271,26 +277,26 @@ impl Journey {
             .await;
         if hands_back {
             self.cluster.set_controllers(&[]);
-            self.shop.scales(&self.cluster, 14, By::BuiltIn).await;
-            self.cluster.shell(&self.road.own("goes-away"));
+            self.workload.scales(&self.cluster, 14, By::BuiltIn).await;
+            self.cluster.shell(&self.installation.own("goes-away"));
         }
         let gone = |pods: &Value| pods["items"].as_array()?.is_empty().then_some(());
-        let pods = format!("/api/v1/namespaces/{}/pods", self.road.namespace());
+        let pods = format!("/api/v1/namespaces/{}/pods", self.installation.namespace());
         self.cluster.wait_for("without pods", &pods, gone).await;
         self.cluster.set_controllers(&[]);
-        self.shop.scales(&self.cluster, 15, By::BuiltIn).await;
-        self.cluster.shell(&documents::shown("night-counts"));
+        self.workload.scales(&self.cluster, 15, By::BuiltIn).await;
+        self.cluster.shell(&documents::shown("break-glass-counts"));
     }
 
     /// Removes the rest of Decree. The pods of the workload stay.
     pub(crate) async fn uninstalls(&mut self) {
-        self.cluster.shell(&self.road.uninstall());
-        self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
+        self.cluster.shell(&self.installation.uninstall());
+        self.workload.rolls_out(&self.cluster, By::BuiltIn).await;
     }
 
     /// Sets another image in the containers of all workloads.
     fn sets_image(&self, image: &str) {
-        for workload in self.road.workloads() {
+        for workload in self.installation.workloads() {
             let set = format!("kubectl -n decree-system set image {workload} '*={image}'");
             self.cluster.shell(&set);
         }
@@ -298,11 +304,12 @@ impl Journey {
 
     /// Waits until all of Decree's pods exist and are ready.
     async fn is_rolled_out(&self) {
-        self.cluster.shell(&self.road.own("waits-for-its-pods"));
-        if self.road == Road::StaticPods {
+        self.cluster
+            .shell(&self.installation.own("waits-for-its-pods"));
+        if self.installation == Installation::StaticPods {
             statics::are_ready(&self.cluster).await;
         }
-        if self.road == Road::Sharded {
+        if self.installation == Installation::Sharded {
             let path = "/apis/apps/v1/namespaces/decree-system/statefulsets/decree-server";
             let two = |set: &Value| (set["status"]["readyReplicas"].as_u64()? >= 2).then_some(());
             let what = "scaled by its autoscaler";
@@ -312,10 +319,10 @@ impl Journey {
 
     /// Checks that no node has two pods of a kind while another has none.
     async fn is_spread(&self) {
-        let nodes = if self.road.is_on_control_plane() {
+        let nodes = if self.installation.is_on_control_plane() {
             CONTROL_PLANES
         } else {
-            self.road.workers()
+            self.installation.workers()
         };
         for kind in ["agent", "server"] {
             let path = format!(
@@ -338,7 +345,10 @@ impl Journey {
         loop {
             looks.tick().await;
             let pod = self.holder().await;
-            let path = format!("/api/v1/namespaces/{}/pods/{pod}", self.road.namespace());
+            let path = format!(
+                "/api/v1/namespaces/{}/pods/{pod}",
+                self.installation.namespace()
+            );
             let found = self.cluster.api.get(&path).await.unwrap_or_default();
             let lasts = found["metadata"]["deletionTimestamp"].is_null();
             if let (true, Some(node)) = (lasts, found["spec"]["nodeName"].as_str()) {
@@ -351,7 +361,7 @@ impl Journey {
 
     /// The name of the pod in the Lease.
     async fn holder(&self) -> String {
-        if !self.road.has_one_leader() {
+        if !self.installation.has_one_leader() {
             return "decree-agent-0".to_owned();
         }
         let holder = |lease: &Value| {
@@ -360,7 +370,7 @@ impl Journey {
         };
         let name = self.cluster.wait_for("led", LEASE, holder).await;
         // In the network of a node, a pod has the name of the node.
-        if self.road == Road::StaticPods {
+        if self.installation == Installation::StaticPods {
             format!("decree-{name}")
         } else {
             name

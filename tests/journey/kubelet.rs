@@ -11,7 +11,7 @@
 //! list of Services ─▶ services ◀─ sandbox, one a pod: an address of a Service is a listener in its network
 //! ```
 //!
-//! It enforces no NetworkPolicy and no limit of memory or processor, and does not update volumes.
+//! It enforces no NetworkPolicy, no liveness and no limit of memory or processor, and does not update volumes.
 
 mod clock;
 mod container;

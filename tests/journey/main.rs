@@ -1,20 +1,20 @@
 //! Tier: the whole journey of a cluster with Decree, on a real control plane whose nodes run Decree's pods.
 //!
 //! etcd, kube-apiserver with its audit log, kube-controller-manager and kube-scheduler are those of Kubernetes. [`kubelet`] is a
-//! substitute for the nodes, so that the manifests run and are not only applied. A [`road::Road`] is one way to install Decree.
-//! Each road has the same steps ([`journey`]). After each step, the audit log must have exactly the expected numbers of created
+//! substitute for the nodes, so that the manifests run and are not only applied. A [`installation::Installation`] is one way to install Decree.
+//! Each installation has the same steps ([`journey`]). After each step, the audit log must have exactly the expected numbers of created
 //! and deleted pods.
 //!
 //! The tier needs root and name spaces of Linux. Without them, the tests are skipped with a notice, also in CI.
 
 mod cluster;
 mod documents;
+mod installation;
 mod journey;
 mod kubelet;
 mod ledger;
-mod road;
-mod shop;
 mod statics;
+mod workload;
 
 use std::io::{self, Write as _};
 
@@ -22,17 +22,17 @@ use tests::depth;
 use tokio::sync::Semaphore;
 
 use self::{
+    installation::Installation,
     journey::{Journey, Pace},
-    road::Road,
 };
 
 /// Makes a test of each journey.
 macro_rules! journeys {
-    ($(fn $journey:ident() at $pace:ident on $road:ident;)*) => {
+    ($(fn $journey:ident() at $pace:ident on $installation:ident;)*) => {
         $(
             #[tokio::test(flavor = "multi_thread")]
             async fn $journey() {
-                goes(Pace::$pace, Road::$road).await;
+                goes(Pace::$pace, Installation::$installation).await;
             }
         )*
     };
@@ -50,19 +50,19 @@ journeys! {
 }
 
 /// Runs a whole journey, if this machine can.
-async fn goes(pace: Pace, road: Road) {
+async fn goes(pace: Pace, installation: Installation) {
     if pace == Pace::Thorough && !depth::is_full() {
         // Written past the capture of the test runner, so that people who run the tests see what was skipped.
         let _ = writeln!(
             io::stderr(),
-            "notice: the journey of {road:?} is made with DECREE_DEPTH=full alone"
+            "notice: the journey of {installation:?} is made with DECREE_DEPTH=full alone"
         );
         return;
     }
     // Each journey is a cluster with its nodes, and more of them at once are slower in total.
     static PLACES: Semaphore = Semaphore::const_new(4);
     let _place = PLACES.acquire().await.expect("it is never closed");
-    let mut journey = tests::or_skip!(Journey::begin(pace, road).await);
+    let mut journey = tests::or_skip!(Journey::begin(pace, installation).await);
     journey.installs().await;
     journey.switches().await;
     journey.rolls_out_and_scales().await;

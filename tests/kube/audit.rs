@@ -1,4 +1,4 @@
-//! The requests of a service account, and the refused ones, from the audit log.
+//! The requests of service accounts, and the refused ones, from the audit log.
 
 use std::{collections::BTreeSet, fs};
 
@@ -21,9 +21,9 @@ pub(crate) struct Mark {
 // === impl Audit ===
 
 impl Audit {
-    /// Makes the policy and the file of a log of one user.
-    pub(crate) fn of(user: &str) -> Self {
-        let rules = json!([{"level": "Metadata", "users": [user]}, {"level": "None"}]);
+    /// Makes the policy and the file of a log of these users.
+    pub(crate) fn of(users: &[String]) -> Self {
+        let rules = json!([{"level": "Metadata", "users": users}, {"level": "None"}]);
         let log = AuditLog::of(&rules);
         Self { log }
     }
@@ -41,25 +41,27 @@ impl Audit {
         }
     }
 
-    /// The requests since a mark, such as `list pods` or `patch replicasets/status.apps`.
-    pub(crate) fn asked(&self, since: &Mark) -> BTreeSet<String> {
-        self.lines(since).iter().map(permission).collect()
+    /// The requests of a user since a mark, such as `list pods` or `patch replicasets/status.apps`.
+    pub(crate) fn asked(&self, user: &str, since: &Mark) -> BTreeSet<String> {
+        self.lines(user, since).iter().map(permission).collect()
     }
 
-    /// The forbidden requests since a mark.
-    pub(crate) fn refused(&self, since: &Mark) -> BTreeSet<String> {
-        let lines = self.lines(since);
+    /// The forbidden requests of a user since a mark.
+    pub(crate) fn refused(&self, user: &str, since: &Mark) -> BTreeSet<String> {
+        let lines = self.lines(user, since);
         let refused = lines
             .iter()
             .filter(|it| it["responseStatus"]["code"] == 403);
         refused.map(missing).collect()
     }
 
-    fn lines(&self, since: &Mark) -> Vec<Value> {
-        let lines = self.log.lines(since.read).into_iter();
+    fn lines(&self, user: &str, since: &Mark) -> Vec<Value> {
+        let mut lines = self.log.lines(since.read);
+        lines.retain(|line| {
+            line["user"]["username"] == user
+                && line["requestReceivedTimestamp"].as_str() >= Some(since.time.as_str())
+        });
         lines
-            .filter(|line| line["requestReceivedTimestamp"].as_str() >= Some(since.time.as_str()))
-            .collect()
     }
 }
 

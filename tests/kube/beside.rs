@@ -1,11 +1,6 @@
 //! The first example of the README: beside the controller of a cluster, with permission only to read, to a report.
 
-use std::{
-    env, fs,
-    path::Path,
-    process::{Command, Output},
-    time::Duration,
-};
+use std::{fs, path::Path, process::Output, time::Duration};
 
 use serde_json::{Value, json};
 use tests::{
@@ -41,7 +36,7 @@ struct Attended<'a> {
 
 impl Up {
     fn start(command: &str, kubeconfig: &Path) -> Self {
-        let mut shell = shell(&format!("exec {command}"));
+        let mut shell = binaries::shell(&format!("exec {command}"), &[]);
         shell
             .env("KUBECONFIG", kubeconfig)
             .env("DECREE_LISTEN", "127.0.0.1:0")
@@ -175,24 +170,9 @@ fn shown() -> (Vec<String>, Block) {
     (commands, output.expect("the report is shown"))
 }
 
-/// A shell in the checkout with the programs of the workspace in the path.
-fn shell(command: &str) -> Command {
-    let before = env::var_os("PATH").unwrap_or_default();
-    let folders = [binaries::folder().to_owned()];
-    let folders = folders.into_iter().chain(env::split_paths(&before));
-    let mut shell = Command::new("bash");
-    shell
-        .args(["-euc", command])
-        .current_dir(binaries::checkout())
-        .env(
-            "PATH",
-            env::join_paths(folders).expect("it was a path before"),
-        );
-    shell
-}
-
 fn run(command: &str, server: &str) -> Output {
-    let output = shell(command).env("DECREE_SERVER", server).output();
+    let mut shell = binaries::shell(command, &[]);
+    let output = shell.env("DECREE_SERVER", server).output();
     output.expect("there is a shell")
 }
 

@@ -1,11 +1,20 @@
 //! `helm test`: its pod is admitted where pods are restricted, and its command passes with the credentials and variables of the
 //! pod.
 
-use serde_json::json;
-use tests::real::{Api, ApiServer, DecisionServer, Patch, User};
+use std::{
+    path::Path,
+    process::{Command, Output},
+    time::Instant,
+};
+
+use serde_json::{Value, json};
+use tests::{
+    binaries,
+    real::{Api, ApiServer, DecisionServer, LOOK_EVERY, PATIENCE, Patch, User},
+};
+use tokio::time;
 
 use crate::{
-    checked::{Check, detail},
     helm::succeeds,
     rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM},
 };
@@ -32,6 +41,75 @@ const RELEASES: [(&str, &str, usize, bool); 7] = [
         false,
     ),
 ];
+
+/// A `decree check` of a pod.
+#[derive(Debug)]
+struct Check {
+    flags: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+// === impl Check ===
+
+impl Check {
+    /// The check that a pod runs, with its variables. Its certificates and its server are those of a cluster: `server` answers
+    /// instead, in plain text.
+    fn of_pod(pod: &Value, account: &Path, server: &str) -> Self {
+        let container = &pod["spec"]["containers"][0];
+        let command = ["command", "args"].map(|field| container[field].as_array());
+        let words = command.into_iter().flatten().flatten();
+        let words: Vec<_> = words.map(|it| it.as_str().expect("it is text")).collect();
+        assert_eq!(words[0], "/decree", "{pod:#}");
+        let mut variables = variables(container);
+        variables.retain(|(name, _)| !name.contains("_TLS_") && name != "DECREE_TOKEN_FILE");
+        for (_, value) in variables
+            .iter_mut()
+            .filter(|(name, _)| name == "DECREE_SERVER")
+        {
+            *value = server.to_owned();
+        }
+        variables.push(("KUBECONFIG".to_owned(), account.display().to_string()));
+        let flags = words[1..].iter().map(|&word| word.to_owned()).collect();
+        Self { flags, variables }
+    }
+
+    fn run(&self) -> Output {
+        let mut command = Command::new(binaries::folder().join("decree"));
+        command.args(&self.flags).args(["-o", "json"]);
+        command.env_remove("DECREE_SERVER");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.output().expect("it was built")
+    }
+
+    /// Waits until the check passes, since the API server learns of roles a moment later, and returns the findings.
+    async fn passes(&self) -> Vec<Value> {
+        let until = Instant::now() + PATIENCE;
+        let mut looks = time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            let output = self.run();
+            if output.status.success() {
+                return serde_json::from_slice(&output.stdout).expect("it is JSON");
+            }
+            assert!(Instant::now() < until, "{self:?}: {output:?}");
+        }
+    }
+}
+
+fn variables(container: &Value) -> Vec<(String, String)> {
+    let variables = container["env"].as_array().into_iter().flatten();
+    let text = |value: &Value| value.as_str().expect("it is text").to_owned();
+    let variables = variables.filter(|it| it["value"].is_string());
+    variables
+        .map(|it| (text(&it["name"]), text(&it["value"])))
+        .collect()
+}
+
+fn detail<'a>(found: &'a [Value], check: &str) -> &'a str {
+    let finding = found.iter().find(|it| it["check"] == check);
+    let finding = finding.unwrap_or_else(|| panic!("{check} is not in {found:#?}"));
+    finding["detail"].as_str().expect("it is text")
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn command_of_helm_test_passes_in_each_topology() {
@@ -64,7 +142,7 @@ async fn command_of_helm_test_passes_in_each_topology() {
 }
 
 /// Creates the pod as a dry run, in its namespace with the strictest level of Pod Security.
-async fn is_admitted(admin: &Api, pod: &serde_json::Value, namespace: &str) {
+async fn is_admitted(admin: &Api, pod: &Value, namespace: &str) {
     let restricted =
         json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     let path = format!("/api/v1/namespaces/{namespace}");

@@ -1,7 +1,7 @@
 //! The shipped manifests with kubectl itself, of each supported version, and the commands in the documents.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -10,13 +10,12 @@ use tempfile::TempDir;
 use tests::{
     binaries,
     fenced::{self, Block},
-    real::{ApiServer, User},
+    real::{Api, ApiServer, User},
     running::{Running, Voice},
     tools,
 };
 
 use crate::{
-    helm,
     manifests::{CUSTOM, FOLDERS, STATIC},
     rendered::{Rendered, path},
 };
@@ -74,15 +73,12 @@ impl<'a> Kubectl<'a> {
 
     /// Runs a script in which `kubectl` is this one.
     pub(crate) fn shell(&self, script: &str) -> Output {
-        let mut bash = Command::new("bash");
-        self.run(
-            bash.args(["-euc", script])
-                .env("PATH", path_with(self.program)),
-        )
+        let folder = self.program.parent().expect("it is a file");
+        self.run(&mut binaries::shell(script, &[folder]))
     }
 
     /// Runs kubectl with a verb, flags, and a kustomization of `deploy/kustomize`.
-    fn kustomized(&self, verb: &str, flags: &[&str], folder: &str) -> Output {
+    pub(crate) fn kustomized(&self, verb: &str, flags: &[&str], folder: &str) -> Output {
         let folder = format!("deploy/kustomize/{folder}");
         let mut command = Command::new(self.program);
         self.run(command.arg(verb).args(flags).args(["-k", &folder]))
@@ -104,10 +100,10 @@ fn each_kubectl_renders_what_kustomize_renders() {
 #[tokio::test]
 async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
     let kubectls = tests::or_skip!(tools::kubectls());
-    // Other tests apply to the shared API server meanwhile.
-    let server = tests::or_skip!(ApiServer::start().await);
-    let admin = server.admin().await;
     for program in kubectls {
+        // Other tests apply to the shared API server meanwhile.
+        let server = tests::or_skip!(ApiServer::start().await);
+        let admin = server.admin().await;
         let kubectl = Kubectl::of(program, &server);
         for (folder, flags) in FOLDERS.into_iter().flat_map(|it| WAYS.map(|way| (it, way))) {
             let rendered = tests::or_skip!(Rendered::of(folder));
@@ -116,51 +112,30 @@ async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
             kubectl.kustomized("diff", flags, folder);
             rendered.delete(&admin).await;
         }
+        leave_another_alone(&kubectl, &admin).await;
     }
 }
 
-#[tokio::test]
-async fn an_overlay_that_is_applied_beside_another_leaves_that_alone() {
-    let kubectls = tests::or_skip!(tools::kubectls());
-    for program in kubectls {
-        let server = tests::or_skip!(ApiServer::start().await);
-        let attended = tests::or_skip!(Rendered::of("overlays/all-in-one"));
-        let admin = server.admin().await;
-        let kubectl = Kubectl::of(program, &server);
-        kubectl.kustomized("apply", &[], "overlays/all-in-one");
-        let mut before = Vec::new();
-        for object in attended.by_path().values() {
-            before.push(admin.get(&path(object)).await.expect("it was applied"));
-        }
-        for folder in [CUSTOM, STATIC] {
-            kubectl.kustomized("apply", &[], folder);
-        }
-        // `kubectl diff` fails if there is a difference.
-        kubectl.kustomized("diff", &[], "overlays/all-in-one");
-        for object in before {
-            let after = admin.get(&path(&object)).await.expect("it is still there");
-            assert_eq!(after["spec"], object["spec"], "{after}");
-            for field in ["rules", "subjects", "roleRef"] {
-                assert_eq!(after[field], object[field], "{after}");
-            }
-            assert_eq!(after["metadata"]["uid"], object["metadata"]["uid"]);
-        }
+/// Applies overlays beside another, which stays as it is.
+async fn leave_another_alone(kubectl: &Kubectl<'_>, admin: &Api) {
+    let attended = tests::or_skip!(Rendered::of("overlays/all-in-one"));
+    kubectl.kustomized("apply", &[], "overlays/all-in-one");
+    let mut before = Vec::new();
+    for object in attended.by_path().values() {
+        before.push(admin.get(&path(object)).await.expect("it was applied"));
     }
-}
-
-/// helm leaves no note of what it applied, so a field that only the chart sets would stay.
-#[tokio::test]
-async fn overlays_can_be_applied_over_a_release_of_helm() {
-    let kubectls = tests::or_skip!(tools::kubectls());
-    tests::or_skip!(tools::helm());
-    let server = tests::or_skip!(ApiServer::start().await);
-    let kubectl = Kubectl::of(&kubectls[0], &server);
-    let chart = ["install", "decree", "deploy/helm/decree"];
-    let place = ["-n", "decree-system", "--create-namespace"];
-    let args = [&chart[..], &place[..]].concat();
-    helm::succeeds(&args, Some(server.kubeconfig(User::Admin))).expect("helm is there");
-    for overlay in ["any-node", "all-in-one", "sharded"] {
-        kubectl.kustomized("apply", &[], &format!("overlays/{overlay}"));
+    for folder in [CUSTOM, STATIC] {
+        kubectl.kustomized("apply", &[], folder);
+    }
+    // `kubectl diff` fails if there is a difference.
+    kubectl.kustomized("diff", &[], "overlays/all-in-one");
+    for object in before {
+        let after = admin.get(&path(&object)).await.expect("it is still there");
+        assert_eq!(after["spec"], object["spec"], "{after}");
+        for field in ["rules", "subjects", "roleRef"] {
+            assert_eq!(after[field], object[field], "{after}");
+        }
+        assert_eq!(after["metadata"]["uid"], object["metadata"]["uid"]);
     }
 }
 
@@ -202,20 +177,22 @@ fn plugin_of_kubectl_is_installed_as_written() {
     let blocks = shown("plugin_of_kubectl_is_installed_as_written");
     for program in kubectls {
         let home = TempDir::with_prefix("decree-plugin-").expect("there is room");
-        let run = |command: &mut Command| {
-            let output = command
-                .env("HOME", home.path())
-                .env("DECREE_SERVER", &server)
-                .env("PATH", path_of_user(home.path()))
-                .output()
-                .expect("it can be started");
-            assert!(output.status.success(), "{command:?}: {output:?}");
+        // The folder for programs at home.
+        let own = home.path().join(".local/bin");
+        let run = |script: &str, words: &[&str]| {
+            let mut shell = binaries::shell(script, &[own.as_path()]);
+            shell.args(words).env("HOME", home.path());
+            let output = shell.env("DECREE_SERVER", &server).output();
+            let output = output.expect("it can be started");
+            assert!(output.status.success(), "{script} {words:?}: {output:?}");
             text(&output.stdout)
         };
         for block in &blocks {
-            run(Command::new("bash").args(["-euc", &block.text]));
+            run(&block.text, &[]);
         }
-        let kubectl = |words: &[&str]| run(Command::new(program).args(words));
+        let program = program.to_string_lossy();
+        let kubectl =
+            |words: &[&str]| run("exec \"$0\" \"$@\"", &[&[&*program][..], words].concat());
         let help = kubectl(&["decree", "get", "--help"]);
         assert!(help.contains("Usage: kubectl decree get "), "{help}");
         assert_eq!(
@@ -223,18 +200,10 @@ fn plugin_of_kubectl_is_installed_as_written() {
             "replicaset.apps/web-new\nreplicaset.apps/web-old\n"
         );
         let offered = kubectl(&["__complete", "decree", "explain", "default/web-o"]);
-        assert_eq!(offered, "default/web-old\n:4\n", "{}", program.display());
+        assert_eq!(offered, "default/web-old\n:4\n", "{program}");
         let offered = kubectl(&["__complete", "decree", "exp"]);
         assert!(offered.starts_with("explain\tShow the state"), "{offered}");
     }
-}
-
-/// The PATH of a user with the programs of the workspace, and a folder for others at home.
-fn path_of_user(home: &Path) -> std::ffi::OsString {
-    let before = env::var_os("PATH").unwrap_or_default();
-    let folders = [home.join(".local/bin"), binaries::folder().to_owned()];
-    let folders = folders.into_iter().chain(env::split_paths(&before));
-    env::join_paths(folders).expect("it was a path before")
 }
 
 /// The blocks of the documents that name a test.
@@ -247,14 +216,6 @@ pub(crate) fn shown(test: &str) -> Vec<Block> {
         .collect();
     let blocks = documents.iter().flat_map(|text| fenced::blocks(text));
     blocks.filter(|block| block.test() == Some(test)).collect()
-}
-
-/// A PATH on which this program is the first of its name.
-fn path_with(program: &Path) -> std::ffi::OsString {
-    let before = env::var_os("PATH").unwrap_or_default();
-    let folder = program.parent().expect("it is a file").to_owned();
-    let folders = [folder].into_iter().chain(env::split_paths(&before));
-    env::join_paths(folders).expect("it was a path before")
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -15,23 +15,23 @@ use crate::{acts, budget, objects};
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 
-/// The fate of each new pod.
+/// The change of each new pod.
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum Change {
     /// A kubelet rejects the pod.
     Fails,
     /// The pod loses its labels, as by a webhook.
     LosesLabels,
 }
 
-/// Applies the fate to each new pod, and counts the pods, while polled.
-async fn meet(namespace: &Namespace, fate: Fate, count: &mut usize) {
+/// Makes the change to each new pod, and counts the pods, while polled.
+async fn change_all(namespace: &Namespace, change: Change, count: &mut usize) {
     let api = namespace.api();
     let list = api.get(&namespace.pod("")).await.expect("it can be listed");
     // The pods from before the watch.
     for pod in list["items"].as_array().into_iter().flatten() {
         *count += 1;
-        end(namespace, pod, fate).await;
+        end(namespace, pod, change).await;
     }
     let version = list["metadata"]["resourceVersion"].as_str();
     let from = version.expect("a list has one");
@@ -42,17 +42,17 @@ async fn meet(namespace: &Namespace, fate: Fate, count: &mut usize) {
             continue;
         };
         *count += 1;
-        end(namespace, &pod, fate).await;
+        end(namespace, &pod, change).await;
     }
 }
 
-async fn end(namespace: &Namespace, pod: &Value, fate: Fate) {
-    match fate {
-        Fate::Fails => {
+async fn end(namespace: &Namespace, pod: &Value, change: Change) {
+    match change {
+        Change::Fails => {
             let status = json!({"phase": "Failed", "reason": "UnexpectedAdmissionError"});
             acts::set_pod_status(namespace, pod, &status).await;
         }
-        Fate::LosesLabels => {
+        Change::LosesLabels => {
             let labels = json!({"metadata": {"labels": {"app": null}}});
             acts::patch_pod(namespace, pod, &labels).await;
         }
@@ -74,7 +74,7 @@ async fn is_explained(server: &DecisionServer, set: &str, words: &str) {
     }
 }
 
-async fn a_person_learns_of_it(name: &str, fate: Fate, words: &str) {
+async fn a_person_learns_of_it(name: &str, change: Change, words: &str) {
     let cluster = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(cluster.admin().await, name).await;
     let server = DecisionServer::start();
@@ -83,15 +83,15 @@ async fn a_person_learns_of_it(name: &str, fate: Fate, words: &str) {
     let _agent = Agent::start(&server, &kubeconfig, &flags);
     let (mut count, set, begun) = (0, format!("{name}/web"), Instant::now());
     let event = {
-        let story = async {
+        let learned = async {
             acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
             let event = budget::told(&namespace, "PodsDoNotLast", words).await;
             is_explained(&server, &set, "Because:     PODS_DO_NOT_LAST").await;
             event
         };
         tokio::select! {
-            event = story => event,
-            () = meet(&namespace, fate, &mut count) => panic!("the watch has ended"),
+            event = learned => event,
+            () = change_all(&namespace, change, &mut count) => panic!("the watch has ended"),
         }
     };
     assert_eq!(event["type"], "Warning");
@@ -109,12 +109,12 @@ async fn a_person_learns_of_it(name: &str, fate: Fate, words: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_that_a_kubelet_rejects_are_few_and_an_event_says_so() {
-    a_person_learns_of_it("rejected", Fate::Fails, "the latest has failed").await;
+    a_person_learns_of_it("rejected", Change::Fails, "the latest has failed").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_that_lose_their_labels_are_few_and_an_event_says_so() {
-    a_person_learns_of_it("unlabelled", Fate::LosesLabels, "other labels").await;
+    a_person_learns_of_it("unlabelled", Change::LosesLabels, "other labels").await;
 }
 
 /// A policy that removes the owner of each pod of a namespace, at each write, until it is deleted.

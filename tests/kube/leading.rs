@@ -10,7 +10,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User};
 
-use crate::growth::{FEW_AT_A_TIME, Growth};
+use crate::{
+    acts,
+    growth::{FEW_AT_A_TIME, Growth},
+    objects,
+};
 
 /// Long enough that a busy machine causes no loss of a Lease.
 const LEASE: Duration = Duration::from_secs(20);
@@ -90,6 +94,22 @@ impl Pair {
 fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[String]) -> Agent {
     let flags: Vec<_> = flags.iter().map(String::as_str).collect();
     Agent::start(server, kubeconfig, &flags)
+}
+
+#[tokio::test]
+async fn an_agent_acts_at_once_by_a_lease_that_nobody_has() {
+    let cluster = tests::or_skip!(ApiServer::shared().await);
+    let name = "acts-elected";
+    let namespace = Namespace::create(cluster.admin().await, name).await;
+    let server = DecisionServer::start();
+    let flags = ["--namespace", name, "--lease-namespace", name];
+    // Longer than the patience of the test.
+    let flags = [&flags[..], &["--lease-duration", "60m"]].concat();
+    let agent = Agent::start(&server, &cluster.kubeconfig(User::Admin), &flags);
+    acts::create_set(&namespace, &objects::replica_set("web", 1)).await;
+    acts::pods_become(&namespace, 1).await;
+    agent.becomes_ready().await;
+    assert_eq!(agent.terminate().code(), Some(0), "the agent drained");
 }
 
 #[tokio::test]

@@ -227,6 +227,18 @@ fn every_container_is_confined_probed_and_of_this_version() {
     }
 }
 
+/// A Deployment would need a ReplicaSet controller: its pods would not come before Decree's first, nor after the loss of all.
+#[test]
+fn pods_come_without_a_replica_set_controller() {
+    for folder in FOLDERS {
+        let rendered = tests::or_skip!(Rendered::of(folder));
+        for kind in ["Deployment", "ReplicaSet"] {
+            assert_eq!(rendered.all(kind).count(), 0, "{folder}: {kind}");
+        }
+        assert!(rendered.workloads().count() > 0, "{folder}");
+    }
+}
+
 /// Alternative overlays may share names, because a cluster has one at a time.
 #[test]
 fn what_stands_beside_another_overlay_has_names_of_its_own() {

@@ -15,13 +15,11 @@ use tests::{
     real::{Agent, ApiServer, ControllerManager, DecisionServer, Namespace, Patch},
     rng::Rng,
 };
-use tokio::{
-    task::{JoinHandle, JoinSet},
-    time,
-};
+use tokio::{task::JoinSet, time};
 
 use crate::{
     modes::{may_only_read, unexplained},
+    mutants::Kubelets,
     objects,
 };
 
@@ -181,60 +179,6 @@ fn workload(kind: &str, name: &str) -> Value {
     object
 }
 
-/// Acts as scheduler and kubelets for a namespace, until this is dropped.
-struct Kubelets(JoinHandle<()>);
-
-// === impl Kubelets ===
-
-impl Kubelets {
-    fn start(namespace: Namespace, seed: u64) -> Self {
-        Self(tokio::spawn(async move {
-            let mut rng = Rng::new(seed);
-            let mut looks = time::interval(Duration::from_millis(300));
-            loop {
-                looks.tick().await;
-                let Ok(pods) = namespace.pods().await else {
-                    continue;
-                };
-                for pod in pods {
-                    attend(&namespace, &pod, &mut rng).await;
-                }
-            }
-        }))
-    }
-}
-
-impl Drop for Kubelets {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Moves a pod one step forward. The pod may be gone by then.
-async fn attend(namespace: &Namespace, pod: &Value, rng: &mut Rng) {
-    let (api, metadata) = (namespace.api(), &pod["metadata"]);
-    let name = metadata["name"].as_str().unwrap_or_default();
-    let path = namespace.pod(name);
-    if !rng.chance(700) {
-        return;
-    }
-    if metadata.get("deletionTimestamp").is_some() {
-        let _gone = api.delete(&path, &json!({"gracePeriodSeconds": 0})).await;
-    } else if pod["spec"].get("nodeName").is_none() {
-        let binding = json!({
-            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": rng.pick(&NODES)},
-        });
-        let _gone = api.create(&format!("{path}/binding"), &binding).await;
-    } else if pod["status"]["phase"] != "Running" {
-        let since = jiff::Timestamp::now().as_second();
-        let since = jiff::Timestamp::from_second(since).expect("it is this century");
-        let status = json!({"status": objects::ready_since(&since.to_string(), 0)});
-        let path = format!("{path}/status");
-        let _gone = api.patch(&path, Patch::Strategic, &status).await;
-    }
-}
-
 /// Ends a namespace whose pods a finalizer holds, so that its ReplicaSet stays without pods. Returns the namespace, whose
 /// finalizer must be removed.
 async fn end_a_namespace(cluster: &ApiServer) -> Namespace {
@@ -279,7 +223,7 @@ async fn shadow_agrees_with_the_built_in_controllers() {
     for number in 0..namespaces {
         let namespace = Namespace::create(admin.clone(), &format!("shadow-{number}")).await;
         let seed = seed.wrapping_add(number << 32);
-        kubelets.push(Kubelets::start(namespace.clone(), seed));
+        kubelets.push(Kubelets::start(namespace.clone()));
         let begun = People::begin(namespace, seed).await;
         people.spawn(begun.work(Arc::clone(&is_done)));
     }

@@ -1,6 +1,6 @@
 //! A workload that makes an agent send every kind of request.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use tests::real::{
@@ -21,56 +21,55 @@ const SET: &str = "web";
 /// The refused requests of the agent.
 pub(crate) type Refused = BTreeSet<String>;
 
-/// A cluster, and an agent that runs as the shipped service account.
+/// A namespace, and an agent that runs as the service account `decree-agent` of its system namespace.
 #[derive(Debug)]
-pub(crate) struct Workload<'a> {
+pub(crate) struct Workload {
     namespace: Namespace,
-    audit: &'a Audit,
+    /// The namespace of the service account, the Lease and the probe.
+    system: String,
+    audit: Arc<Audit>,
     proxy: Proxy,
     agent: Agent,
+    _server: DecisionServer,
     since: Mark,
     replicas: u32,
 }
 
-/// The user name of the agent at the API server.
+/// The user name of the shipped agent at the API server.
 pub(crate) fn user() -> String {
-    format!("system:serviceaccount:{SYSTEM}:{ACCOUNT}")
+    user_of(SYSTEM)
+}
+
+pub(crate) fn user_of(system: &str) -> String {
+    format!("system:serviceaccount:{system}:{ACCOUNT}")
 }
 
 // === impl Workload ===
 
-impl<'a> Workload<'a> {
-    /// Starts with a ReplicaSet, an orphan for it, no Lease and no probe, and an agent with the shipped flags.
+impl Workload {
+    /// Starts with a ReplicaSet, an orphan for it, and an agent with the shipped flags and further ones.
     pub(crate) async fn begin(
         cluster: &ApiServer,
-        server: &DecisionServer,
         namespace: &Namespace,
-        audit: &'a Audit,
+        system: &str,
+        flags: &[&str],
+        audit: &Arc<Audit>,
     ) -> Self {
-        let api = namespace.api();
-        let orphan = objects::pod("orphan");
-        let created = api.create(&namespace.pod(""), &orphan).await;
-        created.expect("it is valid");
-        let set = objects::replica_set(SET, 2);
-        let created = api.create(&namespace.replica_set(""), &set).await;
-        created.expect("it is valid");
-        // There is none the first time.
-        let probe = format!("/apis/apps/v1/namespaces/{SYSTEM}/replicasets/decree-probe");
-        for path in [lease(), probe] {
-            let _ = api.delete(&path, &json!({})).await;
-        }
-
-        let kubeconfig = cluster.service_account(SYSTEM, ACCOUNT).await;
+        acts::create_pod(namespace, &objects::pod("orphan")).await;
+        acts::create_set(namespace, &objects::replica_set(SET, 2)).await;
+        let kubeconfig = cluster.service_account(system, ACCOUNT).await;
         let url = cluster.url();
         let proxy = Proxy::start(url.trim_start_matches("https://"));
-        let since = audit.mark();
-        let flags = ["--lease-namespace", SYSTEM];
-        let agent = Agent::start(server, &proxy.kubeconfig(&kubeconfig, &url), &flags);
+        let (since, server) = (audit.mark(), DecisionServer::start());
+        let flags = [&["--lease-namespace", system][..], flags].concat();
+        let agent = Agent::start(&server, &proxy.kubeconfig(&kubeconfig, &url), &flags);
         Self {
             namespace: namespace.clone(),
-            audit,
+            system: system.to_owned(),
+            audit: Arc::clone(audit),
             proxy,
             agent,
+            _server: server,
             since,
             replicas: 2,
         }
@@ -88,7 +87,7 @@ impl<'a> Workload<'a> {
             has_event(list, |event| event["reason"] == "SuccessfulCreate")
         })
         .await?;
-        self.reaches("a renewed lease", &lease(), |lease| {
+        self.reaches("a renewed lease", &self.lease(), |lease| {
             lease["spec"]["renewTime"] != lease["spec"]["acquireTime"]
         })
         .await?;
@@ -112,22 +111,7 @@ impl<'a> Workload<'a> {
 
     /// All requests of the agent.
     pub(crate) fn asked(&self) -> BTreeSet<String> {
-        self.audit.asked(&self.since)
-    }
-
-    /// Ends the agent, and empties the namespace.
-    pub(crate) async fn end(self) {
-        let (api, events) = (self.namespace.api(), self.events());
-        self.agent.kill();
-        let all = [
-            self.namespace.replica_set(""),
-            self.namespace.pod(""),
-            events,
-        ];
-        for path in all {
-            let deleted = api.delete(&path, &json!({"gracePeriodSeconds": 0})).await;
-            deleted.expect("all of it can be deleted");
-        }
+        self.audit.asked(&user_of(&self.system), &self.since)
     }
 
     /// Loses requests for pods in flight until the agent has looked up the effect of one. A request that was not sent when the
@@ -187,7 +171,7 @@ impl<'a> Workload<'a> {
         let mut looks = time::interval(LOOK_EVERY);
         loop {
             looks.tick().await;
-            let refused = self.audit.refused(&self.since);
+            let refused = self.audit.refused(&user_of(&self.system), &self.since);
             if !refused.is_empty() {
                 return Err(refused);
             }
@@ -199,6 +183,11 @@ impl<'a> Workload<'a> {
         }
     }
 
+    fn lease(&self) -> String {
+        let leases = "/apis/coordination.k8s.io/v1/namespaces";
+        format!("{leases}/{}/leases/{ACCOUNT}", self.system)
+    }
+
     fn events(&self) -> String {
         format!("/api/v1/namespaces/{}/events", self.namespace.name())
     }
@@ -207,8 +196,4 @@ impl<'a> Workload<'a> {
 fn has_event(list: &Value, is_so: impl Fn(&Value) -> bool) -> bool {
     let events = list["items"].as_array().expect("it is a list");
     events.iter().any(is_so)
-}
-
-fn lease() -> String {
-    format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{ACCOUNT}")
 }

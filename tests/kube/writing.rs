@@ -9,19 +9,6 @@ use crate::{acts, objects};
 const YOUNG: &str = "hostnameOverride";
 
 #[tokio::test]
-async fn a_field_younger_than_the_typed_crate_reaches_the_pod() {
-    let namespace = tests::or_skip!(Attended::namespace("younger-field").await);
-    let mut set = objects::replica_set("web", 1);
-    let template = &mut set["spec"]["template"]["spec"];
-    template[YOUNG] = "pet.example.com".into();
-    let stored = acts::create_set(&namespace, &set).await;
-    let kept = &stored["spec"]["template"]["spec"];
-    assert_eq!(kept[YOUNG], "pet.example.com", "the API server knows it");
-    let pods = acts::pods_become(&namespace, 1).await;
-    assert_eq!(pods[0]["spec"][YOUNG], "pet.example.com");
-}
-
-#[tokio::test]
 async fn all_that_a_template_says_reaches_the_pod_and_nothing_else() {
     let namespace = tests::or_skip!(Attended::namespace("whole-template").await);
     let mut set = objects::replica_set("web", 1);
@@ -29,9 +16,12 @@ async fn all_that_a_template_says_reaches_the_pod_and_nothing_else() {
     template["metadata"]["annotations"] = json!({"example.com/note": "with \"quotes\" and \u{e9}"});
     template["metadata"]["finalizers"] = json!(["example.com/held"]);
     template["spec"]["hostAliases"] = json!([{"ip": "192.0.2.1", "hostnames": ["one", "two"]}]);
+    template["spec"][YOUNG] = "pet.example.com".into();
     template["spec"]["terminationGracePeriodSeconds"] = 0.into();
     template["spec"]["volumes"] = json!([{"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}}]);
     let stored = acts::create_set(&namespace, &set).await;
+    let kept = &stored["spec"]["template"]["spec"][YOUNG];
+    assert_eq!(*kept, "pet.example.com", "the API server knows it");
     let pods = acts::pods_become(&namespace, 1).await;
     let (template, pod) = (&stored["spec"]["template"], &pods[0]);
     for field in ["labels", "annotations", "finalizers"] {
@@ -135,20 +125,6 @@ async fn an_exceeded_quota_is_a_condition_and_an_event_until_it_suffices() {
     };
     events_become(&namespace, failed_create).await;
 
-    acts::scale(&namespace, "web", 2).await;
-    let cleared = json!({"replicas": 2, "conditions": null});
-    acts::status_becomes(&namespace, "web", &cleared).await;
-    acts::pods_become(&namespace, 2).await;
-}
-
-#[tokio::test]
-async fn pods_come_when_the_quota_is_raised() {
-    let namespace = tests::or_skip!(Attended::namespace("quota-raised").await);
-    namespace.allow_pods(1).await;
-    acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
-    let some = |set: &Value| set["status"]["conditions"].is_array().then_some(());
-    let path = namespace.replica_set("web");
-    namespace.api().wait_for("failed", &path, some).await;
     namespace.raise_quota(5).await;
     let cleared = json!({"replicas": 3, "conditions": null});
     acts::status_becomes(&namespace, "web", &cleared).await;

@@ -56,7 +56,7 @@ fn times_of_the_readme_are_those_of_the_benchmark() {
 #[test]
 fn versions_of_the_readme_are_those_that_are_tested() {
     let readme = read("README.md");
-    let cluster = constant("tests/kube/server.rs", "version[\"gitVersion\"], \"");
+    let cluster = constant("tests/kube/check.rs", "(\"OK\", \"answers, ");
     let minor = cluster.rsplit_once('.').map_or("", |(minor, _)| minor);
     let kubectl = constant("tests/src/tools.rs", "OLDEST_KUBECTL: &str = \"kubectl-");
     let claims = [

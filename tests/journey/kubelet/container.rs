@@ -15,10 +15,8 @@ use super::{
     process::{Plan, Process},
 };
 
-/// The delay before the second start of a container that ends repeatedly; each further delay is twice as long.
+/// The delay before further starts of a container that ends repeatedly.
 const BACK_OFF: Duration = Duration::from_secs(10);
-/// The longest delay.
-const LONGEST: Duration = Duration::from_mins(5);
 /// The timeout of a probe, instead of its manifest's: this machine may be slow, and a hanging process is still found.
 const PROBED_WITHIN: Duration = Duration::from_mins(1);
 /// The interval of probes of a container that is not ready.
@@ -46,7 +44,6 @@ pub(crate) struct Container {
     restarts: u32,
     due: Instant,
     next_probe: Instant,
-    failures: u64,
     last: Option<Value>,
     /// Why it does not run.
     waiting: (&'static str, String),
@@ -68,7 +65,6 @@ impl Container {
             restarts: 0,
             due: now,
             next_probe: now,
-            failures: 0,
             last: None,
             waiting: ("ContainerCreating", String::new()),
         }
@@ -125,7 +121,6 @@ impl Container {
                 self.is_started = self.spec["startupProbe"].is_null();
                 self.is_ready = self.is_started && self.spec["readinessProbe"].is_null();
                 self.next_probe = Instant::now();
-                self.failures = 0;
             }
             Err(error) => self.waits("CreateContainerError", error.to_string()),
         }
@@ -144,10 +139,7 @@ impl Container {
             "exitCode": code, "reason": reason, "startedAt": self.started_at, "finishedAt": clock::now(),
         }}));
         // The first restart has no delay.
-        let delay = match self.restarts {
-            0 => Duration::ZERO,
-            more => LONGEST.min(BACK_OFF * 2_u32.saturating_pow(more - 1)),
-        };
+        let delay = BACK_OFF * self.restarts.min(1);
         self.restarts += 1;
         self.due = Instant::now() + delay;
         self.waiting = ("CrashLoopBackOff", format!("back-off of {delay:?}"));
@@ -164,29 +156,19 @@ impl Container {
         if self.process.is_none() || Instant::now() < self.next_probe {
             return;
         }
-        let kind = match (self.is_started, self.is_ready) {
-            (false, _) => "startupProbe",
-            (true, false) => "readinessProbe",
-            // The container has been ready: the same rounds detect the loss of readiness and of liveness.
-            (true, true) => "livenessProbe",
+        let kind = if self.is_started {
+            "readinessProbe"
+        } else {
+            "startupProbe"
         };
         let probe = self.spec[kind].clone();
         let period = Duration::from_secs(probe["periodSeconds"].as_u64().unwrap_or(10));
-        let fine = self.passes(&probe, network).await;
-        match kind {
-            "startupProbe" => {
-                self.is_started = fine;
-                self.is_ready = fine && self.spec["readinessProbe"].is_null();
-            }
-            "readinessProbe" => self.is_ready = fine,
-            _ => {
-                let readiness = self.spec["readinessProbe"].clone();
-                self.is_ready = self.passes(&readiness, network).await;
-                self.failures = if fine { 0 } else { self.failures + 1 };
-                if self.failures >= probe["failureThreshold"].as_u64().unwrap_or(3) {
-                    self.signal("KILL");
-                }
-            }
+        let passes = self.passes(&probe, network).await;
+        if self.is_started {
+            self.is_ready = passes;
+        } else {
+            self.is_started = passes;
+            self.is_ready = passes && self.spec["readinessProbe"].is_null();
         }
         let wait = if self.is_ready { period } else { EAGERLY };
         self.next_probe = Instant::now() + wait.min(period);

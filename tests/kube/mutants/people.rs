@@ -30,14 +30,19 @@ const STANDS_AT_LAST: Duration = Duration::from_mins(1);
 /// People and kubelets of a namespace, which end when this is dropped.
 pub(super) struct People {
     namespace: Namespace,
-    /// The time of the last act of the kubelets.
-    acted: watch::Receiver<Instant>,
-    kubelets: JoinHandle<()>,
+    kubelets: Kubelets,
     step_began: Instant,
 }
 
+/// The scheduler and the kubelets of a namespace, which end when this is dropped.
+pub(crate) struct Kubelets {
+    /// The time of their last act.
+    acted: watch::Receiver<Instant>,
+    task: JoinHandle<()>,
+}
+
 /// Acts as scheduler and kubelets.
-struct Kubelets {
+struct Acting {
     namespace: Namespace,
     acted: watch::Sender<Instant>,
     /// The number of pods that each ReplicaSet has had.
@@ -51,18 +56,9 @@ struct Kubelets {
 
 impl People {
     pub(super) async fn begin(namespace: Namespace) -> Self {
-        let (acts, acted) = watch::channel(Instant::now());
-        let kubelets = Kubelets {
-            namespace: namespace.clone(),
-            acted: acts,
-            had: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            began: Timestamp::now(),
-        };
         let people = Self {
+            kubelets: Kubelets::start(namespace.clone()),
             namespace,
-            acted,
-            kubelets: tokio::spawn(kubelets.run()),
             step_began: Instant::now(),
         };
         for name in SCALED {
@@ -92,7 +88,7 @@ impl People {
 
     /// Whether the kubelets have been idle for long enough for the next step.
     pub(super) fn stands(&self) -> bool {
-        let acted = (*self.acted.borrow()).max(self.step_began);
+        let acted = (*self.kubelets.acted.borrow()).max(self.step_began);
         acted.elapsed() > STANDS || self.step_began.elapsed() > STANDS_AT_LAST
     }
 
@@ -118,15 +114,32 @@ impl People {
     }
 }
 
-impl Drop for People {
-    fn drop(&mut self) {
-        self.kubelets.abort();
-    }
-}
-
 // === impl Kubelets ===
 
 impl Kubelets {
+    pub(crate) fn start(namespace: Namespace) -> Self {
+        let (acts, acted) = watch::channel(Instant::now());
+        let acting = Acting {
+            namespace,
+            acted: acts,
+            had: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            began: Timestamp::now(),
+        };
+        let task = tokio::spawn(acting.run());
+        Self { acted, task }
+    }
+}
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+// === impl Acting ===
+
+impl Acting {
     async fn run(mut self) {
         let mut looks = time::interval(Duration::from_millis(200));
         loop {

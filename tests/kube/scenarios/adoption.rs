@@ -3,110 +3,95 @@
 use serde_json::{Value, json};
 use tests::real::{Attended, Namespace, Sightings};
 
-use crate::{
-    acts, objects,
-    stand::{Attendance, Stand},
-};
+use crate::{acts, another, objects, stand::Stand};
 
-/// A ReplicaSet of one pod, and a pod from before the agent.
-struct Found {
-    stand: Stand,
-    set: Value,
-    pod: Value,
+/// References of a pod, by its ReplicaSet.
+type References = fn(&Value) -> Value;
+
+/// The names of ReplicaSets, the references of a pod from before the agent, the references then, and the number of pods.
+const FOUND: [(&str, References, References, usize); 4] = [
+    (
+        "plain",
+        |set| json!([reference(set)]),
+        |set| json!([controller(set)]),
+        1,
+    ),
+    ("orphan", |_| json!([]), |set| json!([controller(set)]), 1),
+    // Not even `blockOwnerDeletion` is added.
+    ("ours", without_block, without_block, 1),
+    (
+        "of-another",
+        |_| json!([controller(&stranger())]),
+        |_| json!([controller(&stranger())]),
+        2,
+    ),
+];
+
+fn without_block(set: &Value) -> Value {
+    let mut reference = reference(set);
+    reference["controller"] = true.into();
+    json!([reference])
 }
 
-// === impl Found ===
-
-impl Found {
-    /// Makes them, the pod with references that may name the ReplicaSet.
-    async fn new(name: &str, references: impl Fn(&Value) -> Value) -> Option<Self> {
-        let stand = Stand::new(name).await?;
-        let set = acts::create_set(&stand.namespace, &objects::replica_set("web", 1)).await;
-        let mut pod = objects::pod("found");
-        pod["metadata"]["ownerReferences"] = references(&set);
-        let pod = acts::create_pod(&stand.namespace, &pod).await;
-        Some(Self { stand, set, pod })
+#[tokio::test]
+async fn pods_from_before_the_agent_get_their_controller_unless_they_have_one() {
+    let stand = tests::or_skip!(Stand::new("found").await);
+    let namespace = &stand.namespace;
+    let mut found = Vec::new();
+    for (name, before, ..) in FOUND {
+        let set = acts::create_set(namespace, &another::set(name, 1)).await;
+        let mut pod = objects::pod(&format!("found-{name}"));
+        pod["metadata"]["labels"] = json!({"app": name});
+        pod["metadata"]["ownerReferences"] = before(&set);
+        let pod = acts::create_pod(namespace, &pod).await;
+        found.push((set, pod));
     }
-
-    /// Starts an agent, and returns the pod when the ReplicaSet has converged.
-    async fn meet(&self, pods: usize) -> (Value, Attendance) {
-        let attendance = self.stand.attend().await;
-        let namespace = &self.stand.namespace;
-        acts::status_becomes(namespace, "web", &json!({"replicas": 1})).await;
-        acts::pods_become(namespace, pods).await;
-        let pod = acts::pod_becomes(namespace, &self.pod, "there", |_| true).await;
-        (pod, attendance)
+    let _attendance = stand.attend().await;
+    for ((name, before, after, count), (set, pod)) in FOUND.into_iter().zip(found) {
+        acts::status_becomes(namespace, name, &json!({"replicas": 1})).await;
+        acts::pods_become_so(namespace, name, |pods| {
+            let of_it = |it: &&Value| it["metadata"]["labels"]["app"] == name;
+            pods.iter().filter(of_it).count() == count
+        })
+        .await;
+        let now = acts::pod_becomes(namespace, &pod, "there", |_| true).await;
+        if before(&set) == after(&set) {
+            assert_eq!(now, pod, "{name}");
+        }
+        assert_eq!(*references(&now), after(&set), "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_reference_without_controller_is_made_the_controller() {
+async fn pods_that_lost_their_controller_get_it_again_beside_other_references() {
+    let foreign = |_: &Value| json!([reference(&stranger())]);
+    let both = |set: &Value| json!([reference(&stranger()), controller(set)]);
     let plain = |set: &Value| json!([reference(set)]);
-    let found = tests::or_skip!(Found::new("upgraded", plain).await);
-    let (pod, _attendance) = found.meet(1).await;
-    assert_eq!(references(&pod), &json!([controller(&found.set)]));
-}
-
-#[tokio::test]
-async fn an_orphan_that_matches_gets_the_controller() {
-    let found = tests::or_skip!(Found::new("orphan", |_| json!([])).await);
-    let (pod, _attendance) = found.meet(1).await;
-    assert_eq!(references(&pod), &json!([controller(&found.set)]));
-}
-
-#[tokio::test]
-async fn a_pod_that_has_this_controller_already_is_left_unchanged() {
-    let already = |set: &Value| {
-        let mut reference = reference(set);
-        reference["controller"] = true.into();
-        json!([reference])
-    };
-    let found = tests::or_skip!(Found::new("already-ours", already).await);
-    let (pod, _attendance) = found.meet(1).await;
-    assert_eq!(pod, found.pod, "not even blockOwnerDeletion is added");
-}
-
-#[tokio::test]
-async fn a_pod_of_another_controller_is_left_unchanged() {
-    let others = |_: &Value| json!([controller(&stranger())]);
-    let found = tests::or_skip!(Found::new("of-another", others).await);
-    let (pod, _attendance) = found.meet(2).await;
-    assert_eq!(pod, found.pod);
-}
-
-#[tokio::test]
-async fn a_pod_with_a_foreign_reference_gets_the_controller_as_its_second() {
-    let foreign = json!([reference(&stranger())]);
-    let (set, pod) = tests::or_skip!(adopts_again("second-reference", |_| foreign.clone()).await);
-    let mut both = vec![reference(&stranger()), controller(&set)];
-    let mut has = references(&pod).as_array().expect("there are some").clone();
-    // Their order is the API server's.
-    let by_name = |one: &Value| one["name"].to_string();
-    both.sort_by_key(by_name);
-    has.sort_by_key(by_name);
-    assert_eq!(has, both);
-}
-
-#[tokio::test]
-async fn a_reference_that_lost_its_controller_becomes_the_one_controller_again() {
-    let plain = |set: &Value| json!([reference(set)]);
-    let (set, pod) = tests::or_skip!(adopts_again("single-reference", plain).await);
-    assert_eq!(references(&pod), &json!([controller(&set)]));
-}
-
-/// Replaces the references of a ReplicaSet's only pod, and returns the pod before and after it gets its controller again.
-async fn adopts_again(name: &str, put: impl Fn(&Value) -> Value) -> Option<(Value, Value)> {
-    let namespace = Attended::namespace(name).await?;
-    let sightings = Sightings::begin(&namespace);
-    let set = acts::create_set(&namespace, &objects::replica_set("web", 1)).await;
-    acts::status_becomes(&namespace, "web", &json!({"replicas": 1})).await;
-    let pods = acts::pods_become(&namespace, 1).await;
-    let put = json!({"metadata": {"ownerReferences": put(&set)}});
-    acts::patch_pod(&namespace, &pods[0], &put).await;
-    let pod = acts::pod_becomes(&namespace, &pods[0], "adopted", |pod| is_owned(pod, &set)).await;
-    sightings.reach(1).await;
-    assert_eq!(sightings.count(), 1, "it was not replaced");
-    Some((set, pod))
+    let one = |set: &Value| json!([controller(set)]);
+    let cases: [(&str, References, References); 2] = [
+        ("second-reference", foreign, both),
+        ("single-reference", plain, one),
+    ];
+    for (name, put, after) in cases {
+        let namespace = tests::or_skip!(Attended::namespace(name).await);
+        let sightings = Sightings::begin(&namespace);
+        let set = acts::create_set(&namespace, &objects::replica_set("web", 1)).await;
+        acts::status_becomes(&namespace, "web", &json!({"replicas": 1})).await;
+        let pods = acts::pods_become(&namespace, 1).await;
+        let put = json!({"metadata": {"ownerReferences": put(&set)}});
+        acts::patch_pod(&namespace, &pods[0], &put).await;
+        let pod =
+            acts::pod_becomes(&namespace, &pods[0], "adopted", |pod| is_owned(pod, &set)).await;
+        // Their order is the API server's.
+        let sorted = |list: &Value| {
+            let mut list = list.as_array().expect("there are some").clone();
+            list.sort_by_key(|one| one["name"].to_string());
+            list
+        };
+        assert_eq!(sorted(references(&pod)), sorted(&after(&set)), "{name}");
+        sightings.reach(1).await;
+        assert_eq!(sightings.count(), 1, "it was not replaced");
+    }
 }
 
 #[tokio::test]

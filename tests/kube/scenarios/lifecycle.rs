@@ -1,28 +1,9 @@
 //! The possible changes of a ReplicaSet, and its end.
 
 use serde_json::{Value, json};
-use tests::real::{Attended, Patch};
+use tests::real::Attended;
 
 use crate::{acts, objects};
-
-#[tokio::test]
-async fn the_selector_cannot_be_changed() {
-    let namespace = tests::or_skip!(Attended::namespace("selector-stays").await);
-    acts::create_set(&namespace, &objects::replica_set("web", 1)).await;
-    let other = json!({"app": "other"});
-    let patch = json!({"spec": {
-        "selector": {"matchLabels": other}, "template": {"metadata": {"labels": other}},
-    }});
-    let path = namespace.replica_set("web");
-    let refusal = namespace.api().patch(&path, Patch::Merge, &patch).await;
-    let refusal = refusal.expect_err("apps/v1 forbids it");
-    assert_eq!(refusal.code, 422);
-    assert!(
-        refusal.message.contains("field is immutable"),
-        "{refusal:?}"
-    );
-    acts::status_becomes(&namespace, "web", &json!({"replicas": 1})).await;
-}
 
 #[tokio::test]
 async fn a_deleted_replica_set_gets_no_finalizer_of_ours_and_its_pods_are_left_alone() {

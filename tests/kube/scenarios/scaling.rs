@@ -8,8 +8,17 @@ use crate::{acts, objects};
 #[tokio::test]
 async fn pods_follow_each_change_of_replicas() {
     let namespace = tests::or_skip!(Attended::namespace("each-change").await);
-    acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
-    for (replicas, count) in [(2, 2), (3, 3), (0, 0), (2, 2)] {
+    let set = acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
+    let owner = json!([{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": set["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    for pod in acts::pods_become(&namespace, 2).await {
+        assert_eq!(pod["metadata"]["ownerReferences"], owner);
+        assert_eq!(pod["metadata"]["labels"], objects::labels());
+        assert!(acts::name(&pod).starts_with("web-"), "{pod}");
+    }
+    for (replicas, count) in [(3, 3), (0, 0), (2, 2)] {
         acts::scale(&namespace, "web", replicas).await;
         acts::status_becomes(&namespace, "web", &json!({"replicas": replicas})).await;
         acts::pods_become(&namespace, count).await;

@@ -3,7 +3,7 @@
 use crate::documents::{adapted, shown};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Road {
+pub(crate) enum Installation {
     AllInOne,
     AnyNode,
     HighAvailability,
@@ -17,9 +17,9 @@ pub(crate) enum Road {
 /// The values for the chart.
 pub(crate) const VALUES: &str = "--set topology=separate";
 
-// === impl Road ===
+// === impl Installation ===
 
-impl Road {
+impl Installation {
     /// The commands that install it.
     pub(crate) fn install(self) -> String {
         let install = match self {

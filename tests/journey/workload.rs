@@ -18,7 +18,7 @@ const QUOTA: &str = "/api/v1/namespaces/shop/resourcequotas";
 
 /// The Deployment `web`: its desired replicas, and the numbers of created and deleted pods so far.
 #[derive(Debug, Default)]
-pub(crate) struct Shop {
+pub(crate) struct Workload {
     replicas: usize,
     releases: usize,
     counts: Counts,
@@ -31,9 +31,9 @@ pub(crate) enum By {
     BuiltIn,
 }
 
-// === impl Shop ===
+// === impl Workload ===
 
-impl Shop {
+impl Workload {
     /// Creates the Deployment without pods.
     pub(crate) async fn open(cluster: &Cluster) -> Self {
         let namespace =
