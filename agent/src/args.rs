@@ -179,13 +179,9 @@ pub struct KubeArgs {
     #[arg(long, env = "DECREE_ETCD_REQUEST_TIMEOUT", default_value = "7s", value_parser = runtime::config::duration, value_name = "TIME")]
     pub etcd_request_timeout: Duration,
 
-    /// The maximum number of calls per second; by default, as many as the API server can take.
+    /// The maximum number of calls per second, with a burst of twice as many; by default, as many as the API server can take.
     #[arg(long, env = "DECREE_API_QPS", value_parser = positive, value_name = "COUNT")]
     pub api_qps: Option<f64>,
-
-    /// The maximum burst of calls; by default, twice `--api-qps`.
-    #[arg(long, env = "DECREE_API_BURST", value_parser = clap::value_parser!(u32).range(1..), requires = "api_qps", value_name = "COUNT")]
-    pub api_burst: Option<u32>,
 }
 
 /// What an embedded cluster is made of.
@@ -365,12 +361,7 @@ impl AgentArgs {
             lease_duration: _,
             etcd_request_timeout: _,
             api_qps,
-            api_burst,
         } = self.kube.clone();
-        let rate = api_qps.map(|per_second| agent_kube::Rate {
-            per_second,
-            burst: api_burst.unwrap_or_else(|| twice(per_second)),
-        });
         let namespace = match self.namespaces.as_slice() {
             [one] if !one.is_empty() => Some(one.clone()),
             _ => None,
@@ -384,7 +375,7 @@ impl AgentArgs {
             resource,
             label_selector,
             calls_max: self.calls_max,
-            rate,
+            rate: api_qps,
         }
     }
 }
@@ -439,15 +430,6 @@ fn positive(text: &str) -> Result<f64, String> {
     is_rate
         .then_some(number)
         .ok_or_else(|| "not above 0".to_owned())
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the rate is positive, and a burst beyond all numbers is the greatest one"
-)]
-fn twice(per_second: f64) -> u32 {
-    (per_second * 2.0).ceil() as u32
 }
 
 mod budget;

@@ -47,7 +47,7 @@ pub trait Cluster: Clone + Send + Sync + 'static {
         from: String,
     ) -> impl Future<Output = Result<Self::Events, ApiError>> + Send;
 
-    /// Returns how many calls in flight the cluster can take now. Further calls are made, and wait.
+    /// Returns how many calls in flight the cluster can take now. The agent begins no more.
     fn calls_max(&self) -> usize {
         usize::MAX
     }

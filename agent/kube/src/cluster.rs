@@ -20,7 +20,7 @@ use crate::{
     connect::{self, ConnectError, CredentialSource, Target, in_pod},
     fence::Fence,
     lanes::{self, Lanes},
-    limiter::{ConcurrencyLimiter, Permit, Rate},
+    limiter::{Limiter, Permit},
     metrics::Metrics,
     reading::{self, Events, Pages, unreadable},
     renewal::renew,
@@ -46,7 +46,7 @@ pub struct KubeClusterConfig {
     /// The most calls in flight, if the API server can take them.
     pub calls_max: u16,
     /// The rate of calls; `None` for as many as the API server can take.
-    pub rate: Option<Rate>,
+    pub rate: Option<f64>,
 }
 
 /// A handle to a cluster behind its API server.
@@ -59,7 +59,7 @@ pub struct KubeCluster {
     /// The transport of lists and watches.
     reader: Transport,
     pub(crate) scope: Arc<Scope>,
-    limiter: Arc<ConcurrencyLimiter>,
+    limiter: Arc<Limiter>,
     fence: Fence,
     /// Cancelled when no call may leave any more.
     revoked: CancellationToken,
@@ -198,7 +198,7 @@ impl KubeCluster {
         answer.map(Some)
     }
 
-    /// Waits for a place among the calls in flight. A request that may not leave yet takes no place from other requests.
+    /// Waits until a request may leave.
     async fn enter(&self, mut request: Request) -> (Permit<'_>, Request) {
         loop {
             self.fence.wait_until_allowed(&request).await;
@@ -249,7 +249,7 @@ impl KubeCluster {
             leases: transport(1),
             reader: transport(1),
             scope: Arc::new(scope),
-            limiter: Arc::new(ConcurrencyLimiter::new(config.calls_max, config.rate)),
+            limiter: Arc::new(Limiter::new(config.calls_max, config.rate)),
             fence: Fence::default(),
             revoked: CancellationToken::new(),
             own_namespace: None,

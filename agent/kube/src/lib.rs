@@ -38,7 +38,6 @@ pub use clock::Clock;
 pub use cluster::{KubeCluster, KubeClusterConfig};
 pub use connect::{ConnectError, CredentialSource, Target, in_pod, is_configured};
 pub use fence::Fence;
-pub use limiter::Rate;
 pub use metrics::NO_STATUS;
 pub use operator::{Access, OtherWrite};
 pub use probe::{PROBE, Probe};

@@ -1,97 +1,111 @@
-//! The number of calls in flight, and how often one begins: permits from an [`AdaptiveLimit`], and an optional rate.
+//! How many calls may be in flight, learnt from their answers, and an optional rate.
+//!
+//! The limit rises by one in a round of answers and falls by half, as in TCP: after a refusal for load, and when answers take many times
+//! longer than the quickest of late. [`KubeCluster::calls_max`](crate::KubeCluster) tells the agent, which begins no more calls.
 
-mod adaptive_limit;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use agent_core::{api::ApiError, token_bucket::TokenBucket};
-use jiff::Timestamp;
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::Instant,
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use self::adaptive_limit::{AdaptiveLimit, Ending, Sample};
+use agent_core::{api::ApiError, backoff::since, token_bucket::TokenBucket};
+use jiff::Timestamp;
+use tokio::time::Instant;
+
 use crate::clock::Clock;
 
 /// How long a call may wait at a fixed rate.
 const WAIT_SECONDS_MAX: f64 = 5.0;
+/// The first limit: the capacity of a small API server.
+const LIMIT_START: f64 = 32.0;
+/// The limit rises by this many in a round until it falls for the first time.
+const FIRST_ROUNDS: f64 = 16.0;
+/// A lower limit gains nothing: a few calls must always run, or no answer shows an improvement.
+const LIMIT_MIN: f64 = 4.0;
+/// So many calls may wait in any API server: it writes waiting calls together.
+const WAITING: f64 = 64.0;
+/// How many times longer than the quickest answers the average answer takes before further calls only wait.
+const SLOW_FACTOR: u32 = 8;
+/// The weight of each answer in the average.
+const AVERAGE_OF: f64 = 1.0 / 32.0;
+/// The latency of a single answer that is a sign of overload, if quick answers are usual: the API server's own goal for writes.
+const OVERLOADED: Duration = Duration::from_secs(1);
+/// The shortest time between two falls of the limit: calls in flight at a fall reflect the old limit.
+const FALL_EVERY: Duration = Duration::from_secs(1);
+/// How long the quickest answer counts as usual, at least; at most twice that.
+const USUAL_FOR: Duration = Duration::from_secs(60);
 
-/// A fixed rate of calls.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
-    /// How many calls begin in a second.
-    pub per_second: f64,
-    /// How many calls may begin at once after a rest.
-    pub burst: u32,
-}
-
-/// Admits calls, first come, first served.
+/// The limit of calls in flight, and their rate.
 #[derive(Debug)]
-pub(crate) struct ConcurrencyLimiter {
+pub(crate) struct Limiter {
     clock: Clock,
-    semaphore: Semaphore,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    limit: AdaptiveLimit,
-    /// The number of permits, including the ones in use.
-    permits: usize,
-    in_flight: usize,
+    limit: f64,
+    limit_max: f64,
+    in_flight: u32,
     bucket: Option<TokenBucket>,
+    /// When the limit last fell.
+    fell: Option<Timestamp>,
+    /// By verb: a create that passes webhooks takes longer than a read, without any load.
+    usual: BTreeMap<&'static str, Usual>,
+    /// The average part of the time of an answer that usual answers take.
+    speed: f64,
 }
 
-/// The permission of a call to be in flight.
+/// The quickest answers to calls of a verb: of this period, and of this and the previous one.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    since: Timestamp,
+    of_period: Duration,
+    quickest: Duration,
+}
+
+/// A call in flight.
 pub(crate) struct Permit<'a> {
-    limiter: &'a ConcurrencyLimiter,
-    semaphore_permit: Option<SemaphorePermit<'a>>,
+    limiter: &'a Limiter,
     begun: Instant,
 }
 
-// === impl Rate ===
+// === impl Limiter ===
 
-impl Rate {
-    /// The number of calls that begin in a few seconds at this rate. A call behind more of them would wait so long that it counts as lost.
+impl Limiter {
+    /// Creates a limiter of at most `calls_max` calls in flight, and `rate` calls per second after a burst of twice as many.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a positive number, and one beyond all numbers becomes the greatest"
     )]
-    fn calls_max(self) -> u16 {
-        (self.per_second * WAIT_SECONDS_MAX).ceil() as u16
-    }
-}
-
-// === impl ConcurrencyLimiter ===
-
-impl ConcurrencyLimiter {
-    pub(crate) fn new(calls_max: u16, rate: Option<Rate>) -> Self {
-        let calls_max = rate.map_or(calls_max, |rate| calls_max.min(rate.calls_max()));
-        let limit = AdaptiveLimit::new(calls_max);
-        let permits = limit.limit();
-        let bucket = rate.map(|rate| TokenBucket::per_second(rate.per_second, rate.burst));
+    pub(crate) fn new(calls_max: u16, rate: Option<f64>) -> Self {
+        // A call behind more of them would wait so long that it counts as lost.
+        let of_rate = rate.map_or(f64::INFINITY, |rate| (rate * WAIT_SECONDS_MAX).ceil());
+        let limit_max = f64::from(calls_max.max(1)).min(of_rate);
+        let burst = |rate: f64| (rate * 2.0).ceil() as u32;
         Self {
             clock: Clock::starting_at(Timestamp::now()),
-            semaphore: Semaphore::new(permits),
             state: Mutex::new(State {
-                limit,
-                permits,
+                limit: LIMIT_START.min(limit_max),
+                limit_max,
                 in_flight: 0,
-                bucket,
+                bucket: rate.map(|rate| TokenBucket::per_second(rate, burst(rate))),
+                fell: None,
+                usual: BTreeMap::new(),
+                speed: 1.0,
             }),
         }
     }
 
-    /// The number of calls that the limiter admits now.
+    /// The number of calls that may be in flight now.
     pub(crate) fn limit(&self) -> usize {
-        self.lock().limit.limit()
+        self.lock().limit()
     }
 
+    /// Begins a call as soon as the rate allows.
     pub(crate) async fn enter(&self) -> Permit<'_> {
-        // The semaphore is never closed. If it were, a call without a permit would be better than none.
-        let semaphore_permit = self.semaphore.acquire().await.ok();
         let wait = {
             let mut state = self.lock();
             state.in_flight += 1;
@@ -100,7 +114,6 @@ impl ConcurrencyLimiter {
         };
         let mut permit = Permit {
             limiter: self,
-            semaphore_permit,
             begun: Instant::now(),
         };
         if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
@@ -118,85 +131,175 @@ impl ConcurrencyLimiter {
 // === impl Permit ===
 
 impl Permit<'_> {
-    /// Learns from the answer to a call of this verb.
+    /// Learns from the answer to a call of this verb. A refusal for another cause, or no answer, may come before any work.
     pub(crate) fn note<T>(&self, verb: &'static str, answer: &Result<T, ApiError>) {
-        let ending = match answer {
-            Ok(_) => Ending::Done,
-            Err(error) if error.code == Some(429) => Ending::Throttled,
-            Err(_) => Ending::Refused,
-        };
+        let (now, took) = (self.limiter.clock.now(), self.begun.elapsed());
         let mut state = self.limiter.lock();
-        let sample = Sample {
-            verb,
-            took: self.begun.elapsed(),
-            ending,
-            in_flight: state.in_flight,
-        };
-        state.limit.handle_answer(self.limiter.clock.now(), sample);
-        let more = state.limit.limit().saturating_sub(state.permits);
-        state.permits += more;
-        self.limiter.semaphore.add_permits(more);
+        match answer {
+            Ok(_) => state.handle_done(now, verb, took),
+            Err(error) if error.code == Some(429) => state.fall(now, LIMIT_MIN),
+            Err(_) => {}
+        }
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut state = self.limiter.lock();
-        state.in_flight -= 1;
-        // If there are more permits than the limit allows, this permit is dropped.
-        if state.permits > state.limit.limit()
-            && let Some(permit) = self.semaphore_permit.take()
-        {
-            state.permits -= 1;
-            permit.forget();
+        self.limiter.lock().in_flight -= 1;
+    }
+}
+
+// === impl State ===
+
+impl State {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 1 and 65,535"
+    )]
+    const fn limit(&self) -> usize {
+        self.limit as usize
+    }
+
+    fn handle_done(&mut self, now: Timestamp, verb: &'static str, took: Duration) {
+        let usual = self.usual.entry(verb).or_insert(Usual {
+            since: now,
+            of_period: took,
+            quickest: took,
+        });
+        let quickest = usual.next(now, took);
+        let part = quickest.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
+        self.speed += (part - self.speed) * AVERAGE_OF;
+        if took > OVERLOADED && took > quickest * SLOW_FACTOR {
+            self.fall(now, LIMIT_MIN);
+        } else if self.speed * f64::from(SLOW_FACTOR) < 1.0 && self.limit > WAITING {
+            self.fall(now, WAITING);
+        } else if f64::from(self.in_flight) * 2.0 >= self.limit {
+            let round = self.fell.map_or(FIRST_ROUNDS, |_| 1.0);
+            self.limit = (self.limit + round / self.limit).min(self.limit_max);
         }
+    }
+
+    fn fall(&mut self, now: Timestamp, least: f64) {
+        if self.fell.is_none_or(|fell| since(now, fell) >= FALL_EVERY) {
+            self.fell = Some(now);
+            self.limit = (self.limit / 2.0).max(least).min(self.limit_max);
+        }
+    }
+}
+
+// === impl Usual ===
+
+impl Usual {
+    /// Takes an answer. Returns the quickest of late.
+    fn next(&mut self, now: Timestamp, took: Duration) -> Duration {
+        if since(now, self.since) >= USUAL_FOR {
+            (self.since, self.quickest, self.of_period) = (now, self.of_period, took);
+        }
+        self.of_period = self.of_period.min(took);
+        self.quickest = self.quickest.min(took);
+        self.quickest
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn throttling_takes_permits_away_and_success_gives_them_back() {
-        let limiter = ConcurrencyLimiter::new(64, None);
-        assert_eq!(limiter.semaphore.available_permits(), 32);
-        let permit = limiter.enter().await;
-        let throttled = ApiError {
-            code: Some(429),
-            ..ApiError::default()
-        };
-        permit.note("create_pod", &Err::<(), _>(throttled));
-        drop(permit);
-        for _ in 0..15 {
-            drop(limiter.enter().await);
-        }
-        assert_eq!(limiter.semaphore.available_permits(), 16);
+    const QUICK: Duration = Duration::from_millis(5);
+    const VERB: &str = "create_pod";
 
-        let mut permits = Vec::new();
-        for _ in 0..16 {
-            permits.push(limiter.enter().await);
+    fn state() -> State {
+        let state = Limiter::new(256, None).state;
+        state.into_inner().expect("nobody else has it")
+    }
+
+    fn second(number: u64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + Duration::from_secs(number)
+    }
+
+    impl State {
+        /// Takes answers at one time that come while as many calls as allowed are in flight.
+        fn answers(&mut self, seconds: u64, took: Duration, count: usize) {
+            for _ in 0..count {
+                self.in_flight = u32::try_from(self.limit()).expect("small");
+                self.handle_done(second(seconds), VERB, took);
+            }
         }
-        for permit in permits.iter().chain(&permits) {
-            permit.note("create_pod", &Ok(()));
+    }
+
+    #[test]
+    fn limit_grows_to_the_most_while_calls_are_in_flight_and_answers_are_quick() {
+        let mut state = state();
+        state.in_flight = 3;
+        state.handle_done(second(0), VERB, QUICK);
+        assert_eq!(state.limit(), 32, "few are in flight");
+        state.answers(0, QUICK, 5_000);
+        assert_eq!(state.limit(), 256);
+    }
+
+    #[test]
+    fn calls_that_only_wait_become_no_more() {
+        for (at_once, expected) in [(2, 64..=65), (20, 80..=161), (60, 240..=256)] {
+            let mut state = state();
+            state.answers(0, QUICK, 1);
+            for number in 0..20_000 {
+                // Each call takes `QUICK`, while the others wait.
+                let waits = u32::try_from(state.limit().div_ceil(at_once)).expect("small");
+                state.answers(number / 1_000, QUICK * waits, 1);
+            }
+            let limit = state.limit();
+            assert!(expected.contains(&limit), "{at_once}: {limit}");
         }
-        drop(permits);
-        assert_eq!(limiter.semaphore.available_permits(), 17);
+    }
+
+    #[test]
+    fn refusals_for_load_halve_the_limit_once_a_second_and_leave_a_few() {
+        let mut state = state();
+        for (second_of, limit) in [(0, 16), (0, 16), (1, 8), (2, 4), (3, 4)] {
+            state.fall(second(second_of), LIMIT_MIN);
+            assert_eq!(state.limit(), limit);
+        }
+        state.answers(4, QUICK, 5);
+        assert_eq!(state.limit(), 5, "one more in a round");
+    }
+
+    #[test]
+    fn slow_answer_is_a_sign_of_load_only_where_answers_are_quick() {
+        let slow = Duration::from_secs(3);
+        let mut webhook = state();
+        webhook.answers(0, slow, 4);
+        assert!(webhook.limit() > 32);
+        let mut other_verb = state();
+        other_verb.handle_done(second(0), "read_pod", QUICK);
+        other_verb.answers(0, slow, 1);
+        assert_eq!(other_verb.limit(), 32);
+        let mut state = state();
+        state.answers(0, QUICK, 1);
+        state.answers(0, slow, 1);
+        assert_eq!(state.limit(), 16);
+    }
+
+    #[test]
+    fn quickest_answer_is_forgotten_after_two_periods() {
+        let mut usual = Usual {
+            since: second(0),
+            of_period: QUICK,
+            quickest: QUICK,
+        };
+        for (seconds, took, quickest) in [(59, 3, 1), (60, 4, 1), (120, 5, 4), (180, 6, 5)] {
+            assert_eq!(usual.next(second(seconds), QUICK * took), QUICK * quickest);
+        }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rate_holds_calls_back_after_its_burst() {
-        let rate = Rate {
-            per_second: 10.0,
-            burst: 2,
-        };
-        let limiter = ConcurrencyLimiter::new(64, Some(rate));
+    async fn rate_holds_calls_back_after_its_burst_and_bounds_their_number() {
+        let limiter = Limiter::new(64, Some(2.0));
+        assert_eq!(limiter.limit(), 10);
         let begun = Instant::now();
-        for _ in 0..4 {
+        for _ in 0..6 {
             drop(limiter.enter().await);
         }
-        assert!(begun.elapsed() >= Duration::from_millis(200));
+        assert!(begun.elapsed() >= Duration::from_secs(1));
     }
 }

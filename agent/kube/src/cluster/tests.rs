@@ -406,25 +406,6 @@ async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_for_a_lease_take_no_place_from_others() {
-    let server = Server::start(vec![Answer::text(403, "")]).await;
-    let (_lease, lead) = watch::channel(None);
-    let fence = Fence::new(lead, Clock::starting_at(Timestamp::UNIX_EPOCH));
-    let fenced = server.cluster.clone().fenced(&fence);
-    let waiting: Vec<_> = (0..server.cluster.calls_max())
-        .map(|_| {
-            let fenced = fenced.clone();
-            tokio::spawn(async move { fenced.call(create("a"), None).await })
-        })
-        .collect();
-    tokio::task::yield_now().await;
-    let call = server.cluster.call(create("b"), None);
-    let answer = timeout(Duration::from_mins(5), call).await;
-    answer.expect("it is made").expect_err("it is refused");
-    waiting.iter().for_each(JoinHandle::abort);
-}
-
-#[tokio::test]
 async fn object_that_cannot_be_read_harms_no_other_of_its_list_or_watch() {
     let odd = json!({"kind": "Pod", "metadata": {"namespace": "default", "name": "odd", "uid": "u",
         "resourceVersion": "6", "labels": {"app": 7}}});
