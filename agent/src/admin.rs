@@ -1,4 +1,4 @@
-//! The admin port of an agent: probes, metrics, the holds of its budget, and whether its cluster went back.
+//! The admin port of an agent: probes, metrics, and the holds of its budget.
 
 use std::{io, sync::Arc};
 
@@ -42,7 +42,7 @@ impl Admin {
         Self {
             registry,
             readiness: config.readiness.clone(),
-            routes: config.holds.router().merge(config.history.router()),
+            routes: config.holds.router(),
         }
     }
 

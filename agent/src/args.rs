@@ -33,8 +33,8 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Listen address for `/livez`, `/readyz`, `/metrics`, `/holds` and `/history`, or `off`. With a trailing `?`, a free port is
-    /// used if this one is taken. Port 0 picks a free port and logs it.
+    /// Listen address for `/livez`, `/readyz`, `/metrics` and `/holds`, or `off`. With a trailing `?`, a free port is used if this one
+    /// is taken. Port 0 picks a free port and logs it.
     #[arg(
         long,
         env = "DECREE_ADMIN",

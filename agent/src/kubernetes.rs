@@ -150,7 +150,7 @@ async fn run_elected(
 ) -> Result<(), KubernetesError> {
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
-    let keeper = LeaseKeeper::new(lease, cluster, Some(config.history.clone()));
+    let keeper = LeaseKeeper::new(lease, cluster, Some(config.metrics.clone()));
     let (leads, until) = (metrics.clone(), stop.clone());
     let act = |epoch, cluster| {
         leads.set_leading(&name, true);

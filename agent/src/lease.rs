@@ -14,7 +14,10 @@ use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{history::History, log::CLUSTER};
+use crate::{
+    log::CLUSTER,
+    metrics::{LEASES, Metrics},
+};
 
 /// The lead is over, and another may begin.
 #[derive(Clone, Copy, Debug, Error)]
@@ -30,22 +33,22 @@ pub(crate) struct LeaseKeeper {
     lease: Lease,
     clock: Clock,
     lead: watch::Sender<Option<Lead>>,
-    /// Shows falls of the version, and makes agents check whether other versions went back too.
-    history: Option<History>,
+    /// Counts falls of the version.
+    metrics: Option<Metrics>,
 }
 
 // === impl LeaseKeeper ===
 
 impl LeaseKeeper {
     /// Creates the keeper of a Lease that has not been read yet.
-    pub(crate) fn new(config: LeaseConfig, cluster: KubeCluster, history: Option<History>) -> Self {
+    pub(crate) fn new(config: LeaseConfig, cluster: KubeCluster, metrics: Option<Metrics>) -> Self {
         Self {
             lease: Lease::new(config.clone()),
             config,
             cluster,
             clock: Clock::starting_at(Timestamp::now()),
             lead: watch::Sender::new(None),
-            history,
+            metrics,
         }
     }
 
@@ -134,14 +137,14 @@ impl LeaseKeeper {
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);
         if let Some(went_back) = self.lease.poll_went_back()
-            && let Some(history) = &self.history
+            && let Some(metrics) = &self.metrics
         {
             let (lease, WentBack { from, to }) = (&self.config.name, went_back);
             warn!(
                 peer = CLUSTER,
                 lease, from, to, "the version of the lease went back: {MEANING}"
             );
-            history.note_lease(went_back);
+            metrics.count_went_back(LEASES);
         }
         self.lead.send_replace(self.lease.lead(now));
     }

@@ -18,7 +18,6 @@ mod admin;
 mod args;
 pub mod cluster;
 mod executor;
-mod history;
 mod holds;
 mod kubernetes;
 mod lease;
@@ -40,7 +39,6 @@ pub use args::{
     Mode, ShardArg,
 };
 pub use cluster::FakeCluster;
-pub use history::{HISTORY_PATH, History, HistoryPage, Regression};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
 pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
 pub use lease::LeaseLost;

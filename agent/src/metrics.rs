@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use agent_core::{
     api::Kind,
     budget::{Change, Hold, Scope, Verb},
+    history::WentBack,
     link::Disconnect,
     report::Report,
     rules::Rule,
@@ -130,9 +131,8 @@ impl Metrics {
             Report::PodOfOther(_) => {
                 self.pods_of_others.inc();
             }
+            Report::WentBack(WentBack { kind, .. }) => self.count_went_back(kind.plural()),
             Report::Draining
-            // The history counts them.
-            | Report::WentBack(_)
             | Report::OldHistory { .. }
             | Report::ResyncAsked(_)
             | Report::BatchTaken { .. }

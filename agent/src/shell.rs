@@ -8,7 +8,6 @@ use agent_core::{
     agent::{Agent, AgentCommand},
     api::{ApiError, Kind},
     cluster::Cluster,
-    history::WentBack,
     link::LinkCommand,
     report::Report,
     watch::WatchEvent,
@@ -19,7 +18,6 @@ use runtime::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
 use tokio::{
     select,
-    sync::watch,
     task::{JoinError, JoinSet},
 };
 use tokio_util::sync::CancellationToken;
@@ -29,7 +27,6 @@ use transport::Connector;
 use self::refusals::Refusals;
 use crate::{
     executor::{self, Answered},
-    history::History,
     holds::Holds,
     log,
     metrics::Metrics,
@@ -58,8 +55,6 @@ pub struct ShellConfig {
     pub readiness: Readiness,
     /// Set by the agent: the holds of its budget.
     pub holds: Holds,
-    /// Set by the agent: the falls of the cluster's versions. They count in the metrics with which the history was made.
-    pub history: History,
     /// The tracer of the agent's spans.
     pub tracer: Tracer,
 }
@@ -83,8 +78,6 @@ struct Shell<C> {
     sources: Sources<C>,
     recorder: Recorder,
     config: ShellConfig,
-    /// Notified when the version of a Lease goes back.
-    leases: watch::Receiver<u64>,
     /// The fields of log lines that the server can cause at will: those of `session`, and the peer.
     by_server: tracing::Span,
     /// The fields of log lines about the open session; disabled without a session.
@@ -98,13 +91,11 @@ impl ShellConfig {
     /// Creates a configuration with defaults for everything but the server.
     #[must_use]
     pub fn new(server: Connector) -> Self {
-        let metrics = Metrics::default();
         Self {
             server,
             token: None,
             agent: agent_core::agent::AgentConfig::default(),
-            history: History::new(metrics.clone()),
-            metrics,
+            metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
             tracer: Tracer::default(),
@@ -139,7 +130,6 @@ pub async fn run<C: Cluster>(
         recorder: Recorder::start(recorder, cluster.clone(), config.metrics.clone()),
         sources: Sources::new(cluster.clone()),
         cluster,
-        leases: config.history.leases(),
         config,
         by_server: by_server(),
         session: tracing::Span::none(),
@@ -194,7 +184,6 @@ impl<C: Cluster> Shell<C> {
                 news = self.uplink.next() => self.handle_uplink(news),
                 Some(answered) = self.calls.join_next() => self.handle_answers(answered)?,
                 Some(news) = self.sources.news.recv() => self.handle_sources(news),
-                Ok(()) = self.leases.changed() => self.agent.ask_versions(self.clock.now()),
                 () = Uplink::writable(blocked) => {}
                 () = self.clock.sleep_until(self.agent.poll_timeout()) => {
                     self.agent.handle_timeout(self.clock.now());
@@ -264,15 +253,13 @@ impl<C: Cluster> Shell<C> {
                 Report::Disconnected(_) => {
                     (self.session, self.by_server) = (tracing::Span::none(), by_server());
                 }
-                Report::WentBack(WentBack { kind, from, to }) => {
-                    self.config.history.note(kind.plural(), from, to);
-                }
                 Report::Noted(note) => self.recorder.record(now, note),
                 Report::Budget(_) => {
                     self.config.metrics.set_holds(self.agent.holds());
                     self.config.holds.set(self.agent.holds());
                 }
                 Report::SessionOpened { .. }
+                | Report::WentBack(_)
                 | Report::Draining
                 | Report::OldHistory { .. }
                 | Report::Listed { .. }

@@ -1,18 +1,15 @@
 //! A cluster whose etcd is restored from a backup: agents notice that versions went back, report it, and start anew; there is
 //! never a surplus pod.
 
-use std::{convert::Infallible, time::Instant};
+use std::time::Instant;
 
-use agent_core::shard::Shard;
 use serde_json::{Value, json};
 use tests::real::{
-    Agent, ApiServer, Backup, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Patch, Restored,
-    Sightings, User,
+    Agent, ApiServer, Backup, DecisionServer, Namespace, Patch, Restored, Sightings, User,
 };
-use tokio::time;
 
 use crate::{
-    acts, check,
+    acts,
     growth::{FEW_AT_A_TIME, Growth},
     objects,
 };
@@ -24,8 +21,6 @@ const LOST: usize = 400;
 const WENT_BACK: &str = "the versions of the cluster went back: it was restored from a backup, or another cluster answers at its \
                          address; the agent forgets what it knows and lists anew";
 
-const LEASE_WENT_BACK: &str = "the version of the lease went back: the cluster was restored from a backup, or another cluster \
-                               answers at its address";
 const OLD_HISTORY: &str = "the API server lists a state that was lost, without pods that it has created since: restart it; until \
                            then nothing is decided";
 
@@ -88,21 +83,6 @@ impl Stage {
         Instant::now()
     }
 
-    /// Starts an agent for each that has ended, as a kubelet does: an agent ends if its Leases expire while the API server is
-    /// away.
-    async fn keeps(&self, agents: &mut Vec<Agent>, flags: &[&str]) -> Infallible {
-        let mut looks = time::interval(LOOK_EVERY);
-        let mut known_to_have_ended = 0;
-        loop {
-            looks.tick().await;
-            let ended = agents.iter().filter(|it| it.running().has_ended()).count();
-            for _ in known_to_have_ended..ended {
-                agents.push(self.agent(flags));
-            }
-            known_to_have_ended = ended;
-        }
-    }
-
     /// Waits until the ReplicaSet has all its pods, and one more that is requested then; checks that there was never another.
     async fn heals(&self, sightings: &Sightings, since: Instant) {
         acts::pods_become(&self.namespace, WANTED).await;
@@ -118,7 +98,7 @@ impl Stage {
         assert_eq!(sightings.count(), WANTED + 1, "none was made twice");
     }
 
-    /// Checks the reports: an event, the metric, and `decree check`.
+    /// Checks the reports: an event, and the metric.
     async fn is_told_by(&self, agent: &Agent) {
         let api = self.namespace.api();
         let event = api.wait_for("told", "/api/v1/namespaces/default/events", |list| {
@@ -136,14 +116,6 @@ impl Stage {
             ))
         };
         assert!(metric("pods") + metric("replicasets") > 0);
-        let kubeconfig = self.cluster.kubeconfig(User::Admin);
-        let words = format!("-n {NAME} --agent http://{} -o json", agent.admin());
-        let lines = check::lines(&check::check(&self.server, &kubeconfig, &words));
-        let line = lines.iter().find(|line| line["check"] == "history");
-        let line = line.expect("it has a line");
-        assert_eq!(line["result"], "WARN", "{line}");
-        let detail = line["detail"].as_str().expect("it is text");
-        assert!(detail.contains(" went back from "), "{detail}");
     }
 }
 
@@ -269,34 +241,6 @@ async fn leader_that_the_backup_contradicts_gives_way_and_no_two_lead() {
     stage.heals(&sightings, since).await;
     let after = self::transitions(&stage.namespace).await;
     assert!(after > transitions, "{after} after {transitions}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn shards_are_healed_after_a_restore() {
-    let mut stage = tests::or_skip!(Stage::new().await);
-    let mut shards = ["0/3", "1/3", "2/3"].into_iter();
-    let contains = |shard: &&str| shard.parse::<Shard>().is_ok_and(|it| it.contains(NAME));
-    let shard = shards.find(contains).expect("each namespace has one");
-    let flags = ["--lease-namespace", NAME, "--shard", shard];
-    let mut agents = vec![stage.agent(&flags), stage.agent(&flags)];
-    acts::pods_become(&stage.namespace, WANTED).await;
-    stage.versions_grow().await;
-    let since = stage.restore().await;
-    let sightings = Sightings::begin(&stage.namespace);
-    tokio::select! {
-        () = stage.heals(&sightings, since) => {}
-        never = stage.keeps(&mut agents, &flags) => match never {},
-    }
-    // An agent whose Lease went back too restarts, and remembers no versions of objects.
-    let told = |agent: &Agent| agent.said(WENT_BACK) + agent.said(LEASE_WENT_BACK);
-    let until = Instant::now() + PATIENCE;
-    let mut looks = time::interval(LOOK_EVERY);
-    // An agent that starts after the restore knows no other history.
-    let has_begun_anew = agents.iter().any(|it| it.running().has_ended());
-    while !has_begun_anew && agents.iter().map(told).sum::<usize>() == 0 {
-        assert!(Instant::now() < until, "nobody says it");
-        looks.tick().await;
-    }
 }
 
 /// The number of holders that the Lease has had.

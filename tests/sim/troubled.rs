@@ -3,7 +3,7 @@
 use tests::{
     depth,
     mutants::Mutant,
-    troubled::{self, HARMLESS, run_stage},
+    troubled::{self, run_stage},
 };
 
 use crate::{
@@ -13,11 +13,6 @@ use crate::{
 
 /// The minimum percentage of its worlds that must show a mutant.
 const SEEN_MIN: u64 = 25;
-
-fn harmful() -> impl Iterator<Item = Mutant> {
-    let all = Mutant::TROUBLED.into_iter();
-    all.filter(|mutant| !HARMLESS.contains(mutant))
-}
 
 #[test]
 fn worlds_with_troubles_heal_and_nothing_runs_away() {
@@ -29,7 +24,7 @@ fn worlds_with_troubles_heal_and_nothing_runs_away() {
 #[test]
 fn scoreboard_of_mutants() {
     println!("| mutant | caught by | worlds, % |\n| --- | --- | ---: |");
-    for mutant in harmful() {
+    for mutant in Mutant::TROUBLED {
         let (mut all, mut seen, mut by) = (0, 0, "");
         for first in places() {
             let mut is_seen = false;
@@ -55,18 +50,4 @@ fn worlds_that_are_made_for_mutants_are_sound() {
     are_sound(Mutant::TROUBLED, |mutant, seed| {
         run_stage(mutant, seed, false)
     });
-}
-
-#[test]
-fn mutants_whose_work_another_mechanism_does_do_no_harm() {
-    for mutant in HARMLESS {
-        for seed in places()
-            .into_iter()
-            .flat_map(|first| first..first + SCHEDULES)
-        {
-            if let Err(failure) = run_stage(mutant, seed, true) {
-                panic!("{mutant:?}: {failure}");
-            }
-        }
-    }
 }

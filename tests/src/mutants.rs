@@ -188,10 +188,6 @@ listed! {
             ForgetUnanswered,
             /// The answered newest version is the highest version of all time.
             RaiseAskedVersions,
-            /// The versions of lists are the highest version of all time.
-            RaiseListedVersions,
-            /// The versions of created pods are the highest version of all time.
-            RaiseCreatedVersions,
             /// All answered versions are the highest version of all time.
             RaiseVersions,
             /// A list of a lost history passes for a list of the new history.

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use self::{account::Account, story::Objection};
 pub use self::{
-    stage::{HARMLESS, stage},
+    stage::stage,
     story::{Between, Fate, Meddling, Restore, SET, Story, Stretch, Trouble},
 };
 use crate::{

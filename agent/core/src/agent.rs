@@ -13,15 +13,15 @@ use decree::{
 use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, CallId, Kind, Reply},
+    api::{ApiError, CallId, Kind, Reply, Request},
     backoff::since,
     batches::Batches,
     budget::Hold,
     guard::{Guard, operation_count},
-    history::{VersionId, WentBack},
+    history::{Asked, VersionId, WentBack},
     link::{Disconnect, Link, bounds},
+    recorder::{Note, Reason},
     outbox::Outbox,
-    recorder::Note,
     report::Report,
     rules::{Refusal, Rule},
     view::View,
@@ -30,6 +30,9 @@ use crate::{
 
 pub use self::{config::AgentConfig, reading::AgentCommand};
 use self::{intake::Intake, reading::Reading};
+
+/// The namespace whose uid names the cluster.
+const CLUSTER_NAMESPACE: &str = "kube-system";
 
 /// The agent. Owned by one task, which is the only one to change it.
 #[derive(Clone, Debug)]
@@ -133,11 +136,11 @@ impl Agent {
         id: WatchId,
         event: WatchEvent,
     ) {
-        let Some(event) = self.reading.handle_event(now, (kind, id), event) else {
+        let watch = self.reading.watch(kind);
+        let Some(event) = watch.handle_event(now, id, event) else {
             return;
         };
-        self.view
-            .note_seen(kind, self.reading.watch(kind).version());
+        self.view.note_seen(kind, watch.version());
         self.intake().handle_event(now, kind, event);
         self.end_holds(now, kind);
     }
@@ -153,7 +156,7 @@ impl Agent {
         self.reading.watch(kind).handle_closed(now, id, error);
     }
 
-    /// Handles the answer to a request for the newest version of a kind.
+    /// Handles the answer to a request for the newest version of a kind. A failed request tells nothing.
     pub fn handle_version(
         &mut self,
         now: Timestamp,
@@ -161,15 +164,11 @@ impl Agent {
         id: VersionId,
         answer: &Result<String, ApiError>,
     ) {
-        let history = &mut self.reading.history;
-        if let Err(went_back) = history.check_version(now, kind, id, answer) {
+        let version = answer.as_deref().unwrap_or_default();
+        let history = &self.reading.history;
+        if let Err(went_back) = history.check(&Asked::Newest(kind, id), version) {
             self.handle_went_back(now, &went_back);
         }
-    }
-
-    /// Requests the newest versions at once: another object of the cluster, such as a Lease, has gone back.
-    pub fn ask_versions(&mut self, now: Timestamp) {
-        self.reading.history.ask_now(now);
     }
 
     /// Limits the calls in flight to what the cluster can take now, up to the configured number.
@@ -179,8 +178,12 @@ impl Agent {
 
     /// Handles the answer to a call.
     pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Result<Reply, ApiError>) {
+        let history = &mut self.reading.history;
+        history.handle_read(id, &result);
         // First: the server would take a pod in the outcome for one that came and went.
-        if let Some(went_back) = self.reading.check_answer(id, &result) {
+        if let Some(stage) = self.batches.stage(id)
+            && let Err(went_back) = history.check_create(stage, &result)
+        {
             self.handle_went_back(now, &went_back);
         }
         self.batches.handle_reply(now, &mut self.view, id, result);
@@ -208,7 +211,11 @@ impl Agent {
         let call = self.batches.poll_call(now, &mut self.view, &self.guard);
         self.collect_outcomes();
         if let Some(call) = call {
-            self.reading.begin_call(&call, &self.view);
+            if let Request::CreatePod(create) = &call.request {
+                let pod = (create.namespace.clone(), create.name.clone());
+                let known = self.view.known(Kind::Pod);
+                self.reading.history.ask(Asked::Create(pod), known);
+            }
             return Some(AgentCommand::Call(call));
         }
         if let Some(command) = self.link.poll_command(now, self.is_settled()) {
@@ -216,8 +223,7 @@ impl Agent {
         }
         Kind::ALL.into_iter().find_map(|kind| {
             let next_call = || self.batches.next_call();
-            self.reading
-                .poll(now, kind, self.view.own_write(kind), next_call)
+            self.reading.poll(now, kind, &self.view, next_call)
         })
     }
 
@@ -304,11 +310,18 @@ impl Agent {
 
     /// Forgets the cluster after its versions went back, and begins another session. The server's knowledge is of another history.
     fn handle_went_back(&mut self, now: Timestamp, went_back: &WentBack) {
-        self.reading.forget();
+        self.reading.history.forget();
         self.view.forget();
         self.reports.push_back(Report::WentBack(*went_back));
-        let note = Note::of_cluster(&self.link.hello.cluster_uid, went_back);
-        self.reports.push_back(Report::Noted(note));
+        self.reports.push_back(Report::Noted(Note {
+            object: v1::ObjectRef {
+                namespace: String::new(),
+                name: CLUSTER_NAMESPACE.into(),
+                uid: self.link.hello.cluster_uid.clone(),
+            },
+            reason: Reason::VersionsWentBack,
+            message: went_back.to_string(),
+        }));
         self.abort(now, Disconnect::WentBack(*went_back));
     }
 
@@ -340,9 +353,11 @@ impl Agent {
         self.reports.push_back(Report::SessionOpened {
             id: session.id.clone(),
         });
-        for kind in Kind::ALL {
-            self.reading.watch(kind).request(now);
+        if Kind::ALL.iter().all(|kind| self.view.seen(*kind).is_none()) {
+            // After the cluster went back, answers to older calls may have been of the lost history.
+            self.view.forget();
         }
+        self.reading.begin(now);
     }
 
     fn close_session(&mut self, cause: Disconnect) {

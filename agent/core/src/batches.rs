@@ -292,6 +292,14 @@ impl Batches {
         self.calls.len()
     }
 
+    /// The stage of the operation of a call in flight.
+    pub(crate) fn stage(&self, call: CallId) -> Option<&Stage> {
+        match &self.calls.get(&call)?.purpose {
+            Purpose::Recheck => None,
+            Purpose::Operation(_, stage) => Some(stage),
+        }
+    }
+
     fn note_refused(&mut self, owner: &v1::ObjectRef, refusal: &Refusal, operations: usize) {
         if let Some(rule) = refusal.rule {
             self.reports.push_back(Report::Refused(Refused {

@@ -1,30 +1,26 @@
-//! The history of the cluster: the versions that it has shown, and whether they went back.
+//! Whether the cluster went back: to a backup of its store, or to another cluster at its address.
 //!
-//! A version is a revision of the store of the API server, which only grows. It falls if the store is restored from a backup, or if another
-//! cluster answers at the address. Then the agent's knowledge is void. The objects that it has seen never existed, and the answer to a
-//! write looks older than the objects. A watch from the newest version stays silent until the store reaches that version.
+//! A version is a revision of the store of the API server, which only grows. There is one check: the answer to a request must not be below
+//! the version that was known when the request left. Lists and creates are checked, and in a quiet cluster the agent requests the newest
+//! version now and then. Versions of different kinds are not compared, as each kind may have its own store.
 //!
-//! Lists and answers show a fall, and in a quiet cluster the agent requests the version now and then. Each answer is compared with the
-//! version known when its request left, as newer versions may come meanwhile. Versions of different kinds are not compared, as each kind
-//! may have its own store.
+//! And there is one way back: the session ends, the agent forgets the cluster, and the next session begins with new lists, as that of a new
+//! agent. Only the names of pods that were created, or maybe created, meanwhile stay. An API server that keeps running while its store is
+//! restored lists the lost history from its cache, and an agent that believed such a list would create these pods again in every session. So
+//! a list at a lost version must show them. The agent reads unlisted pods live, and forgets deleted ones.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use decree::v1;
+use decree::v1::FailureClass;
 use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, CallId, Kind, parse_version},
+    api::{Call, CallId, Kind, Reply, Request, classify, leaves_effect_open, parse_version},
     backoff::{Backoff, after},
+    operation::{Answer, PodWrite, Stage},
+    watch::{Items, List},
 };
 
-/// How many lists in a row may be older than a write that was answered before the list began. An API server with a cache is behind for a
-/// moment, and a restored store for long.
-const OLDER_LISTS_MAX: u32 = 5;
 /// How many unanswered creates are remembered. A read follows each, unless its session ends before.
 const UNANSWERED_MAX: usize = 1_024;
 
@@ -43,70 +39,53 @@ pub struct WentBack {
     pub kind: Kind,
     /// The version that the cluster had reached.
     pub from: u64,
-    /// The present version of the cluster. It is lower than `from`; a version given to a write may also be equal.
+    /// The present version of the cluster. It is lower than `from`; the version of a created pod may also be equal.
     pub to: u64,
 }
 
-/// The known history of both kinds. Owned and changed by one [`Agent`](crate::agent::Agent).
+/// What is known of the history of the cluster. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    kinds: [Versions; 2],
-    /// The calls in flight, with what was known when each left.
-    writes: HashMap<CallId, Write>,
-    /// The unanswered creates, by pod. A read tells which version the pod was given, if any.
-    unanswered: BTreeMap<PodName, Write>,
+    /// What was known when each request left. Unanswered creates stay.
+    known: BTreeMap<Asked, Known>,
+    /// When the newest version of each kind is due to be requested.
+    due: [Option<Timestamp>; 2],
+    /// The wait between these requests; `None` without requests.
+    every: Option<Backoff>,
     asked_last: u64,
-    /// How often the versions went back.
-    number: u32,
+    /// The pods of creates under way when the cluster went back, which no list has shown since.
+    doubts: BTreeMap<PodName, Doubt>,
+    /// The newest version before.
+    lost: u64,
+    reading: Option<(CallId, PodName)>,
 }
 
-/// A write in flight, or a read that tells the effect of one.
-#[derive(Clone, Debug)]
-struct Write {
-    written: Written,
-    /// The known version when the write left.
-    reached: u64,
-    /// The number of the history in which the write left.
-    history: u32,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Written {
+/// A request whose answer is checked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Asked {
+    List(Kind),
+    Newest(Kind, VersionId),
     /// A new pod, which is given a new version.
-    Pod(PodName),
-    /// The status of a ReplicaSet. A write that changes nothing is given the version that was seen.
-    Status,
+    Create(PodName),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    version: u64,
+    /// Whether a create had no answer and may have taken effect.
+    is_open: bool,
 }
 
 /// A namespace and a name.
-pub(crate) type PodName = (String, String);
+type PodName = (String, String);
 
 #[derive(Clone, Debug, Default)]
-struct Versions {
-    /// The newest version that lists and watches have shown.
-    shown: Option<u64>,
-    /// The value of `shown` when the current list began.
-    shown_before: Option<u64>,
-    /// The newest write that was answered before the current list began.
-    written_before: Option<u64>,
-    /// How many lists in a row were older than `written_before`.
-    older_lists: u32,
-    question: Question,
-    /// The wait from an answer to the next request; `None` without requests.
-    every: Option<Backoff>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Question {
-    /// There is no request before the kind is watched.
-    #[default]
-    Idle,
-    Due(Timestamp),
-    Asked {
-        id: VersionId,
-        /// The version that the cluster had reached when the request left.
-        reached: Option<u64>,
-    },
+struct Doubt {
+    /// Empty until an answer shows that the pod exists.
+    uid: String,
+    is_listed: bool,
+    /// Whether a list has ended without the pod, and it is to be read.
+    is_due: bool,
 }
 
 // === impl WentBack ===
@@ -129,234 +108,211 @@ impl History {
     /// of it. The seed determines the wait; `None` disables the requests.
     pub(crate) fn new(ask_every: Option<Duration>, seed: u64) -> Self {
         Self {
-            kinds: Kind::ALL.map(|kind| Versions::new(kind, ask_every, seed)),
-            writes: HashMap::new(),
-            unanswered: BTreeMap::new(),
+            known: BTreeMap::new(),
+            due: [None; 2],
+            every: ask_every.map(|every| Backoff::new(every, every, seed)),
             asked_last: 0,
-            number: 0,
+            doubts: BTreeMap::new(),
+            lost: 0,
+            reading: None,
         }
     }
 
-    /// Forgets all versions when another history begins. Returns the pods of unanswered creates that may have taken effect in it, each with
-    /// the version that the cluster had reached.
-    pub(crate) fn forget(&mut self) -> Vec<(v1::ObjectRef, u64)> {
-        self.number += 1;
-        self.kinds.iter_mut().for_each(Versions::forget);
-        let unanswered = std::mem::take(&mut self.unanswered).into_iter();
-        unanswered
-            .map(|(pod, write)| (reference(pod), write.reached))
-            .collect()
+    /// Requests the newest versions from now on.
+    pub(crate) fn begin(&mut self, now: Timestamp) {
+        for due in &mut self.due {
+            let wait = self.every.as_mut().map(Backoff::longest_wait);
+            *due = wait.map(|wait| after(now, wait));
+        }
     }
 
-    pub(crate) fn note_shown(&mut self, kind: Kind, version: Option<u64>) {
-        let shown = &mut self.of(kind).shown;
-        *shown = (*shown).max(version);
+    /// Requests no more versions.
+    pub(crate) const fn stop(&mut self) {
+        self.due = [None; 2];
     }
 
-    /// Notes that a list begins; `written` is the newest answered write.
-    pub(crate) const fn begin_list(&mut self, kind: Kind, written: Option<u64>) {
-        let versions = self.of(kind);
-        versions.shown_before = versions.shown;
-        versions.written_before = written;
+    /// Notes what is known when a request leaves. Of a create that is repeated, the first one counts.
+    pub(crate) fn ask(&mut self, asked: Asked, known: Option<u64>) {
+        let Some(version) = known else {
+            return;
+        };
+        let known = Known {
+            version,
+            is_open: false,
+        };
+        if !matches!(asked, Asked::Create(_)) {
+            self.known.insert(asked, known);
+            return;
+        }
+        if self.known.len() >= UNANSWERED_MAX {
+            // The entries are of sessions that ended before their reads.
+            self.known.retain(|it, _| !matches!(it, Asked::Create(_)));
+        }
+        self.known.entry(asked).or_insert(known);
     }
 
-    /// Checks the version of that list.
+    /// Checks the version of an answer.
     ///
     /// # Errors
-    /// If it is older than the version already shown, or repeatedly older than the newest write.
-    pub(crate) fn check_list(&mut self, kind: Kind, version: &str) -> Result<(), WentBack> {
-        let Some(version) = parse_version(version) else {
+    /// If it is below what was known when the request left. A created pod must be above.
+    pub(crate) fn check(&self, asked: &Asked, version: &str) -> Result<(), WentBack> {
+        let (kind, is_new) = match asked {
+            Asked::List(kind) | Asked::Newest(kind, _) => (*kind, false),
+            Asked::Create(_) => (Kind::Pod, true),
+        };
+        let (Some(from), Some(to)) = (self.known.get(asked), parse_version(version)) else {
             return Ok(());
         };
-        let versions = self.of(kind);
-        check(kind, versions.shown_before, version)?;
-        match check(kind, versions.written_before, version) {
-            Ok(()) => versions.older_lists = 0,
-            Err(went_back) => {
-                versions.older_lists += 1;
-                // The further pages of an unused list are ignored.
-                if versions.older_lists >= OLDER_LISTS_MAX {
-                    return Err(went_back);
+        let from = from.version;
+        let least = from.saturating_add(is_new.into());
+        let went_back = WentBack { kind, from, to };
+        if to < least { Err(went_back) } else { Ok(()) }
+    }
+
+    /// Checks the answer to a call of a create.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), of the pod that the call created or a read found.
+    pub(crate) fn check_create(&mut self, stage: &Stage, answer: &Answer) -> Result<(), WentBack> {
+        let (Stage::Write(PodWrite::Create, pod) | Stage::Read(PodWrite::Create, pod, _)) = stage
+        else {
+            return Ok(());
+        };
+        let name = (pod.namespace.clone(), pod.name.clone());
+        let asked = Asked::Create(name.clone());
+        match answer {
+            Ok(Reply::Pod(live)) => {
+                let checked = self.check(&asked, &live.resource_version);
+                self.known.remove(&asked);
+                if let Err(WentBack { from, .. }) = checked {
+                    self.doubt(name.clone(), from);
                 }
+                if let Some(doubt) = self.doubts.get_mut(&name) {
+                    doubt.uid.clone_from(&live.uid);
+                }
+                checked
+            }
+            Err(error) if matches!(stage, Stage::Write(..)) => {
+                if let Some(known) = self.known.get_mut(&asked) {
+                    known.is_open |= leaves_effect_open(error);
+                    // A refused create has no pod, unless one before has. A pod with a taken name is older.
+                    if !known.is_open {
+                        self.known.remove(&asked);
+                    }
+                }
+                Ok(())
+            }
+            Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Forgets all versions. Creates without an answer may have taken effect after the cluster went back.
+    pub(crate) fn forget(&mut self) {
+        for (asked, known) in std::mem::take(&mut self.known) {
+            if let Asked::Create(pod) = asked {
+                self.doubt(pod, known.version);
             }
         }
-        Ok(())
     }
 
-    /// Notes that a write leaves. `known` is the newest answered write, or for a status the version at which its ReplicaSet was seen.
-    pub(crate) fn begin_write(&mut self, id: CallId, written: Written, known: Option<u64>) {
-        let reached = match written {
-            Written::Pod(_) => self.of(Kind::Pod).shown.max(known),
-            Written::Status => known,
+    /// Takes the next page of a list. False for the last page of a list of pods that lacks pods in doubt.
+    pub(crate) fn allow(&mut self, page: &List) -> bool {
+        let Items::Pods(pods) = &page.items else {
+            return true;
         };
-        let history = self.number;
-        let write = reached.map(|reached| Write {
-            written,
-            reached,
-            history,
-        });
-        self.writes.extend(write.map(|write| (id, write)));
-    }
-
-    /// Notes that a read of a pod leaves. The create of the pod may be unanswered.
-    pub(crate) fn begin_read(&mut self, id: CallId, pod: &PodName) {
-        if let Some(write) = self.unanswered.remove(pod) {
-            self.writes.insert(id, write);
+        if self.doubts.is_empty() {
+            return true;
         }
+        if parse_version(&page.resource_version).is_none_or(|version| version < self.lost) {
+            self.doubts.clear();
+            return true;
+        }
+        if page.part.begins() {
+            let doubts = self.doubts.values_mut();
+            doubts.for_each(|doubt| doubt.is_listed = false);
+        }
+        for pod in pods.iter() {
+            if let Some(doubt) = self.doubts.get_mut(&(pod.namespace, pod.name)) {
+                doubt.is_listed |= doubt.uid.is_empty() || doubt.uid == pod.uid;
+            }
+        }
+        if !page.part.ends() {
+            return true;
+        }
+        self.doubts.retain(|_, doubt| !doubt.is_listed);
+        let doubts = self.doubts.values_mut();
+        doubts.for_each(|doubt| doubt.is_due = true);
+        self.doubts.is_empty()
     }
 
-    /// Notes that a call is unanswered, or that its answer leaves the effect open. Returns the pod of a create that left before the
-    /// versions went back, with the version that the cluster had reached.
-    pub(crate) fn leave_open(&mut self, id: CallId) -> Option<(v1::ObjectRef, u64)> {
-        let write = self.writes.remove(&id)?;
-        let Written::Pod(pod) = &write.written else {
+    /// The number of pods in doubt.
+    pub(crate) fn doubts(&self) -> usize {
+        self.doubts.len()
+    }
+
+    /// The next read of a pod in doubt; `next_id` numbers it.
+    pub(crate) fn poll_read(&mut self, next_id: impl FnOnce() -> CallId) -> Option<Call> {
+        if self.reading.is_some() {
             return None;
+        }
+        let mut doubts = self.doubts.iter_mut();
+        let (pod, doubt) = doubts.find(|(_, doubt)| doubt.is_due)?;
+        doubt.is_due = false;
+        let id = next_id();
+        self.reading = Some((id, pod.clone()));
+        let (namespace, name) = pod.clone();
+        let request = Request::ReadPod { namespace, name };
+        Some(Call { id, request })
+    }
+
+    /// Takes the answer to a call, if the call is such a read.
+    pub(crate) fn handle_read(&mut self, id: CallId, answer: &Answer) {
+        let Some((_, pod)) = self.reading.take_if(|(reading, _)| *reading == id) else {
+            return;
         };
-        let pod = pod.clone();
-        if write.history != self.number {
-            return Some((reference(pod), write.reached));
-        }
-        if self.unanswered.len() >= UNANSWERED_MAX {
-            // The entries are of sessions that ended before their reads.
-            self.unanswered.clear();
-        }
-        self.unanswered.insert(pod, write);
-        None
-    }
-
-    /// Takes the version that a write was given, if any. Returns the fall if the version is too low, and whether the fall is news: other
-    /// writes may have shown it already.
-    pub(crate) fn check_write(
-        &mut self,
-        id: CallId,
-        version: Option<&str>,
-    ) -> Option<(WentBack, bool)> {
-        let Write {
-            written,
-            reached: from,
-            history,
-        } = self.writes.remove(&id)?;
-        let to = version.and_then(parse_version)?;
-        let (kind, went_back) = match written {
-            Written::Pod(pod) => {
-                // An unanswered create was repeated, or its pod was read.
-                self.unanswered.remove(&pod);
-                (Kind::Pod, to <= from)
-            }
-            Written::Status => (Kind::ReplicaSet, to < from),
+        let Some(doubt) = self.doubts.get_mut(&pod) else {
+            return;
         };
-        went_back.then_some((WentBack { kind, from, to }, history == self.number))
-    }
-
-    pub(crate) fn set_watched(&mut self, now: Timestamp, kind: Kind, is_watched: bool) {
-        let versions = self.of(kind);
-        if !is_watched {
-            versions.question = Question::Idle;
-        } else if versions.question == Question::Idle {
-            versions.wait(now);
-        }
-    }
-
-    /// Requests the versions of all watched kinds at once, as something else went back.
-    pub(crate) fn ask_now(&mut self, now: Timestamp) {
-        for versions in &mut self.kinds {
-            if let Question::Due(due) = &mut versions.question {
-                *due = (*due).min(now);
+        let is_gone = match answer {
+            Ok(Reply::Pod(live)) => {
+                let is_another = !doubt.uid.is_empty() && doubt.uid != live.uid;
+                doubt.uid.clone_from(&live.uid);
+                is_another
             }
+            Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => false,
+            Err(error) => classify(error) == FailureClass::NotFound,
+        };
+        if is_gone {
+            self.doubts.remove(&pod);
         }
     }
 
-    /// The request for the newest version of a kind, if due. `written` is the newest answered write.
+    /// The request for the newest version of a kind, if due.
     pub(crate) fn poll_question(
         &mut self,
         now: Timestamp,
         kind: Kind,
-        written: Option<u64>,
+        known: Option<u64>,
     ) -> Option<VersionId> {
-        let id = VersionId(self.asked_last + 1);
-        let versions = self.of(kind);
-        if !matches!(versions.question, Question::Due(due) if due <= now) {
-            return None;
-        }
-        let reached = versions.shown.max(written);
-        versions.question = Question::Asked { id, reached };
-        self.asked_last = id.0;
+        let due = &mut self.due[kind as usize];
+        due.filter(|due| *due <= now)?;
+        let wait = self.every.as_mut().map(Backoff::longest_wait);
+        *due = wait.map(|wait| after(now, wait));
+        self.asked_last += 1;
+        let id = VersionId(self.asked_last);
+        let is_stale = |it: &Asked| matches!(it, Asked::Newest(of, _) if *of == kind);
+        self.known.retain(|it, _| !is_stale(it));
+        self.ask(Asked::Newest(kind, id), known);
         Some(id)
     }
 
-    /// Checks the answer. A failed request tells nothing.
-    ///
-    /// # Errors
-    /// If the version is older than what was known before.
-    pub(crate) fn check_version(
-        &mut self,
-        now: Timestamp,
-        kind: Kind,
-        id: VersionId,
-        answer: &Result<String, ApiError>,
-    ) -> Result<(), WentBack> {
-        let versions = self.of(kind);
-        let Question::Asked { id: asked, reached } = versions.question else {
-            return Ok(());
-        };
-        if asked != id {
-            return Ok(());
-        }
-        versions.wait(now);
-        let version = answer.as_ref().ok().and_then(|text| parse_version(text));
-        version.map_or(Ok(()), |version| check(kind, reached, version))
-    }
-
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
-        let questions = self.kinds.iter().map(|versions| versions.question);
-        let dues = questions.filter_map(|question| match question {
-            Question::Due(due) => Some(due),
-            Question::Idle | Question::Asked { .. } => None,
-        });
-        dues.min()
+        self.due.into_iter().flatten().min()
     }
 
-    const fn of(&mut self, kind: Kind) -> &mut Versions {
-        &mut self.kinds[kind as usize]
-    }
-}
-
-// === impl Versions ===
-
-impl Versions {
-    fn new(kind: Kind, ask_every: Option<Duration>, seed: u64) -> Self {
-        let seed = seed.wrapping_mul(2).wrapping_add(kind as u64);
-        Self {
-            every: ask_every.map(|every| Backoff::new(every, every, seed)),
-            ..Self::default()
-        }
-    }
-
-    fn forget(&mut self) {
-        *self = Self {
-            every: self.every.take(),
-            ..Self::default()
-        };
-    }
-
-    fn wait(&mut self, now: Timestamp) {
-        let wait = self.every.as_mut().map(Backoff::longest_wait);
-        self.question = wait.map_or(Question::Idle, |wait| Question::Due(after(now, wait)));
-    }
-}
-
-fn reference((namespace, name): PodName) -> v1::ObjectRef {
-    v1::ObjectRef {
-        namespace,
-        name,
-        uid: String::new(),
-    }
-}
-
-fn check(kind: Kind, reached: Option<u64>, to: u64) -> Result<(), WentBack> {
-    match reached {
-        Some(from) if to < from => Err(WentBack { kind, from, to }),
-        Some(_) | None => Ok(()),
+    fn doubt(&mut self, pod: PodName, lost: u64) {
+        self.lost = self.lost.max(lost);
+        self.doubts.entry(pod).or_default();
     }
 }
 

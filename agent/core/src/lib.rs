@@ -29,7 +29,6 @@ mod batches;
 pub mod budget;
 pub mod cluster;
 pub mod creates;
-mod doubts;
 mod effects;
 pub mod frame;
 pub mod guard;

@@ -13,7 +13,7 @@ use decree::{
 use jiff::Timestamp;
 
 use self::recent::Recent;
-use crate::{backoff::since, budget::Verb, history::WentBack, token_bucket::TokenBucket};
+use crate::{backoff::since, budget::Verb, token_bucket::TokenBucket};
 
 /// The events of a type that a ReplicaSet gets at once, and the interval of further ones.
 const BURST: u32 = 25;
@@ -24,8 +24,6 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 /// How many ReplicaSets, and how many events, are remembered. Beyond that, the least recently used are forgotten: their counts begin at 1
 /// again.
 const ENTRIES_MAX: usize = 4_096;
-/// The namespace whose uid names the cluster.
-const CLUSTER_NAMESPACE: &str = "kube-system";
 const COMBINED: &str = "(combined from similar events): ";
 
 /// An answered create or delete, a change of the budget, or a change of the cluster.
@@ -117,18 +115,6 @@ struct Written {
 // === impl Note ===
 
 impl Note {
-    pub(crate) fn of_cluster(uid: &str, went_back: &WentBack) -> Self {
-        Self {
-            object: v1::ObjectRef {
-                namespace: String::new(),
-                name: CLUSTER_NAMESPACE.into(),
-                uid: uid.to_owned(),
-            },
-            reason: Reason::VersionsWentBack,
-            message: went_back.to_string(),
-        }
-    }
-
     /// The note about a create or delete of a pod with this outcome.
     pub(crate) fn of_end(
         replica_set: &v1::ObjectRef,

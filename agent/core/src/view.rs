@@ -76,8 +76,19 @@ impl View {
     }
 
     /// Notes the version up to which lists and watches have shown a kind.
-    pub(crate) const fn note_seen(&mut self, kind: Kind, version: Option<u64>) {
-        self.seen[kind as usize] = version;
+    pub(crate) fn note_seen(&mut self, kind: Kind, version: Option<u64>) {
+        let seen = &mut self.seen[kind as usize];
+        *seen = (*seen).max(version);
+    }
+
+    /// Returns the newest version that lists and watches have shown.
+    pub(crate) const fn seen(&self, kind: Kind) -> Option<u64> {
+        self.seen[kind as usize]
+    }
+
+    /// Returns the newest version that lists, watches and writes have shown.
+    pub(crate) fn known(&self, kind: Kind) -> Option<u64> {
+        self.seen(kind).max(self.own_write(kind))
     }
 
     /// Notes the version of a write of this agent. A list that is older must not be used.

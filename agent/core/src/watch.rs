@@ -419,11 +419,6 @@ impl Watch {
         self.state != State::Idle && !self.is_answered
     }
 
-    /// Returns whether the kind is watched, or soon will be again.
-    pub(crate) const fn is_watching(&self) -> bool {
-        matches!(self.state, State::Watching | State::WaitingToWatch { .. })
-    }
-
     fn watch(&mut self) {
         self.id.0 += 1;
         self.state = State::Watching;

@@ -47,7 +47,7 @@ pub(crate) struct UpArgs {
         value_parser = runtime::socket_address
     )]
     pub(crate) admin: SocketAddr,
-    /// Address for /livez, /readyz, /metrics, /holds and /history of the agent, or `off`. With a trailing `?`, a free port is used if
+    /// Address for /livez, /readyz, /metrics and /holds of the agent, or `off`. With a trailing `?`, a free port is used if
     /// this one is taken
     #[arg(
         long,

@@ -1,36 +1,25 @@
-//! What the admin port of the agent tells: whether its budget holds anything, and whether versions went back recently.
+//! What the admin port of the agent tells: whether its budget holds anything.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use agent_core::history::MEANING;
-use decree_agent::{HISTORY_PATH, HOLDS_PATH, HeldScope, HistoryPage, HoldsPage, Regression};
+use decree_agent::{HOLDS_PATH, HeldScope, HoldsPage};
 use http::StatusCode;
 use server_core::wording::count;
 
 use super::{finding::Finding, section::Section};
-use crate::{age, args::CheckArgs, exit::Exit, http::ask_agent, table::one_line};
+use crate::{args::CheckArgs, exit::Exit, http::ask_agent, table::one_line};
 
 const BUDGET: &str = "budget";
-const HISTORY: &str = "history";
 const ADDRESS_HINT: &str = "set the admin address of decree-agent with --agent, or --agent off";
 const READY_PATH: &str = "/readyz";
 /// The maximum number of held scopes with a separate line.
 const LINES_MAX: usize = 10;
-/// The age up to which the check shows that versions went back.
-const SHOWN_FOR: Duration = Duration::from_secs(60 * 60);
 
 pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if args.agent == "off" {
-        return findings;
+    if args.agent == "off" || !args.asks_for(Section::Agent) {
+        return Vec::new();
     }
-    if args.asks_for(Section::Agent) {
-        findings.append(&mut budget(args).await);
-    }
-    if args.asks_for(Section::History) {
-        findings.extend(history(args).await);
-    }
-    findings
+    budget(args).await
 }
 
 async fn budget(args: &CheckArgs) -> Vec<Finding> {
@@ -109,42 +98,6 @@ fn scope(hold: &HeldScope) -> String {
     }
 }
 
-/// `None` from an agent that does not say, if [`budget`] reports on the agent.
-async fn history(args: &CheckArgs) -> Option<Finding> {
-    let answer = ask_agent(&args.agent, HISTORY_PATH, None, args.server.timeout).await;
-    let page = match answer {
-        Ok((StatusCode::OK, answer)) => serde_json::from_slice(&answer).ok(),
-        _ => None,
-    };
-    match page {
-        Some(page) => Some(regression(&page)),
-        None if args.asks_for(Section::Agent) => None,
-        None => {
-            let detail = format!("{} does not say whether versions went back", args.agent);
-            Some(Finding::fail(HISTORY, detail, ADDRESS_HINT))
-        }
-    }
-}
-
-fn regression(page: &HistoryPage) -> Finding {
-    let is_recent = |it: &&Regression| it.seconds_ago < SHOWN_FOR.as_secs();
-    let Some(latest) = page.went_back.iter().find(is_recent) else {
-        return Finding::ok(HISTORY, "versions have not gone back within the last hour");
-    };
-    let Regression {
-        kind,
-        from,
-        to,
-        seconds_ago,
-    } = latest;
-    let ago = age::human(Duration::from_secs(*seconds_ago));
-    let detail = format!(
-        "the resource versions of {kind} went back from {from} to {to}, {ago} ago: {MEANING}"
-    );
-    let hint = "if nobody restored it, look at where the address of the API server leads";
-    Finding::warn(HISTORY, detail, hint)
-}
-
 #[cfg(test)]
 mod tests {
     use axum::{Json, Router, routing::get};
@@ -192,11 +145,8 @@ mod tests {
             (one.detail, one.hint),
             (lines, "decree resume shop/web".to_owned())
         );
-        let mut holds = vec![
-            hold("delete", [None, None]),
-            hold("create", [Some("a"), None]),
-        ];
-        let names: Vec<_> = (10..40).map(|it| format!("web-{it}")).collect();
+        let mut holds = vec![hold("delete", [None, None])];
+        let names: Vec<_> = (10..41).map(|it| format!("web-{it}")).collect();
         let sets = names
             .iter()
             .map(|name| hold("create", [Some("a"), Some(name)]));
@@ -254,38 +204,5 @@ mod tests {
         let cut_off = found_without_session(StatusCode::SERVICE_UNAVAILABLE).await;
         assert_eq!(cut_off[0].grade, Grade::Warn);
         assert!(cut_off[0].detail.ends_with("does not act: no session"));
-    }
-
-    #[tokio::test]
-    async fn history_alone_is_not_passed_over() {
-        let line = ["check", "--agent=http://127.0.0.1:1", "--only=history"];
-        let found = check(&Line::parse_from(line).args).await;
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].grade, Grade::Fail);
-        let both = line.into_iter().chain(["--only=agent"]);
-        let found = check(&Line::parse_from(both).args).await;
-        assert_eq!(found.len(), 1, "the agent is reported once");
-    }
-
-    fn history_page(seconds_ago: u64) -> HistoryPage {
-        let regression = Regression {
-            kind: "pods".into(),
-            from: 1_723,
-            to: 208,
-            seconds_ago,
-        };
-        HistoryPage {
-            went_back: vec![regression],
-        }
-    }
-
-    #[test]
-    fn versions_that_went_back_are_to_be_looked_at_for_an_hour() {
-        let found = regression(&history_page(59));
-        assert_eq!(found.grade, Grade::Warn);
-        let said = "the resource versions of pods went back from 1723 to 208, 59s ago";
-        assert!(found.detail.starts_with(said), "{}", found.detail);
-        assert_eq!(regression(&history_page(3_600)).grade, Grade::Ok);
-        assert_eq!(regression(&HistoryPage::default()).grade, Grade::Ok);
     }
 }

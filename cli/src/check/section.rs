@@ -15,8 +15,6 @@ pub(crate) enum Section {
     Permissions,
     /// The agent's session, its Lease, and what its budget holds
     Agent,
-    /// Whether the agent has seen resource versions go back
-    History,
     /// Whether the built-in controller is declared off, and whether other controllers act
     Others,
 }
@@ -30,7 +28,6 @@ impl Section {
             "server" | "versions" => Self::Server,
             "credentials" | "api server" => Self::Cluster,
             "permissions" => Self::Permissions,
-            "history" => Self::History,
             "built-in controller" | "other controllers" => Self::Others,
             check if check.starts_with("may ") => Self::Permissions,
             _ => Self::Agent,
@@ -57,10 +54,6 @@ impl Section {
             Self::Cluster => ("cluster", "operations.md#choose-the-cluster"),
             Self::Permissions => ("permissions", "operations.md#on-a-cluster"),
             Self::Agent => ("agent", "operations.md#starting"),
-            Self::History => (
-                "history of the cluster",
-                "safeguards.md#after-a-restore-of-etcd",
-            ),
             Self::Others => ("other controllers", "operations.md#migrating-and-back"),
         }
     }

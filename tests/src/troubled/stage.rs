@@ -12,9 +12,6 @@ use agent_core::budget;
 use super::story::{Between, Fate, Meddling, Restore, Story, Stretch, Trouble, WATCHES};
 use crate::{actors::foreign::Manner, chaos::Chaos, mutants::Mutant, rng::Rng};
 
-/// The mutants that no checker can find; docs/reliability.md has the reasons.
-pub const HARMLESS: [Mutant; 2] = [Mutant::RaiseListedVersions, Mutant::RaiseCreatedVersions];
-
 /// The start of the trouble: everything is at rest by then, and the first pods have lasted.
 const REST: Duration = Duration::from_secs(90);
 
@@ -97,8 +94,6 @@ fn stretch(mutant: Mutant, rng: &mut Rng) -> Stretch {
 fn restored(mutant: Mutant, rng: &mut Rng) -> Trouble {
     let (open, between) = match mutant {
         Mutant::RaiseAskedVersions => (&WATCHES[1..2], Between::Nothing),
-        Mutant::RaiseListedVersions => (&WATCHES[..], Between::Kills),
-        Mutant::RaiseCreatedVersions => (&WATCHES[1..2], Between::KillsAfter),
         Mutant::RaiseVersions | Mutant::KeepRestoresQuiet => (&WATCHES[..], Between::Kills),
         Mutant::BelieveLostLists => {
             return Trouble::RunsOn(Restore {

@@ -234,7 +234,7 @@ impl World {
             }
             AgentCommand::AskVersion(kind, id) => {
                 let version = self.listed_version();
-                let version = self.mutate_version(Mutant::RaiseAskedVersions, version);
+                let version = self.mutate_version(version);
                 let version = Ok(version.to_string());
                 if let Some((now, actor)) = self.living_at(life) {
                     actor.agent.handle_version(now, kind, id, &version);

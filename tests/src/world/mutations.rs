@@ -85,18 +85,19 @@ impl World {
             list.items.clone_from(first);
         }
         let version = list.resource_version.parse().unwrap_or(0);
-        let mut raised = self.mutate_version(Mutant::RaiseListedVersions, version);
-        if self.is_mutant(Mutant::BelieveLostLists) {
-            raised = raised.min(self.cluster.version());
-        }
-        if raised != version {
-            list.resource_version = raised.to_string();
-        }
+        let changed = if self.is_mutant(Mutant::RaiseVersions) {
+            self.newest_version().max(version)
+        } else if self.is_mutant(Mutant::BelieveLostLists) {
+            self.cluster.version().min(version)
+        } else {
+            return;
+        };
+        list.resource_version = changed.to_string();
     }
 
-    /// Changes the version in an answer of the API server.
-    pub(super) fn mutate_version(&self, by: Mutant, version: u64) -> u64 {
-        if self.is_mutant(by) || self.is_mutant(Mutant::RaiseVersions) {
+    /// Changes the answer to a request for the newest version.
+    pub(super) fn mutate_version(&self, version: u64) -> u64 {
+        if self.is_mutant(Mutant::RaiseAskedVersions) || self.is_mutant(Mutant::RaiseVersions) {
             version.max(self.newest_version())
         } else {
             version
@@ -105,7 +106,7 @@ impl World {
 
     /// Changes a pod in the answer to its create.
     pub(super) fn mutate_created(&mut self, pod: Object) -> Object {
-        if !self.is_mutant(Mutant::RaiseCreatedVersions) && !self.is_mutant(Mutant::RaiseVersions) {
+        if !self.is_mutant(Mutant::RaiseVersions) {
             return pod;
         }
         let version = pod["metadata"]["resourceVersion"].as_str();

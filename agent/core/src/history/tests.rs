@@ -1,238 +1,234 @@
 //! Versions that grow, and that fall.
 
+use decree::v1;
+
 use super::*;
-use crate::tests::pod_ref;
+use crate::{
+    api::ApiError,
+    tests::{pod, pod_list, pod_ref, refusal, replied},
+    watch::Part,
+};
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
-const CREATE: CallId = CallId(1);
 
 fn history() -> History {
     History::new(Some(Duration::from_secs(30)), 7)
 }
 
-/// A history in which pods were shown up to version 100.
-fn shown() -> History {
-    let mut history = history();
-    history.note_shown(Kind::Pod, Some(100));
-    history
-}
-
-fn back(from: u64, to: u64) -> Result<(), WentBack> {
-    Err(WentBack {
-        kind: Kind::Pod,
-        from,
-        to,
-    })
-}
-
-const POD: &str = "web-0";
-
 fn named(pod: &str) -> PodName {
     ("default".to_owned(), pod.to_owned())
 }
 
+fn write(pod: &str) -> Stage {
+    Stage::Write(PodWrite::Create, pod_ref(pod))
+}
+
+fn read(pod: &str) -> Stage {
+    Stage::Read(PodWrite::Create, pod_ref(pod), v1::Failed::default())
+}
+
+fn no_answer() -> Answer {
+    Err(ApiError::no_answer("reset"))
+}
+
 impl History {
-    fn begin_create(&mut self, id: CallId, pod: &str, written: Option<u64>) {
-        self.begin_write(id, Written::Pod(named(pod)), written);
+    fn create(&mut self, pod: &str) {
+        self.ask(Asked::Create(named(pod)), Some(100));
+    }
+
+    fn next_read(&mut self, id: u64) -> Option<Request> {
+        self.poll_read(|| CallId(id)).map(|call| call.request)
+    }
+
+    fn shows(&mut self, part: Part, version: &str, names: &[&str]) -> bool {
+        let pods: Vec<_> = names.iter().map(|name| pod(name, 1)).collect();
+        self.allow(&pod_list(part, version, &pods))
     }
 }
 
-fn created(from: u64, to: u64) -> Option<(WentBack, bool)> {
-    back(from, to).err().map(|went_back| (went_back, true))
-}
-
 #[test]
-fn create_must_have_a_version_above_all_that_was_known_when_it_left() {
-    for (version, expected) in [
-        (Some("101"), None),
-        (Some("100"), created(100, 100)),
-        (Some("7"), created(100, 7)),
-        (Some("x7"), None),
-        (None, None),
+fn answer_must_have_reached_what_was_known_when_its_request_left() {
+    let list = Asked::List(Kind::Pod);
+    let newest = Asked::Newest(Kind::Pod, VersionId(1));
+    for (asked, known, version, goes_back) in [
+        (list.clone(), Some(100), "100", false),
+        (list.clone(), Some(100), "99", true),
+        (newest.clone(), Some(100), "100", false),
+        (newest.clone(), Some(100), "99", true),
+        (newest.clone(), None, "1", false),
+        (newest, Some(100), "", false),
+        (Asked::List(Kind::ReplicaSet), None, "1", false),
     ] {
-        let mut history = shown();
-        history.begin_create(CREATE, POD, Some(90));
-        history.note_shown(Kind::Pod, Some(300));
-        assert_eq!(history.check_write(CREATE, version), expected);
-        assert_eq!(history.check_write(CREATE, version), None, "once");
-    }
-}
-
-#[test]
-fn create_must_have_a_version_above_an_earlier_write() {
-    let mut history = history();
-    history.begin_create(CREATE, POD, Some(120));
-    assert_eq!(history.check_write(CREATE, Some("120")), created(120, 120));
-}
-
-#[test]
-fn create_without_an_answer_is_known_by_the_version_that_a_read_shows() {
-    const READ: CallId = CallId(8);
-    for (version, expected) in [("101", None), ("74", created(100, 74))] {
-        let mut history = shown();
-        history.begin_create(CREATE, POD, None);
-        history.leave_open(CREATE);
-        history.note_shown(Kind::Pod, Some(300));
-        history.begin_read(READ, &named("web-1"));
-        assert_eq!(history.check_write(READ, Some("7")), None, "another pod");
-        history.begin_read(READ, &named(POD));
-        assert_eq!(history.check_write(READ, Some(version)), expected);
-    }
-}
-
-#[test]
-fn create_without_an_answer_is_told_when_versions_are_forgotten_until_it_is_repeated() {
-    const REPEATED: CallId = CallId(9);
-    let pod = || v1::ObjectRef {
-        uid: String::new(),
-        ..pod_ref(POD)
-    };
-    let mut history = shown();
-    history.begin_create(CREATE, POD, None);
-    assert_eq!(history.leave_open(CREATE), None);
-    history.begin_create(REPEATED, POD, None);
-    assert_eq!(history.forget(), [(pod(), 100)]);
-    assert_eq!(
-        history.leave_open(REPEATED),
-        Some((pod(), 100)),
-        "it left before"
-    );
-
-    let mut history = shown();
-    history.begin_create(CREATE, POD, None);
-    history.leave_open(CREATE);
-    history.begin_create(REPEATED, POD, None);
-    assert_eq!(history.check_write(REPEATED, Some("101")), None);
-    assert_eq!(history.forget(), []);
-}
-
-#[test]
-fn status_may_keep_the_version_that_was_seen_and_have_no_lower_one() {
-    for (version, went_back) in [("100", false), ("130", false), ("99", true)] {
         let mut history = history();
-        history.note_shown(Kind::ReplicaSet, Some(1_000));
-        history.begin_write(CREATE, Written::Status, Some(100));
-        let told = history.check_write(CREATE, Some(version));
-        let expected = WentBack {
-            kind: Kind::ReplicaSet,
-            from: 100,
-            to: 99,
-        };
-        assert_eq!(told, went_back.then_some((expected, true)));
+        history.ask(list.clone(), Some(100));
+        history.ask(asked.clone(), known);
+        let checked = history.check(&asked, version);
+        assert_eq!(checked.is_err(), goes_back, "{asked:?} {version}");
+        history.forget();
+        assert_eq!(history.check(&asked, version), Ok(()));
     }
 }
 
 #[test]
-fn create_is_not_held_against_the_versions_of_another_kind() {
+fn created_pod_must_have_a_version_above_what_was_known() {
+    for stage in [write("a"), read("a")] {
+        for (version, goes_back) in [(101, false), (100, true), (7, true)] {
+            let mut history = history();
+            history.create("a");
+            history.ask(Asked::Create(named("a")), Some(300));
+            let checked = history.check_create(&stage, &replied(pod("a", version)));
+            let went_back = WentBack {
+                kind: Kind::Pod,
+                from: 100,
+                to: version,
+            };
+            let expected = if goes_back { Err(went_back) } else { Ok(()) };
+            assert_eq!(checked, expected);
+            assert_eq!(history.doubts(), usize::from(goes_back));
+        }
+    }
+}
+
+#[test]
+fn creates_that_may_have_taken_effect_are_in_doubt() {
+    for (answers, in_doubt) in [
+        (vec![], 1),
+        (vec![no_answer()], 1),
+        (vec![Err(refusal(403, ""))], 0),
+        (vec![no_answer(), Err(refusal(403, ""))], 1),
+        (vec![Err(refusal(409, "AlreadyExists"))], 0),
+        (vec![replied(pod("a", 101))], 0),
+        (vec![no_answer(), replied(pod("a", 101))], 0),
+    ] {
+        let mut history = history();
+        history.create("a");
+        for answer in &answers {
+            assert_eq!(history.check_create(&write("a"), answer), Ok(()));
+        }
+        history.forget();
+        assert_eq!(history.doubts(), in_doubt, "{answers:?}");
+    }
+}
+
+#[test]
+fn older_pod_that_has_the_name_tells_nothing() {
     let mut history = history();
-    history.note_shown(Kind::ReplicaSet, Some(1_000));
-    history.begin_create(CREATE, POD, None);
-    assert_eq!(history.check_write(CREATE, Some("5")), None);
-}
-
-#[test]
-fn list_must_have_reached_what_was_shown_when_it_was_asked_for() {
-    let mut history = shown();
-    history.begin_list(Kind::Pod, None);
-    assert_eq!(history.check_list(Kind::Pod, "100"), Ok(()));
-    history.note_shown(Kind::Pod, Some(150));
-    assert_eq!(history.check_list(Kind::Pod, "120"), Ok(()), "a later page");
-    history.begin_list(Kind::Pod, None);
-    assert_eq!(history.check_list(Kind::Pod, "149"), back(150, 149));
-}
-
-#[test]
-fn list_that_is_older_than_a_write_is_a_regression_when_it_comes_again_and_again() {
-    let mut history = shown();
-    let list = |history: &mut History, version| {
-        history.begin_list(Kind::Pod, Some(200));
-        history.check_list(Kind::Pod, version)
-    };
-    for _ in 1..OLDER_LISTS_MAX {
-        assert_eq!(list(&mut history, "199"), Ok(()));
+    history.create("a");
+    let taken = Err(refusal(409, "AlreadyExists"));
+    for (stage, answer) in [(write("a"), taken), (read("a"), replied(pod("a", 5)))] {
+        assert_eq!(history.check_create(&stage, &answer), Ok(()));
     }
-    assert_eq!(list(&mut history, "200"), Ok(()), "one that has it");
-    for _ in 1..OLDER_LISTS_MAX {
-        assert_eq!(list(&mut history, "199"), Ok(()));
+}
+
+#[test]
+fn newest_versions_are_requested_in_a_session() {
+    let mut history = history();
+    assert_eq!(history.poll_timeout(), None);
+    history.begin(START);
+    for kind in Kind::ALL {
+        let due = history.poll_timeout().expect("it is asked for");
+        let wait = due.duration_since(START);
+        assert!((15..=30).contains(&wait.as_secs()), "{wait:?}");
+        assert_eq!(history.poll_question(START, kind, Some(100)), None);
+        let later = after(START, Duration::from_secs(30));
+        let id = history.poll_question(later, kind, Some(100));
+        let asked = Asked::Newest(kind, id.expect("it is due"));
+        assert!(history.check(&asked, "99").is_err());
+        assert_eq!(history.poll_question(later, kind, None), None, "one only");
     }
-    assert_eq!(list(&mut history, "199"), back(200, 199));
-}
-
-#[test]
-fn newest_version_is_asked_for_while_the_kind_is_watched() {
-    let mut history = shown();
+    history.stop();
     assert_eq!(history.poll_timeout(), None);
-    history.set_watched(START, Kind::Pod, true);
-    let due = history.poll_timeout().expect("it is asked for");
-    let wait = due.duration_since(START);
-    assert!((15..=30).contains(&wait.as_secs()), "{wait:?}");
-    assert_eq!(history.poll_question(START, Kind::Pod, None), None);
-    let id = history.poll_question(due, Kind::Pod, Some(110));
-    let id = id.expect("it is due");
-    assert_eq!(
-        history.poll_question(due, Kind::Pod, None),
-        None,
-        "one only"
-    );
-    let older = VersionId(id.0 - 1);
-    let answer = |version: &str| Ok(version.to_owned());
-    let stale = history.check_version(due, Kind::Pod, older, &answer("1"));
-    assert_eq!(stale, Ok(()));
-    let told = history.check_version(due, Kind::Pod, id, &answer("109"));
-    assert_eq!(told, back(110, 109));
-    let next = history.poll_timeout().expect("it is asked for again");
-    assert!(next > due);
-    history.set_watched(due, Kind::Pod, false);
-    assert_eq!(history.poll_timeout(), None);
-}
-
-#[test]
-fn answer_is_held_against_what_was_known_when_it_was_asked_for() {
-    let mut history = shown();
-    history.set_watched(START, Kind::Pod, true);
-    history.ask_now(START);
-    let id = history.poll_question(START, Kind::Pod, None);
-    let id = id.expect("it is due");
-    history.note_shown(Kind::Pod, Some(500));
-    let told = history.check_version(START, Kind::Pod, id, &Ok("100".to_owned()));
-    assert_eq!(told, Ok(()));
-}
-
-#[test]
-fn question_that_fails_is_asked_again_and_says_nothing() {
-    let mut history = shown();
-    history.set_watched(START, Kind::Pod, true);
-    history.ask_now(START);
-    let id = history.poll_question(START, Kind::Pod, None);
-    let id = id.expect("it is due");
-    let error = Err(ApiError::no_answer("reset"));
-    assert_eq!(history.check_version(START, Kind::Pod, id, &error), Ok(()));
-    assert!(history.poll_timeout() > Some(START));
-}
-
-#[test]
-fn nothing_is_asked_without_an_interval() {
     let mut history = History::new(None, 7);
-    history.set_watched(START, Kind::Pod, true);
-    history.ask_now(START);
+    history.begin(START);
     assert_eq!(history.poll_timeout(), None);
-    assert_eq!(history.poll_question(START, Kind::Pod, None), None);
+}
+
+/// Two pods in doubt, in a cluster that had reached version 100.
+fn doubting() -> History {
+    let mut history = history();
+    for name in ["a", "b"] {
+        history.create(name);
+        let checked = history.check_create(&write(name), &replied(pod(name, 12)));
+        checked.expect_err("it went back");
+    }
+    history.forget();
+    history
 }
 
 #[test]
-fn another_history_begins_with_nothing() {
-    let mut history = shown();
-    history.begin_create(CREATE, POD, None);
-    history.begin_list(Kind::Pod, Some(200));
-    history.forget();
-    let told = history.check_write(CREATE, Some("1"));
-    assert_eq!(told.map(|(_, is_news)| is_news), Some(false), "it is told");
-    assert_eq!(history.check_list(Kind::Pod, "1"), Ok(()));
+fn list_of_the_lost_history_is_used_only_if_it_shows_the_pods_in_doubt() {
+    use Part::{First, Last, Whole};
+    for pages in [
+        &[(Whole, "99", &[][..], true)][..],
+        &[(Whole, "100", &["other"], false)],
+        &[
+            (Whole, "120", &["a", "other"], false),
+            (Whole, "120", &["b"], true),
+            (Whole, "120", &[], true),
+        ],
+        &[
+            (First, "120", &["a"], true),
+            // Begun anew.
+            (First, "120", &["b"], true),
+            (Last, "120", &["other"], false),
+            (First, "120", &["a"], true),
+            (Last, "120", &["other"], true),
+        ],
+    ] {
+        let mut history = doubting();
+        for (part, version, names, is_used) in pages {
+            let used = history.shows(*part, version, names);
+            assert_eq!(used, *is_used, "{names:?} of {pages:?}");
+        }
+    }
+    let mut history = doubting();
+    let other = v1::Pod {
+        uid: "another".into(),
+        ..pod("a", 1)
+    };
+    let list = pod_list(Whole, "120", &[other, pod("b", 1)]);
+    assert!(!history.allow(&list), "a pod of the same name");
+}
+
+#[test]
+fn pod_that_is_not_listed_is_read_and_is_in_doubt_until_it_is_gone() {
+    let mut history = doubting();
+    assert_eq!(history.next_read(1), None, "a list may show it");
+    history.shows(Part::Whole, "120", &["b"]);
+    let desired = Request::ReadPod {
+        namespace: "default".into(),
+        name: "a".into(),
+    };
+    assert_eq!(history.next_read(1), Some(desired));
+    assert_eq!(history.next_read(2), None, "once");
+    history.handle_read(CallId(1), &replied(pod("a", 12)));
+    assert_eq!(history.doubts(), 1, "it is there");
+    for (id, error) in [(2, refusal(503, "")), (3, refusal(404, "NotFound"))] {
+        assert!(!history.shows(Part::Whole, "120", &[]));
+        assert!(history.next_read(id).is_some());
+        history.handle_read(CallId(id), &Err(error));
+    }
+    assert_eq!(history.doubts(), 0);
+}
+
+#[test]
+fn unanswered_creates_are_bounded() {
+    let mut history = history();
+    history.ask(Asked::List(Kind::Pod), Some(100));
+    for number in 0..2 * UNANSWERED_MAX {
+        history.create(&format!("web-{number}"));
+    }
+    assert!(history.known.len() <= UNANSWERED_MAX);
+    assert!(history.known.contains_key(&Asked::List(Kind::Pod)));
 }
 
 #[test]
 fn regression_says_what_was_seen_and_what_it_means() {
-    let went_back = back(1723, 208).expect_err("it is one");
+    let went_back = WentBack {
+        kind: Kind::Pod,
+        from: 1723,
+        to: 208,
+    };
     let said = "the resource versions of pods went back from 1723 to 208: the cluster was restored from a backup, or another cluster answers at its address";
     assert_eq!(went_back.to_string(), said);
 }
