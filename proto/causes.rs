@@ -3,8 +3,6 @@
 
 /// A budget of the agent holds the operations of a ReplicaSet.
 pub const HELD_BY_BUDGET: &str = "Held by a budget";
-/// A budget of the agent holds all operations of the namespace.
-pub const HELD_BY_BUDGET_OF_NAMESPACE: &str = "Held by a budget of the namespace";
 /// A budget of the agent holds all operations of the cluster.
 pub const HELD_BY_BUDGET_OF_CLUSTER: &str = "Held by a budget of the cluster";
 /// Another controller creates pods of a ReplicaSet.

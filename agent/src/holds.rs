@@ -37,9 +37,9 @@ pub struct HoldsPage {
 pub struct HeldScope {
     /// `create` or `delete`.
     pub operation: String,
-    /// `replicaset`, `namespace` or `cluster`.
+    /// `replicaset` or `cluster`.
     pub scope: String,
-    /// The namespace, unless the scope is the cluster.
+    /// The namespace of the ReplicaSet, if the scope is one.
     pub namespace: Option<String>,
     /// The name of the ReplicaSet, if the scope is one.
     pub name: Option<String>,
@@ -96,7 +96,6 @@ impl From<&Hold> for HeldScope {
             Scope::ReplicaSet {
                 namespace, name, ..
             } => (Some(excerpt(namespace)), Some(excerpt(name))),
-            Scope::Namespace(namespace) => (Some(excerpt(namespace)), None),
             Scope::Cluster => (None, None),
         };
         Self {

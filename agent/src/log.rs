@@ -156,13 +156,6 @@ fn budget(change: &Change) {
     let (operation, level) = (hold.verb.as_str(), hold.scope.level());
     let (replica_set, held) = (named(&hold.replica_set), excerpt(&hold.scope.to_string()));
     match change {
-        Change::Warned(_) if hold.cause == Cause::OtherController => {
-            warn!(
-                replica_set,
-                why = excerpt(&hold.detail),
-                "another controller is at work: turn it off"
-            );
-        }
         Change::Held(_) if hold.cause == Cause::OtherController => error!(
             operation,
             replica_set,

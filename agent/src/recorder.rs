@@ -5,7 +5,8 @@ use std::time::Duration;
 use agent_core::{
     api::ApiError,
     cluster::Cluster,
-    recorder::{self, Event, Note},
+    note::Note,
+    recorder::{self, Event},
     token_bucket::TokenBucket,
 };
 use jiff::Timestamp;

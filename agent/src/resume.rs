@@ -21,13 +21,13 @@ use crate::cluster::{FakeCluster, fake::calls::refused};
 pub const RESUME_PATH: &str = "/resume";
 const BYTES_MAX: usize = 4096;
 
-/// A request to resume, as JSON: for a ReplicaSet by namespace and name, for a namespace, or for all.
+/// A request to resume, as JSON: for a ReplicaSet by namespace and name, or for all.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResumeRequest {
-    /// The namespace; `None` for all namespaces.
+    /// The namespace of the ReplicaSet.
     pub namespace: Option<String>,
-    /// The name of the ReplicaSet; `None` for the whole namespace.
+    /// The name of the ReplicaSet; `None` for all.
     pub name: Option<String>,
 }
 
@@ -46,10 +46,9 @@ impl ResumeRequest {
     /// Returns which holds to resume.
     #[must_use]
     pub const fn extent(&self) -> Extent {
-        match (&self.namespace, &self.name) {
-            (_, Some(_)) => Extent::ReplicaSet,
-            (Some(_), None) => Extent::Namespace,
-            (None, None) => Extent::All,
+        match self.name {
+            Some(_) => Extent::ReplicaSet,
+            None => Extent::All,
         }
     }
 }

@@ -150,8 +150,5 @@ fn asked(args: &ResumeArgs) -> Result<ResumeRequest, Failure> {
     let name = args.extent.replica_set.as_ref();
     let named = name.map(|name| namespaces.resolve_one(name)).transpose()?;
     let (namespace, name) = named.map(|it| (it.namespace, it.name)).unzip();
-    Ok(ResumeRequest {
-        namespace: namespace.or(namespaces.namespace),
-        name,
-    })
+    Ok(ResumeRequest { namespace, name })
 }

@@ -72,7 +72,7 @@ impl Stage {
 
     /// Opens a stage with an agent that deletes few pods of a ReplicaSet in a minute.
     pub(crate) async fn held(config: Config) -> Self {
-        let deletes = budget::Limit::Count(DELETES);
+        let deletes = budget::Limit::count(DELETES);
         Self::open_in((v1::Mode::Enforce, deletes), config, None).await
     }
 

@@ -30,7 +30,7 @@ async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
     let server = DecisionServer::start();
     let kubeconfig = cluster.kubeconfig(User::Admin);
     let mut flags = vec!["--leader-elect=false", "--namespace", NAME];
-    flags.extend(["--budget-action=hold", "--delete-budget-replicaset=3"]);
+    flags.extend(["--budget-action=hold", "--delete-budget=replicaset=3"]);
     let agent = Agent::start(&server, &kubeconfig, &flags);
     acts::create_set(&namespace, &objects::replica_set("web", 9)).await;
     acts::pods_become(&namespace, 9).await;

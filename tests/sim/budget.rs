@@ -129,7 +129,7 @@ fn bad_while(seed: u64, budget: BudgetConfig) -> (usize, u64) {
 #[test]
 fn bad_server_deletes_no_more_in_a_minute_than_the_budget_allows() {
     let limits = Limits {
-        cluster: Limit::Count(DELETES_MAX),
+        cluster: Limit::count(DELETES_MAX),
         ..Limits::default()
     };
     let held = holding(limits);
@@ -153,7 +153,7 @@ fn bad_server_deletes_no_more_in_a_minute_than_the_budget_allows() {
 #[test]
 fn annotation_that_changes_resumes_and_one_that_is_there_does_not() {
     let limits = Limits {
-        replica_set: Limit::Count(3),
+        replica_set: Limit::count(3),
         ..Limits::default()
     };
     let mut set = replica_set("web").replicas(8).build();
@@ -188,33 +188,28 @@ fn annotation_that_changes_resumes_and_one_that_is_there_does_not() {
 }
 
 #[test]
-fn namespace_that_is_resumed_waits_for_no_backoff() {
+fn cluster_that_is_resumed_waits_for_no_backoff() {
     let limits = Limits {
-        namespace: Limit::Count(4),
+        cluster: Limit::count(4),
         ..Limits::default()
     };
-    let create = |name| {
-        (
-            Duration::ZERO,
-            Act::Create(replica_set(name).replicas(4).build()),
-        )
-    };
-    let mut plan = vec![create("web"), create("api")];
+    let create = |name| Act::Create(replica_set(name).replicas(4).build());
+    let mut plan = Vec::from(["web", "api"].map(|name| (Duration::ZERO, create(name))));
     plan.extend(["web", "api"].map(|set| (seconds(20), scale(set, 0))));
     // At that time the next attempt is minutes away.
-    plan.push((seconds(600), annotate("web", "namespace 1")));
+    plan.push((seconds(600), annotate("web", "all 1")));
     let mut world = world(1, holding(limits), plan);
     let begin = world.now();
-    run_until(&mut world, begin, seconds(599));
-    assert_eq!(pods(&world, "web") + pods(&world, "api"), 4);
-    run_until(&mut world, begin, seconds(600) + SOON);
-    assert_eq!(pods(&world, "web") + pods(&world, "api"), 0);
+    for (at, left) in [(seconds(599), 4), (seconds(600) + SOON, 0)] {
+        run_until(&mut world, begin, at);
+        assert_eq!(pods(&world, "web") + pods(&world, "api"), left);
+    }
 }
 
 #[test]
 fn server_that_meets_a_hold_tries_ever_less_often() {
     let limits = Limits {
-        replica_set: Limit::Count(1),
+        replica_set: Limit::count(1),
         ..Limits::default()
     };
     let plan = vec![

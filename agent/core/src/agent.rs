@@ -20,7 +20,7 @@ use crate::{
     guard::{Guard, operation_count},
     history::{Asked, VersionId, WentBack},
     link::{Disconnect, Link, bounds},
-    recorder::{Note, Reason},
+    note::{Note, Reason},
     outbox::Outbox,
     report::Report,
     rules::{Refusal, Rule},

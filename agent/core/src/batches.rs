@@ -18,20 +18,20 @@ use crate::{
     api::{Call, CallId, Request, display},
     backoff::after,
     batch::{ActiveBatch, unstarted},
-    budget::{self, Budget, Scope, Sizes},
+    budget::{self, Budget, Scope, Verb},
     creates::{CreateLimits, Unsettled},
     effects,
     guard::{Guard, operation_count},
     operation::{Answer, Next, Stage, read_replica_set},
     outbox::Outbox,
     pods,
-    recorder::Note,
     report::{Refused, Report},
     rules::{Refusal, Rule},
     template,
     view::View,
 };
 
+mod notes;
 mod turns;
 
 use turns::{Turns, Weight};
@@ -124,7 +124,7 @@ impl Batches {
         }
         self.bytes = bytes;
         let id = active.batch.id;
-        let note = Note::of_limited(&active.batch);
+        let note = notes::of_limited(&active.batch);
         self.reports.extend(note.map(Report::Noted));
         self.operations += active.total as usize;
         self.active.insert(id, active);
@@ -179,7 +179,7 @@ impl Batches {
                 let change = change.map(|(verb, pod)| (verb, pod.to_owned()));
                 let next = step.handle_answer(&active.owner, answer);
                 if let (Some((verb, pod)), Next::Finish(outcome)) = (change, &next) {
-                    let note = Note::of_end(&active.owner, verb, &pod, outcome);
+                    let note = notes::of_end(&active.owner, verb, &pod, outcome);
                     self.reports.extend(note.map(Report::Noted));
                 }
                 self.follow(batch, operation, next);
@@ -390,20 +390,15 @@ fn admit(
     let Some((verb, _)) = step.pod_change() else {
         return Ok(());
     };
-    let (totals, wanted) = (&view.pods.totals, &view.templates.wanted);
-    budget.admit(now, verb, owner, |scope| match scope {
-        Scope::ReplicaSet { namespace, uid, .. } => Sizes {
-            pods: view.pods.counts(&pods::key(namespace, uid)).active,
-            wanted: view.templates.newest(uid).map_or(0, template::replicas),
-        },
-        Scope::Namespace(namespace) => Sizes {
-            pods: totals.of_namespace(namespace),
-            wanted: wanted.of_namespace(namespace),
-        },
-        Scope::Cluster => Sizes {
-            pods: totals.all(),
-            wanted: wanted.all(),
-        },
+    budget.admit(now, verb, owner, |scope| match (verb, scope) {
+        (Verb::Create, Scope::ReplicaSet { uid, .. }) => {
+            view.templates.newest(uid).map_or(0, template::replicas)
+        }
+        (Verb::Create, Scope::Cluster) => view.templates.desired(),
+        (Verb::Delete, Scope::ReplicaSet { namespace, uid, .. }) => {
+            view.pods.counts(&pods::key(namespace, uid)).active
+        }
+        (Verb::Delete, Scope::Cluster) => view.pods.of_replica_sets,
     })
 }
 

@@ -1,10 +1,9 @@
 //! The limits of pods created and deleted in a minute, for any server.
 //!
-//! 1. Each operation counts for its ReplicaSet, its namespace and the cluster, for a minute from its start.
-//! 2. A limit is a number, a percentage of the pods of ReplicaSets, or a multiple of the highest desired number in that minute. A
-//!    percentage is of the most pods in that minute for deletes, of the fewest for creates, and never below the floor.
-//! 3. A percentage of a namespace or of the cluster leaves out the ReplicaSet with the most operations: scaling one ReplicaSet to 0 is no
-//!    mass deletion.
+//! 1. Each operation counts for its ReplicaSet and the cluster, for a minute from its start.
+//! 2. A limit is a number, a percentage of pods, or both together. A percentage is of the most desired pods in that minute for creates, and
+//!    of the most active pods for deletes.
+//! 3. A percentage of the cluster leaves out the ReplicaSet with the most operations: scaling one ReplicaSet to 0 is no mass deletion.
 //! 4. The budget reports or refuses an operation beyond a limit. A refusal holds the scope: no operation of its kind starts there.
 //! 5. A pod of a ReplicaSet that another controller creates holds that ReplicaSet, and no other ([`PodOfOther`]).
 //! 6. A hold ends when a person resumes it, or when its ReplicaSet is deleted. Counting then begins at zero.
@@ -16,7 +15,6 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use decree::{causes::OTHER_CONTROLLER, v1};
 use jiff::Timestamp;
 
-pub(crate) use self::window::Sizes;
 use self::window::{BUCKET, Count, Window};
 pub use self::{
     limit::{Action, BudgetConfig, Limit, LimitError, Limits},
@@ -25,7 +23,7 @@ pub use self::{
 };
 use crate::{
     backoff::since,
-    recorder::{Note, Reason},
+    note::{Note, Reason},
     resume::{Extent, Resume},
     rules::{Refusal, Rule},
 };
@@ -91,6 +89,24 @@ type Key = (Verb, Scope);
 // === impl Hold ===
 
 impl Hold {
+    fn new(
+        since: Timestamp,
+        (verb, scope): Key,
+        replica_set: &v1::ObjectRef,
+        cause: Cause,
+        detail: String,
+    ) -> Self {
+        Self {
+            verb,
+            scope,
+            since,
+            replica_set: replica_set.clone(),
+            cause,
+            detail,
+            notified: HashSet::new(),
+        }
+    }
+
     /// Returns the cause of the hold and how to end it, for people.
     #[must_use]
     pub fn message(&self) -> String {
@@ -138,7 +154,7 @@ impl Budget {
         }
     }
 
-    /// Counts an operation of a ReplicaSet that is about to start. `sizes` returns the numbers of pods in a scope.
+    /// Counts an operation of a ReplicaSet that is about to start. `pods` returns the pods of a scope of which a percentage is taken.
     ///
     /// # Errors
     /// The hold that keeps the operation from starting.
@@ -147,10 +163,10 @@ impl Budget {
         now: Timestamp,
         verb: Verb,
         replica_set: &v1::ObjectRef,
-        sizes: impl Fn(&Scope) -> Sizes,
+        pods: impl Fn(&Scope) -> u32,
     ) -> Result<(), Refusal> {
         self.sweep(now);
-        let keys = Scope::of(replica_set).map(|scope| (verb, scope));
+        let keys = [Scope::of(replica_set), Scope::Cluster].map(|scope| (verb, scope));
         if let Some(key) = keys.iter().find(|key| self.holds.contains_key(key)) {
             return Err(self.refuse(key, replica_set));
         }
@@ -162,18 +178,10 @@ impl Budget {
             if self.warned.contains_key(key) {
                 continue;
             }
-            let Some(detail) = self.excess(key, &keys[0], sizes(&key.1)) else {
+            let Some(detail) = self.excess(key, &keys[0], pods(&key.1)) else {
                 continue;
             };
-            let hold = Hold {
-                verb,
-                scope: key.1.clone(),
-                since: now,
-                replica_set: replica_set.clone(),
-                cause: Cause::Limit,
-                detail,
-                notified: HashSet::new(),
-            };
+            let hold = Hold::new(now, key.clone(), replica_set, Cause::Limit, detail);
             match self.config.action {
                 Action::Warn => {
                     self.warned.insert(key.clone(), now);
@@ -183,7 +191,7 @@ impl Budget {
             }
         }
         for key in keys {
-            let count = Count::new(1, sizes(&key.1));
+            let count = Count::one(pods(&key.1));
             self.windows.entry(key).or_default().add(now, count);
         }
         Ok(())
@@ -191,31 +199,23 @@ impl Budget {
 
     /// Holds the ReplicaSet of a pod that another controller created, until a person resumes it.
     pub(crate) fn note_other(&mut self, now: Timestamp, pod: &PodOfOther) {
-        let [own, ..] = Scope::of(&pod.replica_set);
         for verb in Verb::ALL {
-            if self.holds.contains_key(&(verb, own.clone())) {
+            let key = (verb, Scope::of(&pod.replica_set));
+            if self.holds.contains_key(&key) {
                 continue;
             }
+            let detail = format!("{AT_WORK}{} created its pod {}", pod.writer, pod.pod);
+            let cause = Cause::OtherController;
             // The event is recorded at once, as the agent may have nothing else to do for this ReplicaSet.
-            self.hold(Hold {
-                verb,
-                scope: own.clone(),
-                since: now,
-                replica_set: pod.replica_set.clone(),
-                cause: Cause::OtherController,
-                detail: format!("{AT_WORK}{} created its pod {}", pod.writer, pod.pod),
-                notified: HashSet::new(),
-            });
+            self.hold(Hold::new(now, key, &pod.replica_set, cause, detail));
         }
     }
 
     /// Ends the holds that a person resumes. True if a hold of more than the one ReplicaSet ended.
     pub(crate) fn resume(&mut self, resume: &Resume) -> bool {
-        let [own, namespace, cluster] = Scope::of(&resume.replica_set);
         let widest = match resume.extent {
-            Extent::ReplicaSet => own,
-            Extent::Namespace => namespace,
-            Extent::All => cluster,
+            Extent::ReplicaSet => Scope::of(&resume.replica_set),
+            Extent::All => Scope::Cluster,
         };
         let ended = self.end(|scope| widest.contains(scope));
         for hold in &ended {
@@ -226,7 +226,7 @@ impl Budget {
                 message: format!("{verb}s in {scope} are resumed"),
             });
         }
-        !ended.is_empty() && resume.extent != Extent::ReplicaSet
+        !ended.is_empty() && resume.extent == Extent::All
     }
 
     /// Ends the holds of deleted ReplicaSets.
@@ -276,42 +276,35 @@ impl Budget {
         self.changes.push_back(Change::Warned(hold));
     }
 
-    /// How one more operation of the ReplicaSet `own` would exceed the limit of a scope of these sizes; `None` if it would not.
-    fn excess(&self, key: &Key, own: &Key, sizes: Sizes) -> Option<String> {
+    /// How one more operation of the ReplicaSet `own` would exceed the limit of a scope with this many pods; `None` if it would not.
+    fn excess(&self, key: &Key, own: &Key, pods: u32) -> Option<String> {
         let (verb, scope) = key;
         let limits = self.limits(*verb);
         let limit = match scope {
             Scope::ReplicaSet { .. } => limits.replica_set,
-            Scope::Namespace(_) => limits.namespace,
             Scope::Cluster => limits.cluster,
         };
-        let one_more = Count::new(1, sizes);
+        let one_more = Count::one(pods);
         let window = self.windows.get(key);
-        let count = window.map_or(one_more, |window| window.total(one_more));
-        let pods = match (limit, verb) {
-            (Limit::Times(..), _) => count.wanted_max,
-            (_, Verb::Create) => count.pods_min,
-            (_, Verb::Delete) => count.pods_max,
-        };
-        let allowed = limit.allowed(pods, self.config.floor)?;
-        let operations = count.operations;
-        let is_part = matches!(limit, Limit::Percent(_)) && key != own;
-        let left_out = if operations > allowed && is_part {
-            self.most_of_one(key, own)
+        let Count { operations, pods } = window.map_or(one_more, |window| window.total(one_more));
+        let allowed = limit.allowed(pods)?;
+        let is_count = matches!(limit, Limit::UpTo { percent: 0, .. });
+        let left_out = if operations > allowed && !is_count && key != own {
+            self.most_of_one(*verb, own)
         } else {
             0
         };
         if operations.saturating_sub(left_out) <= allowed {
             return None;
         }
-        let of = match limit {
-            Limit::Percent(percent) => format!(" ({percent}% of {pods} pods)"),
-            Limit::Times(..) => format!(" ({limit}, and {pods} are wanted)"),
-            Limit::Count(_) | Limit::Off => String::new(),
-        };
         let besides = match left_out {
             0 => String::new(),
             count => format!(" beside the {count} of one ReplicaSet"),
+        };
+        let of = match verb {
+            _ if is_count => String::new(),
+            Verb::Create => format!(" ({limit} of {pods} desired pods)"),
+            Verb::Delete => format!(" ({limit} of {pods} active pods)"),
         };
         let verb = verb.as_str();
         Some(format!(
@@ -319,12 +312,11 @@ impl Budget {
         ))
     }
 
-    /// The highest number of operations of one ReplicaSet in a scope, with one more of `own`.
-    fn most_of_one(&self, (verb, scope): &Key, own: &Key) -> u32 {
+    /// The highest number of operations of one ReplicaSet, with one more of `own`.
+    fn most_of_one(&self, verb: Verb, own: &Key) -> u32 {
         let of_one = |(key, window): (&Key, &Window)| {
-            let is_one = key.0 == *verb && matches!(key.1, Scope::ReplicaSet { .. });
-            let counts = is_one && scope.contains(&key.1);
-            counts.then(|| window.operations().saturating_add((key == own).into()))
+            let is_one = key.0 == verb && key.1 != Scope::Cluster;
+            is_one.then(|| window.operations().saturating_add((key == own).into()))
         };
         self.windows.iter().filter_map(of_one).max().unwrap_or(1)
     }

@@ -35,6 +35,7 @@ pub mod guard;
 pub mod history;
 pub mod lease;
 pub mod link;
+pub mod note;
 mod operation;
 mod outbox;
 pub mod packed_pods;
@@ -49,6 +50,5 @@ mod template;
 #[cfg(test)]
 mod tests;
 pub mod token_bucket;
-mod totals;
 mod view;
 pub mod watch;

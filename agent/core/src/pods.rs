@@ -14,7 +14,7 @@ use std::{
 use decree::v1;
 use jiff::Timestamp;
 
-use crate::{api::parse_version, totals::Totals, watch::Part};
+use crate::{api::parse_version, watch::Part};
 
 /// The kind of a ReplicaSet in controller references.
 const KIND: &str = "ReplicaSet";
@@ -28,7 +28,7 @@ pub(crate) struct Pods {
     /// The counts of each controller's pods, by its [key].
     controllers: HashMap<Arc<str>, Controller>,
     /// The active pods of all ReplicaSets.
-    pub(crate) totals: Totals,
+    pub(crate) of_replica_sets: u32,
     /// The latest labels of an orphan: orphans that come together mostly have the same.
     orphan_labels: Arc<Labels>,
     /// While a list is open, the pods under deletion that the list has not shown yet.
@@ -79,8 +79,8 @@ struct Controller {
     unknown: Vec<(Timestamp, String)>,
     /// Whether the controller is a ReplicaSet. Only ReplicaSets have a peak.
     is_replica_set: bool,
-    /// The namespace whose total counts these pods: the namespace of the first pod of a ReplicaSet.
-    namespace: Option<Arc<str>>,
+    /// Whether [`Pods::of_replica_sets`] counts these pods: their first one had a ReplicaSet.
+    is_counted: bool,
 }
 
 /// The key of a controller: the namespace of its pods, and its UID.
@@ -128,7 +128,7 @@ impl Pods {
         for controller in self.controllers.values_mut() {
             controller.counts = Counts::default();
         }
-        self.totals = Totals::default();
+        self.of_replica_sets = 0;
     }
 
     /// An older state of the pod changes nothing.
@@ -286,9 +286,8 @@ impl Pods {
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.change(pod, |count, by| *count += by);
             it.peak = it.peak.max(it.counts);
-            if let Some(namespace) = it.namespace.as_ref().filter(|_| pod.state.is_active()) {
-                self.totals.add(namespace, 1);
-            }
+            let is_counted = it.is_counted && pod.state.is_active();
+            self.of_replica_sets += u32::from(is_counted);
         }
     }
 
@@ -298,9 +297,8 @@ impl Pods {
         };
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.change(pod, |count, by| *count -= by);
-            if let Some(namespace) = it.namespace.as_ref().filter(|_| pod.state.is_active()) {
-                self.totals.subtract(namespace, 1);
-            }
+            let is_counted = it.is_counted && pod.state.is_active();
+            self.of_replica_sets -= u32::from(is_counted);
         }
     }
 
@@ -318,8 +316,8 @@ impl Pods {
                 let it = self.controllers.entry(Arc::clone(&controller));
                 let it = it.or_default();
                 it.is_replica_set = owner.is_some_and(|it| it.kind == KIND);
-                if it.is_replica_set && it.counts == Counts::default() {
-                    it.namespace = Some(self.totals.shared(&pod.namespace));
+                if it.counts == Counts::default() {
+                    it.is_counted = it.is_replica_set;
                 }
                 &mut it.labels
             }

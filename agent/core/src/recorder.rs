@@ -6,14 +6,15 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use decree::{
-    causes::{CREATES_ARE_SLOW, PODS_DO_NOT_LAST, what_happened},
-    v1::{self, FailureClass, Rule, outcome::Outcome as OutcomeKind},
-};
+use decree::v1;
 use jiff::Timestamp;
 
 use self::recent::Recent;
-use crate::{backoff::since, budget::Verb, token_bucket::TokenBucket};
+use crate::{
+    backoff::since,
+    note::{Note, Reason},
+    token_bucket::TokenBucket,
+};
 
 /// The events of a type that a ReplicaSet gets at once, and the interval of further ones.
 const BURST: u32 = 25;
@@ -25,42 +26,6 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 /// again.
 const ENTRIES_MAX: usize = 4_096;
 const COMBINED: &str = "(combined from similar events): ";
-
-/// An answered create or delete, a change of the budget, or a change of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// The object of the note: a ReplicaSet, unless the reason [concerns the cluster](Reason::concerns_cluster).
-    pub object: v1::ObjectRef,
-    /// The reason of the event.
-    pub reason: Reason,
-    /// The message of the event, a sentence.
-    pub message: String,
-}
-
-/// The reasons of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// A pod was created.
-    SuccessfulCreate,
-    /// A pod could not be created.
-    FailedCreate,
-    /// A pod was deleted.
-    SuccessfulDelete,
-    /// A pod could not be deleted.
-    FailedDelete,
-    /// More creates or deletes in a minute than the [budget](crate::budget) allows, started or not.
-    BudgetExceeded,
-    /// Another controller creates pods of the ReplicaSet.
-    OtherController,
-    /// A person resumed creates or deletes.
-    BudgetResumed,
-    /// Pods of the ReplicaSet ended soon after they were created, and only a few are created.
-    PodsDoNotLast,
-    /// Many pods of the ReplicaSet have no node, and only a few are created.
-    CreatesAreSlow,
-    /// The versions of the cluster went back ([`history`](crate::history)).
-    VersionsWentBack,
-}
 
 /// An event, to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,115 +75,6 @@ struct Written {
     name: String,
     first: Timestamp,
     count: u32,
-}
-
-// === impl Note ===
-
-impl Note {
-    /// The note about a create or delete of a pod with this outcome.
-    pub(crate) fn of_end(
-        replica_set: &v1::ObjectRef,
-        verb: Verb,
-        pod: &str,
-        outcome: &OutcomeKind,
-    ) -> Option<Self> {
-        let (done, failed, silent) = match verb {
-            // Upstream writes no event here, and a taken name concerns only this controller.
-            Verb::Create => (
-                (Reason::SuccessfulCreate, "Created pod"),
-                (Reason::FailedCreate, "Error creating"),
-                [FailureClass::NamespaceTerminating, FailureClass::NameTaken],
-            ),
-            // The pod is gone or replaced: nothing failed that a person could fix.
-            Verb::Delete => (
-                (Reason::SuccessfulDelete, "Deleted pod"),
-                (Reason::FailedDelete, "Error deleting"),
-                [FailureClass::NotFound, FailureClass::Precondition],
-            ),
-        };
-        let ((reason, words), detail) = match outcome {
-            OutcomeKind::Done(_) => (done, pod),
-            OutcomeKind::Failed(failure) if !silent.contains(&failure.class()) => {
-                (failed, failure.message.as_str())
-            }
-            OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_) => return None,
-        };
-        Some(Self {
-            object: replica_set.clone(),
-            reason,
-            message: format!("{words}: {detail}"),
-        })
-    }
-
-    /// The note of a batch that creates fewer pods than are missing, as a limit of the server allows no more.
-    pub(crate) fn of_limited(batch: &v1::Batch) -> Option<Self> {
-        let limits = [
-            (Rule::PodsDoNotLast, Reason::PodsDoNotLast, PODS_DO_NOT_LAST),
-            (
-                Rule::ManyUnassigned,
-                Reason::CreatesAreSlow,
-                CREATES_ARE_SLOW,
-            ),
-        ];
-        limits.into_iter().find_map(|(rule, reason, cause)| {
-            let why = batch.reasons.iter().find(|it| it.rule() == rule)?;
-            Some(Self {
-                object: batch.replica_set.clone()?,
-                reason,
-                message: format!("{cause}: {}", what_happened(&why.detail)),
-            })
-        })
-    }
-}
-
-// === impl Reason ===
-
-impl Reason {
-    /// Returns upstream's word, if it has one.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        self.row().0
-    }
-
-    /// Returns the type of an event of this reason.
-    #[must_use]
-    pub const fn event_type(self) -> &'static str {
-        self.row().1
-    }
-
-    /// Returns whether the object of such an event is the namespace kube-system, which represents the cluster, and no ReplicaSet.
-    #[must_use]
-    pub const fn concerns_cluster(self) -> bool {
-        matches!(self, Self::VersionsWentBack)
-    }
-
-    const fn row(self) -> (&'static str, &'static str) {
-        match self {
-            Self::SuccessfulCreate => ("SuccessfulCreate", "Normal"),
-            Self::FailedCreate => ("FailedCreate", "Warning"),
-            Self::SuccessfulDelete => ("SuccessfulDelete", "Normal"),
-            Self::FailedDelete => ("FailedDelete", "Warning"),
-            Self::BudgetExceeded => ("BudgetExceeded", "Warning"),
-            Self::OtherController => ("OtherController", "Warning"),
-            Self::BudgetResumed => ("BudgetResumed", "Normal"),
-            Self::PodsDoNotLast => ("PodsDoNotLast", "Warning"),
-            Self::CreatesAreSlow => ("CreatesAreSlow", "Warning"),
-            Self::VersionsWentBack => ("VersionsWentBack", "Warning"),
-        }
-    }
-
-    /// True for a rare reason. Its events are always written, because a person must learn of them. The budget reports once a minute for a
-    /// scope and once a hold for a ReplicaSet, and the server once a grant. A session ends when versions go back.
-    const fn is_rare(self) -> bool {
-        matches!(
-            self,
-            Self::BudgetExceeded
-                | Self::OtherController
-                | Self::BudgetResumed
-                | Self::PodsDoNotLast
-                | Self::VersionsWentBack
-        )
-    }
 }
 
 // === impl Event ===

@@ -9,7 +9,7 @@ use crate::{
     budget::{Change, PodOfOther},
     history::WentBack,
     link::Disconnect,
-    recorder::Note,
+    note::Note,
     rules::{Refusal, Rule},
 };
 

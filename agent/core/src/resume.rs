@@ -2,8 +2,8 @@
 
 use decree::v1;
 
-/// The annotation that resumes holds when its value changes. A value that begins with `all` resumes all scopes. A value that begins with
-/// `namespace` resumes the namespace and its ReplicaSets, and any other value the ReplicaSet alone.
+/// The annotation that resumes holds when its value changes. A value that begins with `all` resumes everything, and any
+/// other value the ReplicaSet alone.
 pub const RESUME_ANNOTATION: &str = "decree.dev/resume";
 
 /// A person's request to resume.
@@ -20,8 +20,6 @@ pub struct Resume {
 pub enum Extent {
     /// The holds of one ReplicaSet.
     ReplicaSet,
-    /// The holds of one namespace and of its ReplicaSets.
-    Namespace,
     /// All holds.
     All,
 }
@@ -34,7 +32,6 @@ impl Extent {
     pub fn of_annotation(value: &str) -> Self {
         match value.split_whitespace().next() {
             Some("all") => Self::All,
-            Some("namespace") => Self::Namespace,
             Some(_) | None => Self::ReplicaSet,
         }
     }
@@ -44,7 +41,6 @@ impl Extent {
     pub fn to_annotation(self, time: &str) -> String {
         match self {
             Self::All => format!("all {time}"),
-            Self::Namespace => format!("namespace {time}"),
             Self::ReplicaSet => time.to_owned(),
         }
     }
@@ -56,11 +52,11 @@ mod tests {
 
     #[test]
     fn first_word_of_the_annotation_says_how_far_it_goes() {
-        for extent in [Extent::ReplicaSet, Extent::Namespace, Extent::All] {
+        for extent in [Extent::ReplicaSet, Extent::All] {
             let value = extent.to_annotation("2026-05-01T12:00:00Z");
             assert_eq!(Extent::of_annotation(&value), extent);
         }
-        for value in ["", "true", "everything", "allow", "1 all"] {
+        for value in ["", "true", "everything", "allow", "1 all", "namespace 1"] {
             assert_eq!(Extent::of_annotation(value), Extent::ReplicaSet);
         }
     }

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 
 use decree::v1;
 
-use crate::{
-    api::{ReplicaSet, Template, parse_version},
-    totals::Totals,
-};
+use crate::api::{ReplicaSet, Template, parse_version};
 
 /// The group and version of Kubernetes' own ReplicaSets.
 pub(crate) const APPS_V1: &str = "apps/v1";
@@ -21,8 +18,8 @@ const NO_TEMPLATE: &str = "unable to create pods, no template";
 pub(crate) struct Templates {
     pub(crate) api_version: String,
     by_uid: HashMap<String, Entry>,
-    /// The numbers of desired pods.
-    pub(crate) wanted: Totals,
+    /// The desired pods of all.
+    desired: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -37,14 +34,6 @@ pub(crate) fn replicas(set: &v1::ReplicaSet) -> u32 {
     u32::try_from(set.replicas.unwrap_or(1)).unwrap_or(0)
 }
 
-fn count_in(wanted: &mut Totals, set: &v1::ReplicaSet) {
-    wanted.add(&wanted.shared(&set.namespace), replicas(set));
-}
-
-fn count_out(wanted: &mut Totals, set: &v1::ReplicaSet) {
-    wanted.subtract(&set.namespace, replicas(set));
-}
-
 // === impl Templates ===
 
 impl Templates {
@@ -53,7 +42,7 @@ impl Templates {
         Self {
             api_version: api_version.into(),
             by_uid: HashMap::new(),
-            wanted: Totals::default(),
+            desired: 0,
         }
     }
 
@@ -73,7 +62,7 @@ impl Templates {
     pub(crate) fn apply(&mut self, replica_set: &ReplicaSet) -> bool {
         let projected = &replica_set.projected;
         let Some(entry) = self.by_uid.get_mut(&projected.uid) else {
-            count_in(&mut self.wanted, projected);
+            self.desired += u64::from(replicas(projected));
             let entry = Entry {
                 newest: replica_set.clone(),
                 since: projected.generation,
@@ -81,16 +70,16 @@ impl Templates {
             self.by_uid.insert(projected.uid.clone(), entry);
             return false;
         };
-        count_out(&mut self.wanted, &entry.newest.projected);
+        self.desired -= u64::from(replicas(&entry.newest.projected));
         let has_resumed = entry.apply(replica_set);
-        count_in(&mut self.wanted, &entry.newest.projected);
+        self.desired += u64::from(replicas(&entry.newest.projected));
         has_resumed
     }
 
     /// Forgets a ReplicaSet.
     pub(crate) fn delete(&mut self, uid: &str) {
         if let Some(entry) = self.by_uid.remove(uid) {
-            count_out(&mut self.wanted, &entry.newest.projected);
+            self.desired -= u64::from(replicas(&entry.newest.projected));
         }
     }
 
@@ -99,7 +88,7 @@ impl Templates {
         self.by_uid.retain(|uid, entry| {
             let is_kept = keep(uid);
             if !is_kept {
-                count_out(&mut self.wanted, &entry.newest.projected);
+                self.desired -= u64::from(replicas(&entry.newest.projected));
             }
             is_kept
         });
@@ -108,6 +97,11 @@ impl Templates {
     /// Returns a ReplicaSet in its newest state.
     pub(crate) fn newest(&self, uid: &str) -> Option<&v1::ReplicaSet> {
         self.by_uid.get(uid).map(|entry| &entry.newest.projected)
+    }
+
+    /// The desired pods of all ReplicaSets.
+    pub(crate) fn desired(&self) -> u32 {
+        u32::try_from(self.desired).unwrap_or(u32::MAX)
     }
 
     /// Returns the template of a generation, or why it makes no pod; `None` if the template of the generation is unknown. Pods of a

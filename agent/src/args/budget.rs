@@ -1,6 +1,6 @@
 //! The flags of the budget: how many pods may be created and deleted in a minute.
 
-use agent_core::budget::{Action, BudgetConfig, Limit, Limits};
+use agent_core::budget::{Action, BudgetConfig, Limits};
 use clap::{Args, ValueEnum};
 
 /// How much may be created and deleted in a minute.
@@ -11,71 +11,25 @@ pub struct BudgetArgs {
     #[arg(long, env = "DECREE_BUDGET_ACTION", value_enum, default_value_t)]
     pub budget_action: BudgetAction,
 
-    /// The number of pods that a percentage allows at least.
+    /// The maximum number of pods that are created in a minute for a ReplicaSet and for the cluster: a number, a percentage of the desired
+    /// pods, or both, such as `replicaset=300%+20,cluster=1000`. A scope without a limit is left out; `off` has no limit at all.
     #[arg(
         long,
-        env = "DECREE_BUDGET_FLOOR",
-        default_value_t = 20,
-        value_name = "COUNT"
+        env = "DECREE_CREATE_BUDGET",
+        default_value_t = BudgetConfig::default().creates,
+        value_name = "LIMITS"
     )]
-    pub budget_floor: u32,
+    pub create_budget: Limits,
 
-    /// The maximum number of pods that are deleted in a minute for a ReplicaSet: a number, a percentage of its pods such as `50%`, or `off`.
+    /// The maximum number of pods that are deleted in a minute, written as for `--create-budget`; a percentage is of the active pods. A
+    /// percentage of the cluster leaves out the ReplicaSet with the most operations.
     #[arg(
         long,
-        env = "DECREE_DELETE_BUDGET_REPLICASET",
-        default_value = "off",
-        value_name = "LIMIT"
+        env = "DECREE_DELETE_BUDGET",
+        default_value_t = BudgetConfig::default().deletes,
+        value_name = "LIMITS"
     )]
-    pub delete_budget_replicaset: Limit,
-
-    /// The maximum number of pods that are deleted in a minute for a namespace: a number, a percentage of its pods such as `50%`, or `off`. A percentage leaves out the ReplicaSet with the most of them.
-    #[arg(
-        long,
-        env = "DECREE_DELETE_BUDGET_NAMESPACE",
-        default_value = "off",
-        value_name = "LIMIT"
-    )]
-    pub delete_budget_namespace: Limit,
-
-    /// The maximum number of pods that are deleted in a minute for the cluster: a number, a percentage of its pods such as `50%`, or `off`. A percentage leaves out the ReplicaSet with the most of them.
-    #[arg(
-        long,
-        env = "DECREE_DELETE_BUDGET_CLUSTER",
-        default_value = "50%",
-        value_name = "LIMIT"
-    )]
-    pub delete_budget_cluster: Limit,
-
-    /// The maximum number of pods that are created in a minute for a ReplicaSet: a number, a percentage of its pods such as `50%`, a multiple of
-    /// the pods that it wants such as `3x+20`, or `off`.
-    #[arg(
-        long,
-        env = "DECREE_CREATE_BUDGET_REPLICASET",
-        default_value_t = BudgetConfig::default().creates.replica_set,
-        value_name = "LIMIT"
-    )]
-    pub create_budget_replicaset: Limit,
-
-    /// The maximum number of pods that are created in a minute for a namespace: a number, a percentage of its pods such as `50%`, a
-    /// multiple of the pods that are wanted there such as `3x+20`, or `off`. A percentage leaves out the ReplicaSet with the most of them.
-    #[arg(
-        long,
-        env = "DECREE_CREATE_BUDGET_NAMESPACE",
-        default_value = "off",
-        value_name = "LIMIT"
-    )]
-    pub create_budget_namespace: Limit,
-
-    /// The maximum number of pods that are created in a minute for the cluster: a number, a percentage of its pods such as `50%`, a
-    /// multiple of the pods that are wanted there such as `3x+20`, or `off`. A percentage leaves out the ReplicaSet with the most of them.
-    #[arg(
-        long,
-        env = "DECREE_CREATE_BUDGET_CLUSTER",
-        default_value_t = BudgetConfig::default().creates.cluster,
-        value_name = "LIMIT"
-    )]
-    pub create_budget_cluster: Limit,
+    pub delete_budget: Limits,
 }
 
 /// What happens where a limit is exceeded.
@@ -94,40 +48,13 @@ impl BudgetArgs {
     /// Returns the configuration of the budget.
     #[must_use]
     pub const fn config(&self) -> BudgetConfig {
-        let Self {
-            budget_action,
-            budget_floor,
-            delete_budget_replicaset,
-            delete_budget_namespace,
-            delete_budget_cluster,
-            create_budget_replicaset,
-            create_budget_namespace,
-            create_budget_cluster,
-        } = self;
         BudgetConfig {
-            action: budget_action.to_action(),
-            floor: *budget_floor,
-            creates: Limits {
-                replica_set: *create_budget_replicaset,
-                namespace: *create_budget_namespace,
-                cluster: *create_budget_cluster,
+            action: match self.budget_action {
+                BudgetAction::Warn => Action::Warn,
+                BudgetAction::Hold => Action::Hold,
             },
-            deletes: Limits {
-                replica_set: *delete_budget_replicaset,
-                namespace: *delete_budget_namespace,
-                cluster: *delete_budget_cluster,
-            },
-        }
-    }
-}
-
-// === impl BudgetAction ===
-
-impl BudgetAction {
-    const fn to_action(self) -> Action {
-        match self {
-            Self::Warn => Action::Warn,
-            Self::Hold => Action::Hold,
+            creates: self.create_budget,
+            deletes: self.delete_budget,
         }
     }
 }

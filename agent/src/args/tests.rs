@@ -182,34 +182,19 @@ fn resource_is_kubernetes_own_unless_another_is_named() {
 }
 
 #[test]
-fn budget_is_set_limit_by_limit() {
-    use agent_core::budget::{Action, BudgetConfig, Limit, Limits};
-    let args = parse(&[
-        "--budget-action=hold",
-        "--budget-floor=7",
-        "--delete-budget-replicaset=30%",
-        "--delete-budget-cluster=off",
-        "--create-budget-namespace=500",
-    ]);
-    let config = args.expect("each flag is valid").budget.config();
-    let expected = BudgetConfig {
-        action: Action::Hold,
-        floor: 7,
-        creates: Limits {
-            namespace: Limit::Count(500),
-            ..BudgetConfig::default().creates
-        },
-        deletes: Limits {
-            replica_set: Limit::Percent(30),
-            ..Limits::default()
-        },
-    };
-    assert_eq!(config, expected);
-    let refused = parse(&["--delete-budget-namespace=half"]).expect_err("it is no limit");
+fn budget_is_set_operation_by_operation() {
+    use agent_core::budget::{Action, BudgetConfig};
+    let parsed = |flags: &[&str]| parse(flags).expect("each flag is valid").budget.config();
+    assert_eq!(parsed(&[]), BudgetConfig::default());
+    let config = parsed(&["--budget-action=hold", "--delete-budget=cluster=30%"]);
+    assert_eq!(config.action, Action::Hold);
+    assert_eq!(config.creates, BudgetConfig::default().creates);
+    assert_eq!(config.deletes.to_string(), "cluster=30%");
+    let refused = parse(&["--delete-budget=half"]).expect_err("it is no limit");
     let text = refused.to_string();
-    assert!(text.contains("--delete-budget-namespace"), "{text}");
+    assert!(text.contains("--delete-budget"), "{text}");
     assert!(
-        text.contains("a multiple of what is wanted such as 3x+20, or off"),
+        text.contains("such as replicaset=300%+20,cluster=1000"),
         "{text}"
     );
 }

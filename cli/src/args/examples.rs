@@ -39,7 +39,6 @@ check --mode shadow --context prod # before a trial
 check --only server # without cluster credentials
 [resume]
 resume shop/web # holds of a ReplicaSet
-resume -n shop # holds of a namespace
 resume --all --agent http://127.0.0.1:8081 # a demo cluster
 [take-over]
 take-over # after the built-in controller is off

@@ -14,15 +14,15 @@ Exit codes:
   3  the cluster or the agent cannot be reached
   4  the cluster or the agent refused";
 
-/// What is resumed: a ReplicaSet, a namespace, or all.
+/// What is resumed: a ReplicaSet, or all.
 #[derive(Debug, Group)]
 #[group(required = true, multiple = true)]
 pub(crate) struct ExtentArgs {
     /// The ReplicaSet
     #[arg(value_name = "NAME")]
     pub(crate) replica_set: Option<NameArg>,
-    /// The namespace of the ReplicaSet; without one, the namespace with all ReplicaSets in it
-    #[arg(short, long, value_name = "NAMESPACE")]
+    /// The namespace of the ReplicaSet
+    #[arg(short, long, requires = "replica_set", value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     /// The cluster, with all namespaces and ReplicaSets
     #[arg(long, conflicts_with_all = ["replica_set", "namespace"])]

@@ -58,7 +58,7 @@ async fn without_session(args: &CheckArgs) -> Finding {
     Finding::warn(BUDGET, detail, "see its log for what prevents a session")
 }
 
-/// Reports what the budget holds: a line for each ReplicaSet, namespace or cluster.
+/// Reports what the budget holds: a line for each ReplicaSet or cluster.
 fn held(page: &HoldsPage) -> Finding {
     if page.count == 0 {
         return Finding::ok(BUDGET, "holds nothing");
@@ -93,8 +93,7 @@ fn held(page: &HoldsPage) -> Finding {
 fn scope(hold: &HeldScope) -> String {
     match (&hold.namespace, &hold.name) {
         (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
-        (Some(namespace), None) => format!("namespace {namespace}"),
-        (None, _) => "the cluster".to_owned(),
+        _ => "the cluster".to_owned(),
     }
 }
 

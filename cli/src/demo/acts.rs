@@ -40,7 +40,7 @@ pub(super) fn budget() -> BudgetConfig {
         action: budget::Action::Hold,
         ..BudgetConfig::default()
     };
-    budget.deletes.replica_set = Limit::Count(DELETES_MAX);
+    budget.deletes.replica_set = Limit::count(DELETES_MAX);
     budget
 }
 

@@ -146,7 +146,7 @@ fn timeline_tells_what_led_here() {
 #[test]
 fn what_is_held_back_is_told_with_what_ends_it() {
     let one_delete = Limits {
-        replica_set: Limit::Count(1),
+        replica_set: Limit::count(1),
         ..Limits::default()
     };
     let budget = BudgetConfig {

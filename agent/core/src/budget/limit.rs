@@ -4,16 +4,9 @@ use std::{fmt, num::NonZeroU16, str::FromStr};
 
 use thiserror::Error;
 
-/// The default of [`BudgetConfig::floor`].
-const FLOOR: u32 = 20;
-
-/// The default of [`BudgetConfig::creates`]. A ReplicaSet that is scaled up, down and up again creates twice its desired pods. One with
-/// refused creates tries about fifteen times in the first minute. All of a cluster together try 700 times.
-const CREATES: Limits = Limits {
-    replica_set: Limit::Times(3, 20),
-    namespace: Limit::Off,
-    cluster: Limit::Times(3, 1_000),
-};
+/// The names of the scopes in [`Limits`].
+const REPLICA_SET: &str = "replicaset";
+const CLUSTER: &str = "cluster";
 
 /// What happens to an operation that would exceed a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,12 +24,13 @@ pub enum Limit {
     /// Any number.
     #[default]
     Off,
-    /// This many, at least 1.
-    Count(u32),
-    /// This part of the pods in the scope, in percent, at least 1.
-    Percent(u32),
-    /// This many times the desired pods of the scope, at least 1 time, plus this many.
-    Times(u32, u32),
+    /// A part of the pods of the scope, and a number. One of them is at least 1.
+    UpTo {
+        /// The part, in percent: for creates of the desired pods, for deletes of the active ones.
+        percent: u32,
+        /// The number that is added.
+        more: u32,
+    },
 }
 
 /// The limits of one kind of operation.
@@ -44,8 +38,6 @@ pub enum Limit {
 pub struct Limits {
     /// For each ReplicaSet.
     pub replica_set: Limit,
-    /// For each namespace.
-    pub namespace: Limit,
     /// For the cluster.
     pub cluster: Limit,
 }
@@ -56,35 +48,38 @@ pub struct Limits {
 pub struct BudgetConfig {
     /// What happens when a limit is exceeded.
     pub action: Action,
-    /// The smallest number of operations that a percentage allows.
-    pub floor: u32,
     /// The limits of creates.
     pub creates: Limits,
     /// The limits of deletes.
     pub deletes: Limits,
 }
 
-/// A text that is no limit.
+/// A text without limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "must be a number above 0, a percentage such as 50%, a multiple of what is wanted such as 3x+20, or off"
+    "must be off, or name the limit of each scope, such as replicaset=300%+20,cluster=1000: a number, a percentage, or both"
 )]
 pub struct LimitError;
 
 // === impl Limit ===
 
 impl Limit {
-    /// How many operations may start for this many pods; `None` for any number. For [`Times`](Self::Times), `pods` is the desired number.
-    pub(super) fn allowed(self, pods: u32, floor: u32) -> Option<u32> {
-        match self {
-            Self::Off => None,
-            Self::Count(count) => Some(count),
-            Self::Times(times, more) => Some(pods.saturating_mul(times).saturating_add(more)),
-            Self::Percent(percent) => {
-                let part = (u64::from(pods) * u64::from(percent)).div_ceil(100);
-                Some(u32::try_from(part).unwrap_or(u32::MAX).max(floor))
-            }
+    /// Returns the limit of a number above 0.
+    #[must_use]
+    pub const fn count(count: u32) -> Self {
+        Self::UpTo {
+            percent: 0,
+            more: count,
         }
+    }
+
+    /// How many operations may start for this many pods; `None` for any number.
+    pub(super) fn allowed(self, pods: u32) -> Option<u32> {
+        let Self::UpTo { percent, more } = self else {
+            return None;
+        };
+        let part = (u64::from(pods) * u64::from(percent)).div_ceil(100);
+        Some(u32::try_from(part).unwrap_or(u32::MAX).saturating_add(more))
     }
 }
 
@@ -92,40 +87,75 @@ impl FromStr for Limit {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
-        if text == "off" {
-            return Ok(Self::Off);
-        }
-        let limit = if let Some(percent) = text.strip_suffix('%') {
-            above_zero(percent).map(Self::Percent)
-        } else if let Some((times, more)) = text.split_once("x+") {
-            let more = number(more);
-            above_zero(times).and_then(|times| Some(Self::Times(times, more?)))
-        } else if let Some(times) = text.strip_suffix('x') {
-            above_zero(times).map(|times| Self::Times(times, 0))
-        } else {
-            above_zero(text).map(Self::Count)
+        let (percent, more) = match text.split_once('%') {
+            Some((percent, "")) => (number(percent)?, 0),
+            Some((percent, more)) => {
+                let more = more.strip_prefix('+').ok_or(LimitError)?;
+                (number(percent)?, number(more)?)
+            }
+            None => (0, number(text)?),
         };
-        limit.ok_or(LimitError)
+        let is_above_zero = percent > 0 || (more > 0 && !text.contains('%'));
+        is_above_zero
+            .then_some(Self::UpTo { percent, more })
+            .ok_or(LimitError)
     }
 }
 
-fn above_zero(text: &str) -> Option<u32> {
-    number(text).filter(|number| *number > 0)
-}
-
-fn number(text: &str) -> Option<u32> {
+fn number(text: &str) -> Result<u32, LimitError> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_plain)
+    let number = text.parse().ok().filter(|_| is_plain);
+    number.ok_or(LimitError)
 }
 
 impl fmt::Display for Limit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => formatter.write_str("off"),
-            Self::Count(count) => write!(formatter, "{count}"),
-            Self::Percent(percent) => write!(formatter, "{percent}%"),
-            Self::Times(times, 0) => write!(formatter, "{times}x"),
-            Self::Times(times, more) => write!(formatter, "{times}x+{more}"),
+            Self::UpTo { percent: 0, more } => write!(formatter, "{more}"),
+            Self::UpTo { percent, more: 0 } => write!(formatter, "{percent}%"),
+            Self::UpTo { percent, more } => write!(formatter, "{percent}%+{more}"),
+        }
+    }
+}
+
+// === impl Limits ===
+
+impl FromStr for Limits {
+    type Err = LimitError;
+
+    /// Reads `off`, or limits such as `replicaset=300%+20,cluster=1000`. A scope that is not named has no limit.
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let mut limits = Self::default();
+        if text == "off" {
+            return Ok(limits);
+        }
+        for named in text.split(',') {
+            let (scope, limit) = named.split_once('=').ok_or(LimitError)?;
+            let of_scope = match scope {
+                REPLICA_SET => &mut limits.replica_set,
+                CLUSTER => &mut limits.cluster,
+                _ => return Err(LimitError),
+            };
+            if *of_scope != Limit::Off {
+                return Err(LimitError);
+            }
+            *of_scope = limit.parse()?;
+        }
+        Ok(limits)
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = [(REPLICA_SET, self.replica_set), (CLUSTER, self.cluster)];
+        let named = named.into_iter().filter(|(_, limit)| *limit != Limit::Off);
+        let named: Vec<_> = named
+            .map(|(scope, limit)| format!("{scope}={limit}"))
+            .collect();
+        match &named[..] {
+            [] => formatter.write_str("off"),
+            [..] => formatter.write_str(&named.join(",")),
         }
     }
 }
@@ -133,14 +163,17 @@ impl fmt::Display for Limit {
 // === impl BudgetConfig ===
 
 impl BudgetConfig {
-    /// Returns the budget of one of `shards` shards. A number for the cluster is divided among them, rounded up. A percentage or a multiple
-    /// applies to the shard's own pods.
+    /// Returns the budget of one of `shards` shards. The numbers of the cluster are divided among them, rounded up. A percentage applies to
+    /// the shard's own pods.
     #[must_use]
     pub fn divided_among(self, shards: NonZeroU16) -> Self {
         let divide = |limits: Limits| Limits {
             cluster: match limits.cluster {
-                Limit::Count(count) => Limit::Count(count.div_ceil(shards.get().into())),
-                Limit::Percent(_) | Limit::Times(..) | Limit::Off => limits.cluster,
+                Limit::UpTo { percent, more } => Limit::UpTo {
+                    percent,
+                    more: more.div_ceil(shards.get().into()),
+                },
+                Limit::Off => Limit::Off,
             },
             ..limits
         };
@@ -153,16 +186,20 @@ impl BudgetConfig {
 }
 
 impl Default for BudgetConfig {
+    /// A ReplicaSet that is scaled up, down and up again creates twice its desired pods. One with refused creates tries about fifteen times
+    /// in the first minute. All of a cluster together try 700 times.
     fn default() -> Self {
-        let deletes = Limits {
-            cluster: Limit::Percent(50),
-            ..Limits::default()
-        };
+        let up_to = |percent, more| Limit::UpTo { percent, more };
         Self {
             action: Action::default(),
-            floor: FLOOR,
-            creates: CREATES,
-            deletes,
+            creates: Limits {
+                replica_set: up_to(300, 20),
+                cluster: up_to(300, 1_000),
+            },
+            deletes: Limits {
+                replica_set: Limit::Off,
+                cluster: up_to(50, 20),
+            },
         }
     }
 }
@@ -173,51 +210,55 @@ mod tests {
 
     #[test]
     fn limits_are_written_as_they_are_read() {
-        for text in ["off", "1", "4294967295", "50%", "250%", "3x+20", "1x"] {
-            let limit = text.parse::<Limit>();
-            assert_eq!(limit.map(|it| it.to_string()), Ok(text.to_owned()));
+        for text in [
+            "off",
+            "cluster=50%+20",
+            "replicaset=1",
+            "replicaset=300%,cluster=4294967295",
+        ] {
+            let limits = text.parse::<Limits>();
+            assert_eq!(limits.map(|it| it.to_string()), Ok(text.to_owned()));
         }
-        let numbers = ["", "0", "-1", "+1", "1.5", "1e3", "4294967296", "Off"];
-        let percentages = ["0%", "%", "50 %"];
-        let multiples = ["x", "0x", "0x+1", "3x+", "3x-1", "3x+1%", "+3x", "3 x"];
-        for text in [&numbers[..], &percentages, &multiples].concat() {
-            assert_eq!(text.parse::<Limit>(), Err(LimitError), "{text:?}");
+        let scopes = [
+            "",
+            "5",
+            "cluster",
+            "namespace=5",
+            "cluster=1,cluster=2",
+            "cluster=1,",
+        ];
+        let numbers = ["", "0", "-1", "+1", "1.5", "4294967296", "off", "3x"];
+        let percentages = ["0%", "0%+1", "%", "50 %", "5%1", "5%+", "+3%", "5%+1%"];
+        let numbers = [&numbers[..], &percentages].concat();
+        let numbers: Vec<_> = numbers.iter().map(|it| format!("cluster={it}")).collect();
+        for text in scopes.into_iter().chain(numbers.iter().map(String::as_str)) {
+            assert_eq!(text.parse::<Limits>(), Err(LimitError), "{text:?}");
         }
     }
 
     #[test]
     fn number_for_the_cluster_is_divided_among_shards() {
-        let budget = BudgetConfig {
-            creates: Limits {
-                replica_set: Limit::Count(10),
-                namespace: Limit::Count(50),
-                cluster: Limit::Count(101),
-            },
-            ..BudgetConfig::default()
-        };
-        let shard = budget.divided_among(NonZeroU16::new(4).expect("not 0"));
-        let creates = Limits {
-            cluster: Limit::Count(26),
-            ..budget.creates
-        };
-        assert_eq!(shard, BudgetConfig { creates, ..budget });
+        let shards = NonZeroU16::new(4).expect("not 0");
+        let of_shard = BudgetConfig::default().divided_among(shards);
+        let texts = [of_shard.creates, of_shard.deletes].map(|it| it.to_string());
+        assert_eq!(
+            texts,
+            ["replicaset=300%+20,cluster=300%+250", "cluster=50%+5"]
+        );
     }
 
     #[test]
-    fn percentage_is_rounded_up_and_never_below_the_floor() {
-        for (limit, pods, floor, allowed) in [
-            (Limit::Percent(50), 201, 20, Some(101)),
-            (Limit::Percent(50), 10, 20, Some(20)),
-            (Limit::Percent(50), u32::MAX, 0, Some(1 << 31)),
-            (Limit::Percent(u32::MAX), u32::MAX, 0, Some(u32::MAX)),
-            (Limit::Count(7), 1_000, 20, Some(7)),
-            (Limit::Off, 1_000, 20, None),
-            // A multiple has no floor but its own.
-            (Limit::Times(3, 5), 10, 20, Some(35)),
-            (Limit::Times(3, 0), 0, 20, Some(0)),
-            (Limit::Times(u32::MAX, 1), 9, 0, Some(u32::MAX)),
+    fn part_is_rounded_up_and_the_number_comes_on_top() {
+        for (limit, pods, allowed) in [
+            ("50%", 201, 101),
+            ("50%+20", 0, 20),
+            ("300%+5", 10, 35),
+            ("7", 1_000, 7),
+            ("4294967295%+1", u32::MAX, u32::MAX),
         ] {
-            assert_eq!(limit.allowed(pods, floor), allowed, "{limit} of {pods}");
+            let limit = limit.parse::<Limit>().expect(limit);
+            assert_eq!(limit.allowed(pods), Some(allowed), "{limit} of {pods}");
         }
+        assert_eq!(Limit::Off.allowed(9), None);
     }
 }

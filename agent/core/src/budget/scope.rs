@@ -25,8 +25,6 @@ pub enum Scope {
         /// Its uid.
         uid: String,
     },
-    /// For all ReplicaSets of a namespace.
-    Namespace(String),
     /// For all ReplicaSets.
     Cluster,
 }
@@ -51,14 +49,13 @@ impl Verb {
 
 impl Scope {
     /// The values of a metric's label: those that [`level`](Self::level) returns.
-    pub const LEVELS: [&str; 3] = ["replicaset", "namespace", "cluster"];
+    pub const LEVELS: [&str; 2] = ["replicaset", "cluster"];
 
     /// Returns the level of the scope, in one word.
     #[must_use]
     pub const fn level(&self) -> &'static str {
         match self {
             Self::ReplicaSet { .. } => "replicaset",
-            Self::Namespace(_) => "namespace",
             Self::Cluster => "cluster",
         }
     }
@@ -70,7 +67,6 @@ impl Scope {
             Self::ReplicaSet {
                 namespace, name, ..
             } => format!("decree resume {namespace}/{name}"),
-            Self::Namespace(namespace) => format!("decree resume --namespace {namespace}"),
             Self::Cluster => "decree resume --all".to_owned(),
         }
     }
@@ -79,32 +75,26 @@ impl Scope {
     pub(super) const fn held(&self) -> &'static str {
         match self {
             Self::ReplicaSet { .. } => causes::HELD_BY_BUDGET,
-            Self::Namespace(_) => causes::HELD_BY_BUDGET_OF_NAMESPACE,
             Self::Cluster => causes::HELD_BY_BUDGET_OF_CLUSTER,
         }
     }
 
-    /// Returns the scopes of a ReplicaSet, the narrowest first.
-    pub(super) fn of(replica_set: &v1::ObjectRef) -> [Self; 3] {
+    /// The scope of one ReplicaSet.
+    pub(super) fn of(replica_set: &v1::ObjectRef) -> Self {
         let v1::ObjectRef {
             namespace,
             name,
             uid,
         } = replica_set.clone();
-        let own = Self::ReplicaSet {
-            namespace: namespace.clone(),
+        Self::ReplicaSet {
+            namespace,
             name,
             uid,
-        };
-        [own, Self::Namespace(namespace), Self::Cluster]
+        }
     }
 
     pub(super) fn contains(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Cluster, _) => true,
-            (Self::Namespace(own), Self::ReplicaSet { namespace, .. }) => own == namespace,
-            _ => self == other,
-        }
+        *self == Self::Cluster || self == other
     }
 }
 
@@ -114,7 +104,6 @@ impl fmt::Display for Scope {
             Self::ReplicaSet {
                 namespace, name, ..
             } => write!(formatter, "replica set {namespace}/{name}"),
-            Self::Namespace(namespace) => write!(formatter, "namespace {namespace}"),
             Self::Cluster => formatter.write_str("the cluster"),
         }
     }

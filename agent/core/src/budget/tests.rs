@@ -5,11 +5,8 @@ use std::time::Duration;
 use super::*;
 use crate::{backoff::after, tests::owner};
 
-/// The sizes of each scope, unless a test sets others.
-const PODS: Sizes = Sizes {
-    pods: 100,
-    wanted: 100,
-};
+/// The pods of each scope, unless a test sets others.
+const PODS: u32 = 100;
 
 fn at(seconds: u64) -> Timestamp {
     after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
@@ -23,35 +20,17 @@ fn set(namespace: &str, name: &str) -> v1::ObjectRef {
     }
 }
 
-/// A budget that holds deletes beyond these limits, without a floor.
+/// A budget that holds deletes beyond these limits.
 fn holding(deletes: Limits) -> Budget {
     Budget::new(BudgetConfig {
         action: Action::Hold,
-        floor: 0,
         creates: Limits::default(),
         deletes,
     })
 }
 
-fn by_replica_set(limit: Limit) -> Limits {
-    Limits {
-        replica_set: limit,
-        ..Limits::default()
-    }
-}
-
-fn by_namespace(limit: Limit) -> Limits {
-    Limits {
-        namespace: limit,
-        ..Limits::default()
-    }
-}
-
-fn by_cluster(limit: Limit) -> Limits {
-    Limits {
-        cluster: limit,
-        ..Limits::default()
-    }
+fn limits(text: &str) -> Limits {
+    text.parse().expect(text)
 }
 
 impl Budget {
@@ -87,7 +66,7 @@ impl Budget {
 
 #[test]
 fn operation_beyond_the_limit_is_refused_and_holds_its_scope() {
-    let mut budget = holding(by_replica_set(Limit::Count(3)));
+    let mut budget = holding(limits("replicaset=3"));
     let (web, api) = (set("default", "web"), set("default", "api"));
     assert_eq!(budget.deletes(at(0), &web, 10), 3);
     assert_eq!(budget.held(), ["replica set default/web"]);
@@ -103,19 +82,45 @@ fn operation_beyond_the_limit_is_refused_and_holds_its_scope() {
     assert_eq!(note.message, expected);
 }
 
+/// Returns the words of each step.
+fn steps(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    text.split("; ").map(|step| step.split(' ').collect())
+}
+
 #[test]
-fn what_is_older_than_a_minute_does_not_count() {
-    let mut budget = holding(by_replica_set(Limit::Count(3)));
-    for second in [0, 10, 20, 65, 75, 85] {
-        assert!(budget.delete(at(second), &owner()), "at {second} s");
+fn deletes_are_admitted_up_to_the_limits_of_their_replica_set_and_the_cluster() {
+    let web = "replica set a/web";
+    // Each step is a second, a ReplicaSet, and how many deletes are tried and admitted.
+    for (text, deletes, held) in [
+        ("off", "0 web 1000 1000", ""),
+        ("replicaset=3", "0 web 2 2; 70 web 9 3", web),
+        // An operation counts for 60 to 65 seconds.
+        ("replicaset=2", "0 web 2 2; 65 web 2 2; 124 web 1 0", web),
+        ("cluster=50", "0 web 100 50; 1 api 1 0", "the cluster"),
+        // A percentage leaves out the ReplicaSet with the most operations.
+        ("cluster=50%", "0 web 100 100", ""),
+        (
+            "cluster=50%",
+            "0 web 60 60; 0 api 60 50; 1 web 1 0",
+            "the cluster",
+        ),
+    ] {
+        let mut budget = holding(limits(text));
+        for step in steps(deletes) {
+            let number = |at: usize| step[at].parse().expect("a number");
+            let second = at(u64::from(number(0)));
+            let deleted = budget.deletes(second, &set("a", step[1]), number(2));
+            assert_eq!(deleted, number(3), "{text}: {step:?}");
+        }
+        assert_eq!(budget.held().join(""), held, "{text}");
+        assert!(text != "off" || budget.windows.is_empty(), "no counts");
     }
-    assert!(!budget.delete(at(86), &owner()));
 }
 
 #[test]
 fn creates_and_deletes_are_counted_and_held_apart() {
-    let mut budget = holding(by_cluster(Limit::Count(1)));
-    budget.config.creates = by_cluster(Limit::Count(2));
+    let mut budget = holding(limits("cluster=1"));
+    budget.config.creates = limits("cluster=2");
     assert_eq!(budget.deletes(at(0), &owner(), 5), 1);
     let mut create = || budget.admit(at(0), Verb::Create, &owner(), |_| PODS);
     assert_eq!([create(), create()], [Ok(()), Ok(())]);
@@ -124,93 +129,44 @@ fn creates_and_deletes_are_counted_and_held_apart() {
 }
 
 #[test]
-fn namespace_is_held_with_all_its_replica_sets_and_no_other() {
-    let mut budget = holding(by_namespace(Limit::Count(4)));
-    let (web, api) = (set("a", "web"), set("a", "api"));
-    assert_eq!(budget.deletes(at(0), &web, 3), 3);
-    assert_eq!(budget.deletes(at(1), &api, 3), 1);
-    assert!(!budget.delete(at(2), &web));
-    assert_eq!(budget.deletes(at(2), &set("b", "web"), 4), 4);
-    assert_eq!(budget.held(), ["namespace a"]);
-}
-
-#[test]
 fn one_replica_set_may_go_whole_and_half_of_the_cluster_may_not() {
-    let limits = by_cluster(Limit::Percent(50));
-    let mut one = holding(limits);
-    assert_eq!(one.deletes(at(0), &set("a", "web"), 100), 100);
-    let mut many = holding(limits);
+    let mut budget = holding(limits("cluster=50%"));
     let sets: Vec<_> = (0..10).map(|it| set("a", &format!("web-{it}"))).collect();
-    let gone: u32 = sets.iter().map(|set| many.deletes(at(0), set, 10)).sum();
+    let gone: u32 = sets.iter().map(|set| budget.deletes(at(0), set, 10)).sum();
     // Fifty of a hundred pods, plus the pods of one of the ReplicaSets.
     assert_eq!(gone, 60);
-    assert_eq!(many.held(), ["the cluster"]);
-    let detail = &many.holds.values().next().expect("it is held").detail;
-    let expected =
-        "61 deletes in a minute, 50 are allowed beside the 10 of one ReplicaSet (50% of 100 pods)";
+    let detail = &budget.holds.values().next().expect("it is held").detail;
+    let expected = "61 deletes in a minute, 50 are allowed beside the 10 of one ReplicaSet (50% of 100 active pods)";
     assert_eq!(detail, expected);
 }
 
 #[test]
-fn number_leaves_out_no_replica_set() {
-    let mut budget = holding(by_cluster(Limit::Count(50)));
-    assert_eq!(budget.deletes(at(0), &owner(), 100), 50);
-}
-
-#[test]
-fn percentage_is_of_the_most_pods_for_deletes_and_of_the_fewest_for_creates() {
-    let half = by_replica_set(Limit::Percent(50));
-    let mut budget = holding(half);
-    budget.config.creates = half;
-    let admitted = |budget: &mut Budget, verb, pods: &dyn Fn(u32) -> u32| {
-        let admit = |count: &u32| {
-            budget
-                .admit(at(0), verb, &owner(), |_| Sizes {
-                    pods: pods(*count),
-                    wanted: 0,
-                })
-                .is_ok()
-        };
-        (0..1_000).take_while(admit).count()
+fn deletes_do_not_lower_their_own_limit() {
+    let mut budget = holding(limits("replicaset=50%"));
+    let admit = |gone: &u32| {
+        let admitted = budget.admit(at(0), Verb::Delete, &owner(), |_| 100 - gone);
+        admitted.is_ok()
     };
-    let deletes = admitted(&mut budget, Verb::Delete, &|gone| 100 - gone);
-    assert_eq!(deletes, 50, "they are fewer and fewer, and it stays half");
-    let creates = admitted(&mut budget, Verb::Create, &|made| 100 + made);
-    assert_eq!(creates, 50, "they are more and more, and it stays half");
-}
-
-#[test]
-fn few_pods_may_go_whatever_the_percentage() {
-    let mut budget = holding(by_replica_set(Limit::Percent(1)));
-    budget.config.floor = 20;
-    assert_eq!(budget.deletes(at(0), &owner(), 100), 20);
+    assert_eq!((0..100).take_while(admit).count(), 50);
 }
 
 #[test]
 fn resumed_scope_counts_anew_and_what_it_contains_goes_on() {
-    let mut budget = holding(Limits {
-        replica_set: Limit::Count(3),
-        namespace: Limit::Count(5),
-        cluster: Limit::Off,
-    });
-    let (web, api) = (set("a", "web"), set("a", "api"));
+    let mut budget = holding(limits("replicaset=3,cluster=5"));
+    let (web, api) = (set("a", "web"), set("b", "api"));
     assert_eq!(budget.deletes(at(0), &web, 9), 3);
     assert_eq!(budget.deletes(at(0), &api, 9), 2);
-    assert_eq!(budget.held(), ["replica set a/web", "namespace a"]);
+    assert_eq!(budget.held(), ["replica set a/web", "the cluster"]);
     assert!(!budget.resumed(&web, Extent::ReplicaSet), "it concerns one");
-    assert_eq!(budget.held(), ["namespace a"]);
-    assert!(!budget.resumed(&set("b", "web"), Extent::Namespace));
-    assert!(
-        budget.resumed(&api, Extent::Namespace),
-        "it concerns others"
-    );
+    assert_eq!(budget.held(), ["the cluster"]);
+    assert!(budget.resumed(&api, Extent::All), "it concerns others");
     assert_eq!(budget.held(), [""; 0]);
     assert_eq!(budget.deletes(at(1), &web, 9), 3);
 }
 
 #[test]
 fn resume_without_a_hold_changes_no_count() {
-    let mut budget = holding(by_replica_set(Limit::Count(3)));
+    let mut budget = holding(limits("replicaset=3"));
     assert_eq!(budget.deletes(at(0), &owner(), 2), 2);
     assert!(!budget.resumed(&owner(), Extent::All));
     assert_eq!(budget.deletes(at(0), &owner(), 9), 1);
@@ -218,7 +174,7 @@ fn resume_without_a_hold_changes_no_count() {
 
 #[test]
 fn each_replica_set_is_told_once_of_a_hold_and_once_of_its_end() {
-    let mut budget = holding(by_namespace(Limit::Count(1)));
+    let mut budget = holding(limits("cluster=1"));
     let (web, api) = (set("a", "web"), set("a", "api"));
     budget.deletes(at(0), &web, 2);
     for _ in 0..100 {
@@ -226,7 +182,7 @@ fn each_replica_set_is_told_once_of_a_hold_and_once_of_its_end() {
     }
     let exceeded = |name: &str| (Reason::BudgetExceeded, name.to_owned());
     assert_eq!(budget.told(), [exceeded("web"), exceeded("api")]);
-    budget.resumed(&api, Extent::Namespace);
+    budget.resumed(&api, Extent::All);
     assert_eq!(budget.told(), [(Reason::BudgetResumed, "api".to_owned())]);
     let changes: Vec<_> = budget.changes.drain(..).collect();
     assert!(
@@ -237,7 +193,7 @@ fn each_replica_set_is_told_once_of_a_hold_and_once_of_its_end() {
 
 #[test]
 fn warning_comes_once_a_minute_and_keeps_nothing_from_starting() {
-    let mut budget = holding(by_replica_set(Limit::Count(3)));
+    let mut budget = holding(limits("replicaset=3"));
     budget.config.action = Action::Warn;
     let changes = |budget: &mut Budget| std::mem::take(&mut budget.changes).len();
     assert_eq!(budget.deletes(at(0), &owner(), 100), 100);
@@ -251,7 +207,7 @@ fn warning_comes_once_a_minute_and_keeps_nothing_from_starting() {
 
 #[test]
 fn hold_of_a_replica_set_goes_with_it() {
-    let mut budget = holding(by_replica_set(Limit::Count(1)));
+    let mut budget = holding(limits("replicaset=1"));
     for name in ["web", "api"] {
         budget.deletes(at(0), &set("a", name), 2);
     }
@@ -261,7 +217,7 @@ fn hold_of_a_replica_set_goes_with_it() {
 
 #[test]
 fn only_scopes_of_the_last_minute_are_remembered() {
-    let mut budget = holding(by_cluster(Limit::Percent(100)));
+    let mut budget = holding(limits("cluster=100%"));
     for second in 0..1_000 {
         let set = set("a", &format!("web-{second}"));
         assert!(budget.delete(at(second), &set));
@@ -270,18 +226,10 @@ fn only_scopes_of_the_last_minute_are_remembered() {
     assert!(remembered <= 72, "{remembered} scopes");
 }
 
-#[test]
-fn nothing_is_counted_where_nothing_is_limited() {
-    let mut budget = holding(Limits::default());
-    assert_eq!(budget.deletes(at(0), &owner(), 1_000), 1_000);
-    assert!(budget.windows.is_empty());
-}
-
-/// Starts creates for a ReplicaSet with `wanted` desired pods, alone in its cluster. Returns the number of warnings.
-fn creates(budget: &mut Budget, now: Timestamp, wanted: u32, count: u32) -> usize {
-    for made in 0..count {
-        let sizes = Sizes { pods: made, wanted };
-        let admitted = budget.admit(now, Verb::Create, &owner(), |_| sizes);
+/// Starts creates for a ReplicaSet with `desired` pods, alone in its cluster. Returns the number of warnings.
+fn creates(budget: &mut Budget, now: Timestamp, desired: u32, count: u32) -> usize {
+    for _ in 0..count {
+        let admitted = budget.admit(now, Verb::Create, &owner(), |_| desired);
         admitted.expect("the default warns");
     }
     let warned = |change: &Change| matches!(change, Change::Warned(_));
@@ -289,53 +237,30 @@ fn creates(budget: &mut Budget, now: Timestamp, wanted: u32, count: u32) -> usiz
 }
 
 #[test]
-fn ordinary_work_exceeds_no_default() {
-    let mut scaled = Budget::new(BudgetConfig::default());
-    for (second, wanted) in [(0, 1_000), (20, 1_000), (40, 1_000)] {
+fn default_warns_of_runaway_creates_and_not_of_ordinary_work() {
+    // Each step is a second, the desired pods, the creates, and the warnings.
+    for creations in [
         // Scaled to 0 in between, the ReplicaSet creates all pods again.
-        assert_eq!(creates(&mut scaled, at(second), wanted, wanted), 0);
+        "0 1000 1000 0; 20 1000 1000 0; 40 1000 1000 0",
+        // All nodes are lost, and while they come back twice more.
+        "0 30 30 0; 10 30 30 0; 20 30 30 0",
+        // A rollout raises the desired number step by step, and creates as many.
+        "0 1 1 0; 0 25 24 0; 0 50 25 0",
+        // The backoff of refused creates doubles from 5 ms to 30 s.
+        "0 1 15 0",
+        // Pods do not last: a warning comes once a minute.
+        "0 3 29 0; 10 3 100 1; 30 3 100 0; 80 3 100 1",
+        // Scaled down to 1, and pods of before are replaced meanwhile; after a minute, that is forgotten.
+        "0 100 100 0; 1 1 200 0; 66 1 23 0; 66 1 1 1",
+    ] {
+        let mut budget = Budget::new(BudgetConfig::default());
+        for step in steps(creations) {
+            let number = |at: usize| step[at].parse::<u32>().expect("a number");
+            let second = at(u64::from(number(0)));
+            let warned = creates(&mut budget, second, number(1), number(2));
+            assert_eq!(warned, number(3) as usize, "{step:?} of {creations:?}");
+        }
     }
-    let mut lost = Budget::new(BudgetConfig::default());
-    // All nodes are lost, and while they come back twice more.
-    for second in [0, 10, 20] {
-        assert_eq!(creates(&mut lost, at(second), 30, 30), 0);
-    }
-    let mut rolled = Budget::new(BudgetConfig::default());
-    // A rollout raises the desired number step by step, and creates as many.
-    for wanted in 1..=50 {
-        assert_eq!(creates(&mut rolled, at(0), wanted, 1), 0);
-    }
-    let mut refused = Budget::new(BudgetConfig::default());
-    // The backoff of refused creates doubles from 5 ms to 30 s.
-    assert_eq!(creates(&mut refused, at(0), 1, 15), 0);
-}
-
-#[test]
-fn pods_that_do_not_last_exceed_the_default_of_their_replica_set() {
-    let mut budget = Budget::new(BudgetConfig::default());
-    assert_eq!(creates(&mut budget, at(0), 3, 29), 0);
-    assert_eq!(creates(&mut budget, at(10), 3, 100), 1, "and once a minute");
-    let note = budget.notes.pop_front().expect("people are told");
-    let expected = "creates in replica set default/web: \
-                    30 creates in a minute, 29 are allowed (3x+20, and 3 are wanted)";
-    assert_eq!(
-        (note.reason, note.message.as_str()),
-        (Reason::BudgetExceeded, expected)
-    );
-}
-
-#[test]
-fn multiple_is_of_the_most_that_was_wanted_in_the_minute() {
-    let mut budget = Budget::new(BudgetConfig::default());
-    assert_eq!(creates(&mut budget, at(0), 100, 100), 0);
-    // Scaled down to 1, and pods of before are replaced meanwhile.
-    assert_eq!(creates(&mut budget, at(1), 1, 200), 0);
-    assert_eq!(
-        creates(&mut budget, at(66), 1, 23),
-        0,
-        "what was before is forgotten"
-    );
-    assert_eq!(creates(&mut budget, at(66), 1, 1), 1);
 }
 
 #[test]
@@ -345,23 +270,16 @@ fn many_replica_sets_that_create_too_much_exceed_the_default_of_the_cluster() {
     for number in 0..60 {
         let set = set("a", &format!("web-{number}"));
         for _ in 0..23 {
-            let wanted = |scope: &Scope| match scope {
-                Scope::ReplicaSet { .. } => 1,
-                Scope::Namespace(_) | Scope::Cluster => 60,
-            };
-            let sizes = |scope: &Scope| Sizes {
-                pods: 0,
-                wanted: wanted(scope),
-            };
+            let desired = |scope: &Scope| if *scope == Scope::Cluster { 60 } else { 1 };
             budget
-                .admit(at(0), Verb::Create, &set, sizes)
+                .admit(at(0), Verb::Create, &set, desired)
                 .expect("it warns");
         }
         while let Some(Change::Warned(hold)) = budget.changes.pop_front() {
             warned.push((hold.scope, hold.detail));
         }
     }
-    let detail = "1181 creates in a minute, 1180 are allowed (3x+1000, and 60 are wanted)";
+    let detail = "1204 creates in a minute, 1180 are allowed beside the 23 of one ReplicaSet (300%+1000 of 60 desired pods)";
     assert_eq!(warned, [(Scope::Cluster, detail.to_owned())]);
 }
 

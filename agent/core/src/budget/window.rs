@@ -18,41 +18,28 @@ pub(super) struct Window {
     buckets: VecDeque<(Timestamp, Count)>,
 }
 
-/// Operations, and the extremes of the sizes meanwhile.
-#[derive(Clone, Copy, Debug)]
+/// Operations, and the highest number of pods meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) operations: u32,
-    pub(super) pods_min: u32,
-    pub(super) pods_max: u32,
-    pub(super) wanted_max: u32,
-}
-
-/// The current and desired pods of a scope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    pub(crate) pods: u32,
-    /// The sum of `spec.replicas`.
-    pub(crate) wanted: u32,
+    pub(super) pods: u32,
 }
 
 // === impl Count ===
 
 impl Count {
-    pub(super) const fn new(operations: u32, sizes: Sizes) -> Self {
+    /// One operation in a scope with this many pods.
+    pub(super) const fn one(pods: u32) -> Self {
         Self {
-            operations,
-            pods_min: sizes.pods,
-            pods_max: sizes.pods,
-            wanted_max: sizes.wanted,
+            operations: 1,
+            pods,
         }
     }
 
     fn and(self, other: Self) -> Self {
         Self {
             operations: self.operations.saturating_add(other.operations),
-            pods_min: self.pods_min.min(other.pods_min),
-            pods_max: self.pods_max.max(other.pods_max),
-            wanted_max: self.wanted_max.max(other.wanted_max),
+            pods: self.pods.max(other.pods),
         }
     }
 }
@@ -96,21 +83,19 @@ mod tests {
     use super::*;
     use crate::tests::at;
 
-    /// An operation in a scope with as many pods as desired.
-    const fn of(pods: u32) -> Count {
-        Count::new(1, Sizes { pods, wanted: pods })
-    }
-
     #[test]
     fn operation_counts_for_a_minute_and_a_step_at_most() {
         let mut window = Window::default();
-        window.add(at(0), of(10));
-        window.add(at(4), of(9));
-        window.add(at(5), of(8));
+        window.add(at(0), Count::one(10));
+        window.add(at(4), Count::one(9));
+        window.add(at(5), Count::one(8));
         window.slide(at(64));
         assert_eq!(window.operations(), 3, "that of 4 s is not a minute old");
         window.slide(at(65));
-        assert_eq!((window.operations(), window.total(of(0)).pods_max), (1, 8));
+        assert_eq!(
+            (window.operations(), window.total(Count::one(0)).pods),
+            (1, 8)
+        );
         window.slide(at(70));
         assert!(window.is_empty());
     }
@@ -121,7 +106,7 @@ mod tests {
         for number in 0..1_000_000_u64 {
             let now = at(number / 1_000);
             window.slide(now);
-            window.add(now, of(5));
+            window.add(now, Count::one(5));
         }
         let buckets = window.buckets.len();
         assert!(buckets <= 14, "{buckets} buckets");
@@ -131,25 +116,21 @@ mod tests {
     #[test]
     fn clock_that_goes_back_loses_no_count() {
         let mut window = Window::default();
-        window.add(at(100), of(1));
-        window.add(at(50), of(2));
+        window.add(at(100), Count::one(1));
+        window.add(at(50), Count::one(2));
         window.slide(at(50));
         assert_eq!(window.operations(), 2);
     }
 
     #[test]
-    fn pods_are_the_fewest_and_the_most_of_the_window() {
+    fn pods_are_the_most_of_the_window() {
         let mut window = Window::default();
         for (seconds, pods) in [(0, 5), (1, 9), (30, 7)] {
-            window.add(at(seconds), of(pods));
+            window.add(at(seconds), Count::one(pods));
         }
-        for (more, min, max) in [(6, 5, 9), (3, 3, 9), (12, 5, 12)] {
-            let total = window.total(of(more));
-            assert_eq!(
-                (total.pods_min, total.pods_max, total.wanted_max),
-                (min, max, max)
-            );
-            assert_eq!(total.operations, 4);
+        for (pods, most) in [(6, 9), (12, 12)] {
+            let total = window.total(Count::one(pods));
+            assert_eq!((total.operations, total.pods), (4, most));
         }
     }
 }

@@ -25,14 +25,6 @@ fn created(number: usize) -> Note {
     )
 }
 
-fn failed(class: FailureClass) -> OutcomeKind {
-    OutcomeKind::Failed(v1::Failed {
-        class: class.into(),
-        message: "no".into(),
-        retry_after: None,
-    })
-}
-
 #[test]
 fn event_says_what_upstream_says() {
     let mut recorder = Recorder::new("agent-1", "apps/v1");
@@ -142,50 +134,4 @@ fn many_others_void_no_share_of_one_that_is_busy() {
         }
     }
     assert_eq!(busy, 25);
-}
-
-#[test]
-fn what_a_person_cannot_mend_is_no_event() {
-    let owner = v1::ObjectRef::default();
-    let reason = |note: Option<Note>| note.map(|it| (it.reason, it.message));
-    let create = |class| reason(Note::of_end(&owner, Verb::Create, "a", &failed(class)));
-    let delete = |class| reason(Note::of_end(&owner, Verb::Delete, "a", &failed(class)));
-    assert_eq!(create(FailureClass::NamespaceTerminating), None);
-    assert_eq!(create(FailureClass::NameTaken), None);
-    assert_eq!(delete(FailureClass::NotFound), None);
-    assert_eq!(delete(FailureClass::Precondition), None);
-    let expected = (Reason::FailedCreate, "Error creating: no".to_owned());
-    assert_eq!(create(FailureClass::Quota), Some(expected));
-    let expected = (Reason::FailedDelete, "Error deleting: no".to_owned());
-    assert_eq!(delete(FailureClass::Forbidden), Some(expected));
-}
-
-/// The words are equal to the server's cause: see the table in server/session/src/cause/tests.
-#[test]
-fn limit_of_creates_is_told_in_the_words_of_the_cause() {
-    for (rule, reason, message) in [
-        (Rule::TooFewReplicas, None, ""),
-        (
-            Rule::PodsDoNotLast,
-            Some("PodsDoNotLast"),
-            "Pods do not last: 21 pods ended",
-        ),
-        (
-            Rule::ManyUnassigned,
-            Some("CreatesAreSlow"),
-            "Creates are slow: 21 pods ended",
-        ),
-    ] {
-        let batch = v1::Batch {
-            replica_set: Some(v1::ObjectRef::default()),
-            reasons: vec![v1::Reason {
-                rule: rule.into(),
-                detail: "21 pods ended. 5 more may be created".to_owned(),
-            }],
-            ..v1::Batch::default()
-        };
-        let note = Note::of_limited(&batch);
-        assert_eq!(note.as_ref().map(|note| note.reason.as_str()), reason);
-        assert_eq!(note.map_or(String::new(), |note| note.message), message);
-    }
 }

@@ -74,32 +74,29 @@ fn deleted_replica_set_is_forgotten() {
 }
 
 #[test]
-fn what_is_wanted_is_counted_as_replica_sets_come_change_and_go() {
-    let set = |uid: &str, namespace: &str, replicas| {
+fn desired_pods_are_counted_as_replica_sets_come_change_and_go() {
+    let set = |uid: &str, replicas| {
         let mut set = replica_set(10, 1);
-        let projected = &mut set.projected;
-        (projected.uid, projected.namespace) = (uid.to_owned(), namespace.to_owned());
-        projected.replicas = replicas;
+        (set.projected.uid, set.projected.replicas) = (uid.to_owned(), replicas);
         set
     };
     let mut templates = Templates::default();
-    let counts = |templates: &Templates| {
-        let of = |namespace| templates.wanted.of_namespace(namespace);
-        (of("a"), of("b"), templates.wanted.all())
-    };
-    for (uid, namespace, replicas) in [("1", "a", Some(5)), ("2", "a", None), ("3", "b", Some(0))] {
-        templates.apply(&set(uid, namespace, replicas));
+    for (uid, replicas, all) in [
+        ("1", Some(5), 5),
+        ("2", None, 6),
+        ("3", Some(0), 6),
+        ("1", Some(2), 3),
+        ("3", Some(i32::MAX), 2_147_483_650),
+        ("4", Some(i32::MAX), u32::MAX),
+        ("5", Some(-1), u32::MAX),
+        ("6", Some(9), u32::MAX),
+    ] {
+        templates.apply(&set(uid, replicas));
+        assert_eq!(templates.desired(), all, "{uid}");
     }
-    assert_eq!(counts(&templates), (6, 0, 6));
-    templates.apply(&set("1", "a", Some(2)));
-    templates.apply(&set("3", "b", Some(i32::MAX)));
-    templates.apply(&set("4", "b", Some(i32::MAX)));
-    templates.apply(&set("5", "b", Some(-1)));
-    templates.apply(&set("6", "b", Some(9)));
-    assert_eq!(counts(&templates), (3, u32::MAX, u32::MAX));
     templates.retain(|uid| ["1", "2", "5"].contains(&uid));
-    assert_eq!(counts(&templates), (3, 0, 3));
+    assert_eq!(templates.desired(), 3);
     templates.delete("2");
     templates.delete("2");
-    assert_eq!(counts(&templates), (2, 0, 2));
+    assert_eq!(templates.desired(), 2);
 }

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{
-    lease::Record,
-    recorder::{Event, Reason},
-};
+use agent_core::{lease::Record, note::Reason, recorder::Event};
 use prost_types::Timestamp;
 use serde_json::json;
 

@@ -20,13 +20,10 @@ fn held(words: &str, names: Names<'_>) -> Option<Finding> {
     let Names { namespace, name } = names;
     let (what, resume) = if scope.starts_with("replica set ") {
         (causes::HELD_BY_BUDGET, format!("{namespace}/{name}"))
-    } else if scope.starts_with("namespace ") {
-        (
-            causes::HELD_BY_BUDGET_OF_NAMESPACE,
-            format!("--namespace {namespace}"),
-        )
-    } else {
+    } else if scope == "the cluster" {
         (causes::HELD_BY_BUDGET_OF_CLUSTER, "--all".to_owned())
+    } else {
+        return None;
     };
     let finding = match detail.strip_prefix("another controller is at work: ") {
         Some(other) => Finding::blocked(said(causes::OTHER_CONTROLLER, other)),

@@ -1,7 +1,7 @@
 //! A cluster whose versions go back.
 
 use super::*;
-use crate::{history::WentBack, recorder::Reason};
+use crate::{history::WentBack, note::Reason};
 
 /// The versions that went back, as reported; checks the events for people.
 fn told(rig: &mut Rig) -> Vec<(u64, u64)> {

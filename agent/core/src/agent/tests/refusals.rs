@@ -28,10 +28,10 @@ fn replica_set_event(rig: &mut Rig, version: u64, resume: &str) {
     rig.effects();
 }
 
-/// An agent that may delete one pod of a namespace in a minute, with these pods.
+/// An agent that may delete one pod in a minute, with these pods.
 fn held(pods: &[v1::Pod]) -> Rig {
     let deletes = Limits {
-        namespace: Limit::Count(1),
+        cluster: Limit::count(1),
         ..Limits::default()
     };
     let mut rig = Rig::new(AgentConfig {
@@ -91,11 +91,11 @@ fn hold_lasts_from_one_session_to_the_next() {
 }
 
 #[test]
-fn annotation_of_the_namespace_ends_its_hold_and_lists_the_replica_sets_again() {
+fn annotation_for_all_ends_the_hold_and_lists_the_replica_sets_again() {
     let mut rig = held(&[pod("a", 5), pod("b", 6)]);
     replica_set_event(&mut rig, 21, "of the ReplicaSet alone");
     assert_eq!((rig.agent.holds().count(), rig.lists.len()), (1, 0));
-    replica_set_event(&mut rig, 22, "namespace 1");
+    replica_set_event(&mut rig, 22, "all 1");
     assert_eq!(rig.agent.holds().count(), 0);
     let listed: Vec<_> = rig.lists.keys().collect();
     assert_eq!(listed, [&Kind::ReplicaSet]);
