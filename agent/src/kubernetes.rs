@@ -131,8 +131,8 @@ async fn lead(
     let Some(shard) = args.shard.shard() else {
         return run_elected(lease, config, cluster, (stop, may_act)).await;
     };
-    let (layout, history) = (shard.layout_lease(&lease), config.history.clone());
-    let keeper = LeaseKeeper::new(layout, cluster, Some(history));
+    let (layout, metrics) = (shard.layout_lease(&lease), config.metrics.clone());
+    let keeper = LeaseKeeper::new(layout, cluster, Some(metrics));
     let until = stop.clone();
     let serve = |_, cluster| {
         let serving = run_elected(shard.lease(&lease), config, cluster, (until, may_act));
