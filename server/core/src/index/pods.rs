@@ -167,23 +167,26 @@ impl Index {
             return;
         }
         let owned = self.set(id).map(|set| set.owned.clone());
-        for id in owned.into_iter().flatten() {
-            let presumed = self.pod(id).filter(|entry| entry.is_presumed);
-            // A pod without its labels waits for them.
-            let known = presumed.filter(|it| self.groups.at(it.group).labels.is_some());
-            if let Some(pod) = known.map(|entry| self.pod_object(entry)) {
-                let (controller, deleted) = (None, self.deletions.get(&id).copied());
-                pod.viewed(|pod| {
-                    self.change_pod(
-                        id,
-                        &PodView {
-                            controller,
-                            deleted,
-                            ..*pod
-                        },
-                    )
-                });
-            }
+        owned.into_iter().flatten().for_each(|id| self.disown(id));
+    }
+
+    /// Takes a pod for an orphan again, if its owner is presumed.
+    pub(super) fn disown(&mut self, id: PodId) {
+        let presumed = self.pod(id).filter(|entry| entry.is_presumed);
+        // A pod without its labels waits for them.
+        let known = presumed.filter(|it| self.groups.at(it.group).labels.is_some());
+        if let Some(pod) = known.map(|entry| self.pod_object(entry)) {
+            let (controller, deleted) = (None, self.deletions.get(&id).copied());
+            pod.viewed(|pod| {
+                self.change_pod(
+                    id,
+                    &PodView {
+                        controller,
+                        deleted,
+                        ..*pod
+                    },
+                )
+            });
         }
     }
 

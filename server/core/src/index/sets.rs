@@ -140,7 +140,7 @@ impl Index {
         }
     }
 
-    /// Removes a ReplicaSet from all indices. Nobody follows its young pods any more.
+    /// Removes a ReplicaSet from all indices. Nobody follows its young pods any more, and those whose owner is presumed are orphans.
     pub(crate) fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
         let (young, key) = (
@@ -161,7 +161,7 @@ impl Index {
             }
         }
         if !owned.is_empty() {
-            self.owned_by_unknown.insert(key.clone(), owned);
+            self.owned_by_unknown.insert(key.clone(), owned.clone());
         }
         self.bytes -= cost::replica_set(&set.object);
         self.large.remove(id);
@@ -170,6 +170,7 @@ impl Index {
             remove_from(&mut content.bases, set.name_base(), id);
         }
         self.namespaces.drop_empty(&key.namespace);
+        owned.into_iter().for_each(|pod| self.disown(pod));
     }
 
     /// Adds the ReplicaSet to the indices by selector and by controller.
