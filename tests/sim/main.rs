@@ -47,7 +47,6 @@ mod budget;
 mod canonical;
 mod checkers;
 mod crashes;
-mod exhaustive;
 mod lasting;
 mod malicious;
 mod mutants;

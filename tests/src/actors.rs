@@ -3,13 +3,10 @@
 mod agent;
 mod clock;
 mod decision_server;
-pub mod foreign;
-mod machine;
 pub mod malicious;
 mod server;
 
 pub use agent::{AgentActor, CREATES, OpenWatch, Process};
 pub use clock::Clock;
 pub use decision_server::DecisionServer;
-pub use machine::Machine;
 pub use server::{Sent, ServerActor, disconnect, session_id};

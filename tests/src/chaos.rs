@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_fake::OpenWatches;
 use jiff::SignedDuration;
 
-use crate::{actors::foreign::Manner, rng::Rng};
+use crate::rng::Rng;
 
 /// The maximum drift of a machine's clock, in millionths: twenty times the maximum correction of NTP, and less than the margins
 /// of the Lease and of creates allow.
@@ -70,8 +70,6 @@ pub struct Chaos {
     pub restart_api_server: u64,
     /// The maximum drift of a machine's clock relative to the clock of the cluster, in millionths.
     pub clock_drift: u16,
-    /// Chance of each process of an agent that it is a third-party agent.
-    pub foreign: u64,
     /// The maximum number of operations in flight: few enough in some worlds to be exhausted.
     pub operations_max: usize,
     /// Chance of each create that a webhook drops the labels of the pod.
@@ -82,8 +80,42 @@ pub struct Chaos {
     pub reject: u64,
     /// Chance of each create that somebody removes the pod at once.
     pub remove: u64,
-    /// The protocol violation of third-party agents.
+    /// The manner of the agents, if it is not that of the agent of this project.
     pub manner: Option<Manner>,
+}
+
+/// A manner in which a third-party agent may differ. The last three violate the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Its outcomes overtake its lists and events, and its frames have no numbers.
+    OutcomesOvertake,
+    /// Its lists have no version.
+    UnversionedLists,
+    /// It reports that none of its creates, adoptions and releases was answered.
+    HearsNothing,
+    /// Its later lists are older than the first list of their session.
+    OlderLists,
+    /// It reports no outcome.
+    WithholdsAll,
+    /// It reports no outcome of some batches.
+    WithholdsSome,
+}
+
+// === impl Manner ===
+
+impl Manner {
+    /// Returns whether the agent reports no outcome of a batch.
+    #[must_use]
+    pub const fn withholds(self, batch: u64) -> bool {
+        match self {
+            Self::WithholdsAll => true,
+            Self::WithholdsSome => batch.is_multiple_of(3),
+            Self::OutcomesOvertake
+            | Self::UnversionedLists
+            | Self::HearsNothing
+            | Self::OlderLists => false,
+        }
+    }
 }
 
 /// A fault at a planned time.
@@ -154,7 +186,6 @@ impl Chaos {
             cache_lag: Duration::ZERO,
             restart_api_server: 0,
             clock_drift: 0,
-            foreign: 0,
             operations_max: 10_000,
             relabel: 0,
             orphan: 0,
@@ -203,7 +234,6 @@ impl Chaos {
             cache_lag: *rng.pick(&[0, 0, 200, 4_000].map(Duration::from_millis)),
             restart_api_server: *rng.pick(&chances),
             clock_drift: *rng.pick(&[0, DRIFT_MAX]),
-            foreign: *rng.pick(&[0, 0, 0, 500, 1_000]),
             operations_max: *rng.pick(&[10_000, 4, 1]),
             relabel: calm.relabel,
             orphan: calm.orphan,
@@ -228,7 +258,6 @@ impl Chaos {
             api_servers: self.api_servers,
             cache_lag: self.cache_lag,
             clock_drift: self.clock_drift,
-            foreign: self.foreign,
             operations_max: self.operations_max,
             bare: self.bare,
             manner: self.manner,

@@ -17,9 +17,8 @@
 //! # The simulation
 //! A [`world::World`] has one to three servers, each with the real [`server_session::Session`] behind the real
 //! [`server_session::SessionRegistry`], and the model [`agent_fake::Cluster`]. One or more processes contend for the real
-//! [`agent_core::lease::Lease`], each with the real [`agent_core::agent::Agent`] or a [`actors::foreign::ForeignAgent`]. Each
-//! process has a separate clock. They exchange frames of the contract, without sockets and real clocks. Several worlds may share
-//! their servers: [`clusters`]. One [`schedule::Schedule`] orders the events, and one [`rng::Rng`] draws every delay, fault and
+//! [`agent_core::lease::Lease`], each with the real [`agent_core::agent::Agent`]. Each process has a separate clock. They
+//! exchange frames of the contract, without sockets and real clocks. Several worlds may share their servers: [`clusters`]. One [`schedule::Schedule`] orders the events, and one [`rng::Rng`] draws every delay, fault and
 //! death from the seed.
 //!
 //! ```text
@@ -41,8 +40,8 @@
 //!
 //! **Invariant:** every checker objects to a world that is broken on purpose ([`mutants::Mutant`]).
 //!
-//! Small worlds whose every state is visited are in [`explore`]. The Leases of agents with shards are in [`layouts`]. Faults that last
-//! for a while are in [`troubled`], and a session in shadow mode beside a world in [`shadow`].
+//! The Leases of agents with shards are in [`layouts`]. Faults that last for a while are in [`troubled`], and a session in shadow mode
+//! beside a world in [`shadow`].
 //!
 //! To extend the simulation, add a fault as a field of [`chaos::Chaos`] and a function in `world/faults.rs`. Add a story as a
 //! [`workloads::Workload`]. Add a promise as a function in [`invariants`] or [`rest`], with a mutant that it catches.
@@ -79,7 +78,6 @@ pub mod collector;
 pub mod crashes;
 pub mod depth;
 pub mod encounters;
-pub mod explore;
 pub mod facts;
 pub mod fenced;
 pub mod golden;

@@ -9,6 +9,8 @@ use jiff::Timestamp;
 pub enum Lane {
     /// From the agent to the server, by connection.
     ToServer(u64),
+    /// Outcomes that overtake other frames from the agent, by connection.
+    Outcomes(u64),
     /// From the server to the agent, by connection.
     ToAgent(u64),
     /// A list and watch, by its number in the world.

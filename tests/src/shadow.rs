@@ -4,19 +4,22 @@
 
 use std::time::Duration;
 
-use agent_core::{api, link::hello, watch::WatchEvent};
+use agent_core::{
+    api::{self, Object},
+    link::hello,
+    watch::WatchEvent,
+};
 use agent_fake::{WatchId, WatchPoll};
 use decree::v1::{
-    self, Mode, NotStartedCause, outcome::Outcome as OutcomeKind, reconcile_request::Frame,
-    reconcile_response::Frame as Sent,
+    self, Mode, NotStartedCause, event::Event, outcome::Outcome as OutcomeKind,
+    reconcile_request::Frame, reconcile_response::Frame as Sent,
 };
 use decree_agent::cluster::fake::calls;
 use jiff::Timestamp;
 use server_session::{Now, Session};
 
 use crate::{
-    actors::foreign::{applied, deleted},
-    objects::session_config,
+    objects::{pod_ref, session_config, set_ref},
     oracle::operations,
     rng::Rng,
     schedule::{Lane, Schedule},
@@ -31,7 +34,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub struct Shadow {
     session: Session,
     watches: [(api::Kind, WatchId); 2],
-    arriving: Schedule<v1::event::Event>,
+    arriving: Schedule<Event>,
     /// The maximum lag of a stream.
     lag: Duration,
     rng: Rng,
@@ -174,6 +177,25 @@ fn refused(batch: &v1::Batch) -> impl Iterator<Item = v1::Outcome> {
             })),
             ..v1::Outcome::default()
         })
+}
+
+fn applied(object: Object) -> Event {
+    match object {
+        Object::Pod(pod) => Event::PodApplied(*pod),
+        Object::ReplicaSet(set) => Event::ReplicaSetApplied(set.projected),
+    }
+}
+
+fn deleted(kind: api::Kind, object: &Object) -> Event {
+    let (object, version) = match object {
+        Object::Pod(pod) => (pod_ref(pod), &pod.resource_version),
+        Object::ReplicaSet(set) => (set_ref(&set.projected), &set.projected.resource_version),
+    };
+    Event::Deleted(v1::Deleted {
+        kind: kind.to_wire().into(),
+        object: Some(object),
+        resource_version: version.clone(),
+    })
 }
 
 fn moment(now: Timestamp) -> Now {

@@ -1,4 +1,4 @@
-//! Worlds with a fault for a while: pods do not last, the store is restored, another controller acts, or a third-party agent
+//! Worlds with a fault for a while: pods do not last, the store is restored, another controller acts, or an agent
 //! breaks the protocol. Creates stay limited, somebody is told, and after the fault everything is as desired.
 //!
 //! The promises are in docs/reliability.md ("Limits on runaway creation"): `account` counts, and `expected` has the required
@@ -22,7 +22,7 @@ pub use self::{
 };
 use crate::{
     builders::replica_set,
-    chaos::{Chaos, Fault},
+    chaos::{Chaos, Fault, Manner},
     depth::number,
     encounters::Encounters,
     invariants::{CHECKERS, i1_bystander_lives, replicas},
@@ -47,6 +47,8 @@ const REST_FOR: SignedDuration = SignedDuration::from_secs(3);
 const STEPS_MAX: u64 = 2_000_000;
 /// The interval of repeated removals of a pod.
 const KILLED_EVERY: Duration = Duration::from_secs(3);
+/// The interval of the lists of an agent that sends older ones.
+const LISTED_EVERY: Duration = Duration::from_secs(20);
 /// The interval of repeated changes of the ReplicaSet or the connection.
 const MEDDLED_EVERY: Duration = Duration::from_secs(3);
 /// The interval of another controller.
@@ -284,7 +286,14 @@ impl Run {
             Trouble::OtherController => self.other = Some(OtherController::new(SET)),
             Trouble::IllSet => self.world.plan_fault(now, Fault::AddIllSet),
             Trouble::Meddles(meddling) => self.meddle(meddling, self.lasts(trouble)),
-            Trouble::Foreign(_) | Trouble::Unanswered => {}
+            Trouble::Manner(Manner::OlderLists) => {
+                let times = self.lasts(trouble).as_secs() / LISTED_EVERY.as_secs();
+                for number in 1..times {
+                    let after = u32::try_from(number).unwrap_or(u32::MAX) * LISTED_EVERY;
+                    self.world.plan_fault(after, Fault::DropWatches);
+                }
+            }
+            Trouble::Manner(_) => {}
         }
     }
 
@@ -297,7 +306,7 @@ impl Run {
                 self.resume("1", Duration::from_secs(1));
             }
             Trouble::IllSet => self.world.plan_fault(Duration::ZERO, Fault::RemoveIllSet),
-            Trouble::Foreign(_) | Trouble::Unanswered => {
+            Trouble::Manner(_) => {
                 let fate = self.world.chaos.clone();
                 self.world.chaos = Chaos {
                     relabel: fate.relabel,

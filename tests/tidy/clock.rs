@@ -91,7 +91,6 @@ const MEASURES: &[(&str, usize, &str)] = &[
     ("tests/kube/mutants/people.rs", 5, "when people act"),
     ("tests/kube/names.rs", 2, "a lower bound"),
     ("tests/kube/restored.rs", 4, "reported"),
-    ("tests/src/explore/search.rs", 2, "reported"),
 ];
 
 /// The durations of constants in seconds, by name and by the path of the file.

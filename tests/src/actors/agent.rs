@@ -12,12 +12,8 @@ use agent_core::{
 use decree::v1;
 use jiff::Timestamp;
 
-use super::{
-    clock::Clock,
-    foreign::{Behaviour, ForeignAgent, Manner},
-    machine::Machine,
-};
-use crate::{mutants::Mutant, rng::Rng};
+use super::clock::Clock;
+use crate::mutants::Mutant;
 
 /// The maximum duration of a create in a simulated world, and the maximum delay of its effect after that.
 pub const CREATES: CreateLimits = CreateLimits {
@@ -29,7 +25,7 @@ pub const CREATES: CreateLimits = CreateLimits {
 #[derive(Debug)]
 pub struct AgentActor {
     /// The machine.
-    pub agent: Machine,
+    pub agent: Box<Agent>,
     /// The number of this life; answers to an older life are dropped.
     pub life: u64,
     /// The epoch of the agent.
@@ -59,10 +55,6 @@ pub struct Process {
     pub life: u64,
     /// The clocks of the process.
     pub clock: Clock,
-    /// Whether the agent is a third-party agent.
-    pub is_foreign: bool,
-    /// The protocol violation of a third-party agent.
-    pub manner: Option<Manner>,
     /// The budget of the agent.
     pub budget: budget::BudgetConfig,
     /// Whether the agent executes requests without its own rules.
@@ -93,8 +85,6 @@ impl AgentActor {
             cluster,
             life,
             clock,
-            is_foreign,
-            manner,
             budget,
             is_lenient,
         } = process;
@@ -113,19 +103,8 @@ impl AgentActor {
             epoch,
             ..hello()
         };
-        let agent = if is_foreign {
-            Machine::Foreign(Box::new(foreign(
-                clock.monotonic(now),
-                hello,
-                creates,
-                seed,
-                manner,
-            )))
-        } else {
-            Machine::Ours(Box::new(ours(hello, creates, budget, seed, is_lenient)))
-        };
         Self {
-            agent,
+            agent: agent(hello, creates, budget, seed, is_lenient),
             life,
             epoch,
             connection: None,
@@ -152,7 +131,7 @@ impl AgentActor {
 }
 
 /// In a broken world, the agent refuses nothing, because refusals would hide what the checkers must see.
-fn ours(
+fn agent(
     hello: v1::Hello,
     creates: CreateLimits,
     budget: budget::BudgetConfig,
@@ -177,16 +156,4 @@ fn ours(
         lenient,
         ..AgentConfig::default()
     })
-}
-
-fn foreign(
-    now: Timestamp,
-    hello: v1::Hello,
-    creates: CreateLimits,
-    seed: u64,
-    manner: Option<Manner>,
-) -> ForeignAgent {
-    let mut rng = Rng::new(seed);
-    let behaviour = Behaviour::draw(&mut rng).with(manner);
-    ForeignAgent::new(now, hello, creates, behaviour, rng.next_u64())
 }

@@ -15,7 +15,7 @@ use agent_fake::Propagation;
 use super::Mutant;
 use crate::{
     builders::replica_set,
-    chaos::{Chaos, Fault},
+    chaos::{Chaos, Fault, Manner},
     rng::Rng,
     workloads::{Act, Workload},
 };
@@ -25,7 +25,6 @@ const REST: Duration = Duration::from_secs(15);
 /// The duration of a frame or call in worlds that need work in flight.
 const SLOW: Duration = Duration::from_millis(500);
 /// The maximum lag of a watch cache in worlds that list from caches.
-const BEHIND: Duration = Duration::from_secs(8);
 const FAR_BEHIND: Duration = Duration::from_secs(20);
 /// The time after its last renewal at which another process has taken the Lease of a stopped process.
 const PAUSE: Duration = Duration::from_secs(12);
@@ -135,11 +134,9 @@ impl Mutant {
             Self::TakeTimeoutForGone | Self::TakeBareForGone => stage.adopt_unheard(self),
             Self::IgnoreListsWithoutVersion => {
                 stage.chaos = Chaos {
-                    foreign: 1_000,
+                    manner: Some(Manner::UnversionedLists),
                     ..Chaos::calm()
                 };
-                // One third-party agent in four leaves out the versions of its lists.
-                stage.neighbours = 4;
             }
             Self::ListFromCache => stage.restart_behind(),
             Self::TakeListsForNewest => stage.list_behind(rng),
@@ -293,8 +290,8 @@ impl Stage {
                 ..calm
             },
             _ => Chaos {
-                foreign: 1_000,
-                lose_reply: 500,
+                // Where the reply to a write is lost, so is that to the read after it, more often than not.
+                lose_reply: 700,
                 ..calm
             },
         });
@@ -318,19 +315,16 @@ impl Stage {
         ups
     }
 
-    /// Lists again from caches that do not contain the created pods yet.
+    /// Lists again while pods are created, whose outcomes overtake the list.
     fn list_behind(&mut self, rng: &mut Rng) {
         let ups = self.scale_in_waves(6);
         self.chaos = Chaos {
-            api_servers: 3,
-            cache_lag: BEHIND,
-            foreign: 1_000,
+            call_max: SLOW,
+            window: 1_000,
+            manner: Some(Manner::OutcomesOvertake),
             ..Chaos::calm()
         };
-        // Another third-party agent lists differently.
         self.faults = amid(&ups, 3 * SLOW, rng, Fault::DropWatches);
-        self.faults
-            .extend(ups.iter().map(|at| (*at - REST / 2, Fault::KillAgents)));
     }
 
     /// Restarts agents again and again after all pods were killed and replaced, which the caches show late.

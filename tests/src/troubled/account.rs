@@ -80,7 +80,7 @@ struct Session {
 impl Account {
     pub(super) fn new(story: &Story) -> Self {
         let has_deletes =
-            |trouble: Trouble| !matches!(trouble, Trouble::Foreign(_) | Trouble::Kills);
+            |trouble: Trouble| !matches!(trouble, Trouble::Manner(_) | Trouble::Kills);
         Self {
             wanted: usize::try_from(story.replicas).unwrap_or_default(),
             in_flight: 0,
@@ -123,7 +123,7 @@ impl Account {
         if trouble == Trouble::OtherController {
             self.held.clear();
         }
-        if matches!(trouble, Trouble::Foreign(_) | Trouble::Unanswered) {
+        if matches!(trouble, Trouble::Manner(_)) {
             self.expected.forget();
         }
     }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use server_session::Refusal;
 
 use crate::{
-    actors::{DecisionServer, Machine, session_id},
+    actors::{DecisionServer, session_id},
     facts::{Teller, Told},
     world::World,
 };
@@ -57,11 +57,7 @@ impl Expected {
         watching: &[u64],
     ) {
         let since = world.now() + behind;
-        let is_ours = |life: &&u64| {
-            let actor = world.agents.get(*life);
-            actor.is_some_and(|actor| matches!(actor.agent, Machine::Ours(_)))
-        };
-        for life in watching.iter().filter(is_ours) {
+        for life in watching.iter().filter(|it| world.agents.contains_key(it)) {
             let news = News {
                 since,
                 by: since + SOON,

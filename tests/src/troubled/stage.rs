@@ -10,7 +10,11 @@ use std::time::Duration;
 use agent_core::budget;
 
 use super::story::{Between, Fate, Meddling, Restore, Story, Stretch, Trouble, WATCHES};
-use crate::{actors::foreign::Manner, chaos::Chaos, mutants::Mutant, rng::Rng};
+use crate::{
+    chaos::{Chaos, Manner},
+    mutants::Mutant,
+    rng::Rng,
+};
 
 /// The start of the trouble: everything is at rest by then, and the first pods have lasted.
 const REST: Duration = Duration::from_secs(90);
@@ -35,22 +39,16 @@ pub fn stage(mutant: Mutant, rng: &mut Rng) -> Story {
         });
     }
     let beside = match mutant {
-        Mutant::AcceptOlderLists => Some(Trouble::Kills),
         Mutant::ForgetAtNewSession => Some(Trouble::Meddles(Meddling::Cuts)),
         Mutant::ForgetAtNewUid => Some(Trouble::Meddles(Meddling::Recreates)),
         Mutant::ForgetAtNewSpec => Some(Trouble::Meddles(Meddling::Scales)),
-        Mutant::ForgetUnanswered => Some(Trouble::Unanswered),
+        Mutant::ForgetUnanswered => Some(Trouble::Manner(Manner::HearsNothing)),
         _ => None,
     };
     story
         .troubles
         .extend(beside.map(|trouble| Stretch { trouble, ..stretch }));
     story.settle();
-    if mutant == Mutant::AcceptOlderLists {
-        // The first list of each session is new, and later lists may be older.
-        story.chaos.kill_agent = 5;
-        story.chaos.incidents = 20;
-    }
     story
 }
 
@@ -81,10 +79,10 @@ fn stretch(mutant: Mutant, rng: &mut Rng) -> Stretch {
             at_rest(Trouble::OtherController)
         }
         Mutant::HideIllTemplates => at_rest(Trouble::IllSet),
-        Mutant::AcceptOlderLists => at_first(6, Trouble::Foreign(Manner::OlderLists)),
+        Mutant::AcceptOlderLists => at_first(6, Trouble::Manner(Manner::OlderLists)),
         Mutant::EndWithoutReason => {
             let manner = *rng.pick(&[Manner::WithholdsAll, Manner::WithholdsSome]);
-            at_first(8, Trouble::Foreign(manner))
+            at_first(8, Trouble::Manner(manner))
         }
         _ => at_rest(restored(mutant, rng)),
     }

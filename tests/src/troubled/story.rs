@@ -5,7 +5,10 @@ use std::time::Duration;
 use agent_core::budget;
 use agent_fake::OpenWatches;
 
-use crate::{actors::foreign::Manner, chaos::Chaos, rng::Rng};
+use crate::{
+    chaos::{Chaos, Manner},
+    rng::Rng,
+};
 
 /// The ReplicaSet of a world.
 pub const SET: &str = "web";
@@ -71,12 +74,10 @@ pub enum Trouble {
     OtherController,
     /// A ReplicaSet exists whose selector does not match the labels of its template.
     IllSet,
-    /// The agent is a third-party agent that breaks the protocol.
-    Foreign(Manner),
+    /// The agent breaks the protocol.
+    Manner(Manner),
     /// Somebody changes the ReplicaSet or the connection again and again.
     Meddles(Meddling),
-    /// The answers to all creates are lost, and the third-party agent does not look them up.
-    Unanswered,
 }
 
 /// A change that somebody makes again and again.
@@ -137,13 +138,12 @@ impl Story {
         let chaos = Chaos {
             jump_clock: 0,
             standbys: 0,
-            foreign: 0,
             ..Chaos::draw(rng)
         };
         let count = rng.between(1, 3);
         let mut troubles: Vec<_> = (0..count).map(|_| Stretch::draw(rng)).collect();
         if rng.chance(150) {
-            troubles = vec![Stretch::draw_foreign(rng)];
+            troubles = vec![Stretch::draw_manner(rng)];
         }
         let mut story = Self {
             replicas,
@@ -166,30 +166,11 @@ impl Story {
             is_new
         });
         for stretch in &self.troubles {
-            match stretch.trouble {
-                Trouble::Foreign(manner) => {
-                    self.chaos = Chaos {
-                        foreign: 1_000,
-                        manner: Some(manner),
-                        api_servers: 3,
-                        cache_lag: Duration::from_secs(8),
-                        ..Chaos::calm()
-                    };
-                }
-                Trouble::Unanswered => {
-                    self.chaos = Chaos {
-                        foreign: 1_000,
-                        lose_reply: 1_000,
-                        ..Chaos::calm()
-                    };
-                }
-                Trouble::Pods { .. }
-                | Trouble::Restore(..)
-                | Trouble::RunsOn(_)
-                | Trouble::Kills
-                | Trouble::OtherController
-                | Trouble::IllSet
-                | Trouble::Meddles(_) => {}
+            if let Trouble::Manner(manner) = stretch.trouble {
+                self.chaos = Chaos {
+                    manner: Some(manner),
+                    ..Chaos::calm()
+                };
             }
         }
     }
@@ -198,10 +179,7 @@ impl Story {
     #[must_use]
     pub fn is_calm(&self) -> bool {
         let calm = Chaos {
-            foreign: self.chaos.foreign,
             manner: self.chaos.manner,
-            api_servers: self.chaos.api_servers,
-            cache_lag: self.chaos.cache_lag,
             ..Chaos::calm()
         };
         self.chaos == calm
@@ -256,17 +234,16 @@ impl Stretch {
         }
     }
 
-    fn draw_foreign(rng: &mut Rng) -> Self {
+    fn draw_manner(rng: &mut Rng) -> Self {
         let manner = *rng.pick(&[
             Manner::OlderLists,
-            Manner::Polls,
             Manner::WithholdsAll,
             Manner::WithholdsSome,
         ]);
         Self {
             begins: Duration::ZERO,
             lasts: Duration::from_secs(rng.between(400, 800)),
-            trouble: Trouble::Foreign(manner),
+            trouble: Trouble::Manner(manner),
         }
     }
 }
@@ -281,10 +258,9 @@ impl Trouble {
             Self::Restore(..) | Self::RunsOn(_) => (1, 0),
             Self::OtherController => (2, 0),
             Self::IllSet => (3, 0),
-            Self::Foreign(_) => (4, 0),
+            Self::Manner(_) => (4, 0),
             Self::Kills => (5, 0),
             Self::Meddles(_) => (6, 0),
-            Self::Unanswered => (7, 0),
         }
     }
 
@@ -297,9 +273,8 @@ impl Trouble {
             | Self::Kills
             | Self::OtherController
             | Self::IllSet
-            | Self::Foreign(_)
-            | Self::Meddles(_)
-            | Self::Unanswered => None,
+            | Self::Manner(_)
+            | Self::Meddles(_) => None,
         }
     }
 }

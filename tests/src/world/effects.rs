@@ -18,7 +18,6 @@ use crate::{
     encounters::{BUDGET_EXCEEDED, BUDGET_RESUMED},
     facts::{Fact, Teller, Told},
     mutants::Mutant,
-    schedule::Lane,
 };
 
 impl World {
@@ -140,14 +139,15 @@ impl World {
         let Some(connection) = actor.connection.filter(|_| actor.frames_out < window) else {
             return false;
         };
-        let Some(frame) = actor.agent.poll_frame(now) else {
+        let Some(mut frame) = actor.agent.poll_frame(now) else {
             return false;
         };
         actor.frames_out += 1;
-        let delay = self.rng.delay(self.chaos.network_max);
+        let (lane, late) = self.lane_to_server(connection, &mut frame);
+        let delay = late + self.rng.delay(self.chaos.network_max);
         let sent = Happening::ToServer { connection, frame };
         let operation = sent.operation();
-        self.schedule.on(Lane::ToServer(connection), delay, sent);
+        self.schedule.on(lane, delay, sent);
         if let Some((what, party)) = operation {
             self.pass(what, Moment::Sent, party);
         }

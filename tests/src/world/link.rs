@@ -1,7 +1,9 @@
 //! The connection between agent and server: its opening, its input, its end.
 
+use std::time::Duration;
+
 use agent_core::link::Disconnect;
-use decree::v1::{self, outcome::Outcome, reconcile_request as request};
+use decree::v1::{self, done, outcome::Outcome, reconcile_request as request};
 use server_session::Refusal;
 
 use super::{
@@ -9,11 +11,10 @@ use super::{
     happening::{Destination, Happening},
     state::{Route, World},
 };
-use crate::{
-    actors::{disconnect, foreign::Manner},
-    facts::Fact,
-    schedule::Lane,
-};
+use crate::{actors::disconnect, chaos::Manner, facts::Fact, schedule::Lane};
+
+/// The delay of frames that outcomes overtake.
+const OVERTAKEN: Duration = Duration::from_secs(1);
 
 impl World {
     /// Connects an agent to one of the servers.
@@ -95,8 +96,54 @@ impl World {
         }
     }
 
+    /// Returns the lane of a frame of an agent, and its delay beyond that of the network.
+    pub(super) const fn lane_to_server(
+        &self,
+        connection: u64,
+        frame: &mut v1::ReconcileRequest,
+    ) -> (Lane, Duration) {
+        let lane = Lane::ToServer(connection);
+        if !matches!(self.chaos.manner, Some(Manner::OutcomesOvertake)) {
+            return (lane, Duration::ZERO);
+        }
+        frame.sequence = 0;
+        match frame.frame {
+            Some(request::Frame::Outcomes(_)) => (Lane::Outcomes(connection), Duration::ZERO),
+            _ => (lane, OVERTAKEN),
+        }
+    }
+
+    /// Changes a frame of an agent as its manner requires.
+    fn spoil(&self, connection: u64, frame: &mut v1::ReconcileRequest) {
+        let Some(manner) = self.chaos.manner else {
+            return;
+        };
+        match &mut frame.frame {
+            Some(request::Frame::SnapshotEnd(end)) if manner == Manner::UnversionedLists => {
+                end.resource_version.clear();
+            }
+            Some(request::Frame::SnapshotEnd(end)) if manner == Manner::OlderLists => {
+                if let Some(first) = self.first_listed.get(&(connection, end.kind)) {
+                    end.resource_version = first.saturating_sub(1).to_string();
+                }
+            }
+            Some(request::Frame::Outcomes(it)) if manner == Manner::HearsNothing => {
+                let outcomes = it.outcomes.iter_mut();
+                outcomes.for_each(leave_open);
+            }
+            Some(request::Frame::Outcomes(it)) => {
+                it.outcomes.retain(|it| !manner.withholds(it.batch_id));
+                if it.outcomes.is_empty() {
+                    frame.frame = Some(request::Frame::Heartbeat(v1::Heartbeat::default()));
+                }
+            }
+            _ => {}
+        }
+    }
+
     pub(super) fn hear_agent(&mut self, connection: u64, mut frame: v1::ReconcileRequest) {
         self.bare(&mut frame);
+        self.spoil(connection, &mut frame);
         self.mutate_frame(&mut frame);
         self.encounters.note_outcomes(&frame);
         self.note_sent(connection, &frame);
@@ -238,5 +285,17 @@ impl World {
             actor.connection = None;
             actor.agent.handle_disconnected(now, cause);
         }
+    }
+}
+
+/// Turns the success of an operation on a pod into an unknown effect.
+fn leave_open(outcome: &mut v1::Outcome) {
+    if let Some(Outcome::Done(done)) = &outcome.outcome
+        && matches!(done.object, Some(done::Object::Pod(_)))
+    {
+        outcome.outcome = Some(Outcome::Failed(v1::Failed {
+            class: v1::FailureClass::Timeout.into(),
+            ..v1::Failed::default()
+        }));
     }
 }

@@ -41,14 +41,10 @@ impl World {
             id,
             list,
         };
-        let takes_pages = self
-            .agents
-            .get(&life)
-            .is_some_and(|actor| actor.agent.takes_pages());
         // A separate generator, so that worlds without pages do not change.
         let mut rng = Rng::new(self.rng.clone().next_u64());
         let list = match list {
-            Ok(list) if takes_pages && rng.chance(PAGED_PER_MILLE) => list,
+            Ok(list) if rng.chance(PAGED_PER_MILLE) => list,
             list => return self.schedule.after(delay, listed(list)),
         };
         let mut pages = cut(list, &mut rng);

@@ -46,15 +46,10 @@ impl World {
             cluster: self.number,
             life,
             clock,
-            is_foreign: self.rng.chance(self.chaos.foreign),
-            manner: self.chaos.manner,
             budget: self.budget,
             is_lenient: self.mutant.is_some_and(Mutant::needs_lenience)
                 || self.malice.is_some_and(|it| it.is_obeyed),
         };
-        if process.is_foreign {
-            self.encounters.note("Foreign agent");
-        }
         let actor = AgentActor::new(process, epoch, seed, self.mutant);
         self.agents.insert(life, actor);
     }

@@ -133,7 +133,7 @@ impl World {
         for _ in 0..=chaos.standbys {
             schedule.after(rng.delay(STARTS_WITHIN), Happening::AgentStarts);
         }
-        let lists = chaos.foreign > 0 || mutant == Some(Mutant::ListFromCache);
+        let lists = mutant == Some(Mutant::ListFromCache);
         let caches = Caches::new(&mut rng, chaos.api_servers, chaos.cache_lag, lists);
         Self {
             cluster: populated(config, chaos.bad_object),

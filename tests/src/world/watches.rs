@@ -51,7 +51,7 @@ impl World {
             Err(calls::refused(ApiError::unavailable()))
         } else {
             let cached = self.lost_list(kind);
-            match cached.or_else(|| self.cached_list(life, kind)) {
+            match cached.or_else(|| self.cached_list(kind)) {
                 Some(list) => Ok(list),
                 None => calls::list(&mut self.cluster, kind),
             }
@@ -62,10 +62,9 @@ impl World {
         self.send_list(life, kind, id, list);
     }
 
-    /// A list from one of the caches, if the agent accepts one.
-    fn cached_list(&mut self, life: u64, kind: api::Kind) -> Option<List> {
-        let agent = &self.agents.get(&life)?.agent;
-        if !agent.lists_from_cache(kind) && !self.is_mutant(Mutant::ListFromCache) {
+    /// A list from one of the caches, if the agent is broken and accepts one.
+    fn cached_list(&mut self, kind: api::Kind) -> Option<List> {
+        if !self.is_mutant(Mutant::ListFromCache) {
             return None;
         }
         let server = self.caches.pick(&mut self.rng);
