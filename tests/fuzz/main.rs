@@ -5,7 +5,7 @@
 //! folder of saved inputs, `corpus/<name>`.
 //!
 //! ```text
-//! seed ─▶ input: generated │ taken from the corpus ─▶ mutated, more often than not ─▶ check
+//! seed ─▶ input: generated │ taken from the corpus ─▶ mutated, more often than not ─▶ check ─▶ reduced by proptest, on failure
 //!                                                        bytes, runs, numbers, splices
 //! ```
 //! A generator that needs responses (a session) runs the state machine itself to reach deep states: its outcomes
@@ -23,8 +23,8 @@
 //! | `recordings` | a recording | a replay of what was recorded has no difference; a torn one differs nowhere before |
 //!
 //! An input depends only on the seed and its number: the same command generates the same inputs. A failure prints both, and writes the
-//! reduced input to a file. Add this file to the corpus after you fix the fault. A check that takes a minute
-//! of processor time, or waits for ten minutes, also fails: it ends the process.
+//! reduced input to a file. Add this file to the corpus after you fix the fault. A check that takes
+//! ten minutes also fails.
 //!
 //! ```sh
 //! cargo test -p tests --test fuzz                                                    # the corpus, and 300 inputs for each target
@@ -44,7 +44,6 @@ mod frames;
 mod kubernetes;
 mod manifests;
 mod mutations;
-mod progress;
 mod recordings;
 mod selectors;
 mod watch;

@@ -1,11 +1,16 @@
 //! Mutations that change a small part of an input.
 
-use tests::rng::Rng;
+use std::ops::Range;
+
+use proptest::{
+    prelude::*,
+    sample::{Index, select},
+};
 
 /// Bytes with a special meaning in some format.
 const SPECIAL: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"'{}[]:,-#&*!|>%@`\\/=.\x1b";
 /// Texts that most fields allow and few programs expect.
-const TEXTS: [&str; 14] = [
+const TEXTS: &[&str] = &[
     "-1",
     "0",
     "9223372036854775808",
@@ -21,84 +26,90 @@ const TEXTS: [&str; 14] = [
     "&a [*a, *a]",
     "<<: *a",
 ];
+/// Numbers: nine or ten bytes as in protobuf, or four as in frames.
+const NUMBERS: &[&[u8]] = &[
+    &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+    &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+    &[0x80, 0x80, 0x80, 0x80, 0x10],
+    &[0, 0xff, 0xff, 0xff],
+];
 
-/// Changes an input at one place.
-pub(crate) fn mutate(input: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
-    match rng.between(0, 9) {
-        0 => {
-            if let Some(at) = place(input, rng) {
-                input[at] ^= 1 << rng.between(0, 7);
+/// A change at one place.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Flip(Index, u8),
+    Overwrite(Index, Vec<u8>),
+    Insert(Index, Vec<u8>),
+    /// Repeats a run this often, or removes it.
+    Repeat(Index, usize, usize),
+    Move(Index, usize, Index),
+    Truncate(Index),
+}
+
+/// Draws a change, which may insert a part of one of the other inputs.
+pub(crate) fn change(others: Vec<Vec<u8>>) -> impl Strategy<Value = Change> {
+    let at = any::<Index>;
+    let length = || 0..=256_usize;
+    let special = || select(SPECIAL).prop_map(|byte| vec![byte]);
+    let text = select(TEXTS).prop_map(|it| it.as_bytes().to_vec());
+    let number = select(NUMBERS).prop_map(<[u8]>::to_vec);
+    let part = (select(others), at(), length())
+        .prop_map(|(other, at, length)| other[run(&other, at, length)].to_vec());
+    prop_oneof![
+        1 => (at(), 0..8_u8).prop_map(|(at, bit)| Change::Flip(at, bit)),
+        2 => (at(), prop_oneof![special(), number]).prop_map(|(at, it)| Change::Overwrite(at, it)),
+        3 => (at(), prop_oneof![special(), text, part]).prop_map(|(at, it)| Change::Insert(at, it)),
+        2 => (at(), length(), prop_oneof![Just(0), 2..=21_usize])
+            .prop_map(|(at, length, times)| Change::Repeat(at, length, times)),
+        1 => (at(), length(), at()).prop_map(|(at, length, to)| Change::Move(at, length, to)),
+        1 => at().prop_map(Change::Truncate),
+    ]
+}
+
+// === impl Change ===
+
+impl Change {
+    /// Changes an input.
+    pub(crate) fn apply(self, input: &mut Vec<u8>) {
+        match self {
+            Self::Flip(at, bit) => {
+                let at = place(input, at);
+                input
+                    .iter_mut()
+                    .skip(at)
+                    .take(1)
+                    .for_each(|it| *it ^= 1 << bit);
             }
-        }
-        1 => {
-            if let Some(at) = place(input, rng) {
-                input[at] = *rng.pick(SPECIAL);
+            Self::Overwrite(at, bytes) => {
+                let range = run(input, at, bytes.len());
+                input.splice(range, bytes);
             }
-        }
-        2 => insert(input, rng, |rng| vec![*rng.pick(SPECIAL)]),
-        3 => insert(input, rng, |rng| (*rng.pick(&TEXTS)).as_bytes().to_vec()),
-        4 => {
-            let (start, end) = run(input, rng);
-            input.drain(start..end);
-        }
-        5 => {
-            let (start, end) = run(input, rng);
-            let times = usize::try_from(rng.between(1, 20)).expect("small");
-            let repeated = input[start..end].repeat(times);
-            input.splice(end..end, repeated);
-        }
-        6 => {
-            let (start, end) = run(input, rng);
-            let moved: Vec<_> = input.drain(start..end).collect();
-            let at = place(input, rng).unwrap_or(0);
-            input.splice(at..at, moved);
-        }
-        7 => {
-            if let Some(at) = place(input, rng) {
-                input.truncate(at);
+            Self::Insert(at, bytes) => {
+                let at = place(input, at);
+                input.splice(at..at, bytes);
             }
+            Self::Repeat(at, length, times) => {
+                let range = run(input, at, length);
+                let repeated = input[range.clone()].repeat(times);
+                input.splice(range, repeated);
+            }
+            Self::Move(at, length, to) => {
+                let moved: Vec<_> = input.drain(run(input, at, length)).collect();
+                let to = place(input, to);
+                input.splice(to..to, moved);
+            }
+            Self::Truncate(at) => input.truncate(place(input, at)),
         }
-        8 => splice(input, others, rng),
-        _ => overwrite_with_number(input, rng),
     }
 }
 
-fn insert(input: &mut Vec<u8>, rng: &mut Rng, make: fn(&mut Rng) -> Vec<u8>) {
-    let at = place(input, rng).unwrap_or(0);
-    let bytes = make(rng);
-    input.splice(at..at, bytes);
+/// Returns a position in an input, which is zero in an empty one.
+fn place(input: &[u8], at: Index) -> usize {
+    at.index(input.len().max(1))
 }
 
-/// Continues an input with the end of another one.
-fn splice(input: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
-    let other = rng.pick(others);
-    let (start, end) = run(other, rng);
-    let at = place(input, rng).unwrap_or(0);
-    input.splice(at..at, other[start..end].iter().copied());
-}
-
-/// Overwrites bytes with a number: eight bytes as in protobuf, or four as in frames.
-fn overwrite_with_number(input: &mut Vec<u8>, rng: &mut Rng) {
-    let at = place(input, rng).unwrap_or(0);
-    let number: &[u8] = match rng.between(0, 3) {
-        0 => &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
-        1 => &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
-        2 => &[0x80, 0x80, 0x80, 0x80, 0x10],
-        _ => &[0, 0xff, 0xff, 0xff],
-    };
-    let end = input.len().min(at + number.len());
-    input.splice(at..end, number.iter().copied());
-}
-
-/// Returns a position to change; `None` in an empty input.
-fn place(input: &[u8], rng: &mut Rng) -> Option<usize> {
-    let last = input.len().checked_sub(1)?;
-    Some(usize::try_from(rng.between(0, last as u64)).expect("it is a place"))
-}
-
-/// Returns the bounds of a run of at most 256 bytes.
-fn run(input: &[u8], rng: &mut Rng) -> (usize, usize) {
-    let start = place(input, rng).unwrap_or(0);
-    let length = usize::try_from(rng.between(0, 256)).expect("small");
-    (start, input.len().min(start + length))
+/// Returns the bounds of a run.
+fn run(input: &[u8], at: Index, length: usize) -> Range<usize> {
+    let start = place(input, at);
+    start..input.len().min(start + length)
 }

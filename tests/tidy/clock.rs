@@ -38,7 +38,6 @@ const MEASURES: &[(&str, usize, &str)] = &[
         "the clock of the test is stopped",
     ),
     ("tests/fuzz/driver.rs", 3, "how long a target is tried"),
-    ("tests/fuzz/progress.rs", 2, "how often progress is printed"),
     (
         "tests/grpc/places.rs",
         1,

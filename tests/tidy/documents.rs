@@ -283,25 +283,6 @@ pub(crate) fn architecture_rows(heading: &str) -> Vec<(String, String)> {
     .collect()
 }
 
-#[test]
-fn every_proto_file_names_the_go_package_of_its_folder() {
-    let files = files::with_ending(&[".proto"]);
-    for file in &files {
-        let (folder, _) = file.path.rsplit_once('/').expect("it is in a folder");
-        let mut parts = folder.rsplit('/');
-        let (version, name) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-        let package = folder.strip_prefix("proto/").expect("protos lie there");
-        let module = "github.com/decree-dev/decree/clients/go";
-        let go = format!("{module}/{package};{name}{version}");
-        let option = format!("option go_package = \"{go}\";");
-        let has = file.text.lines().any(|line| line == option);
-        assert!(has, "{} lacks {option}", file.path);
-    }
-    let is_there = |folder| files.iter().any(|file| file.path.starts_with(folder));
-    let folders = ["proto/decree/v1/", "proto/decree/recording/v1/"];
-    assert!(folders.into_iter().all(is_there), "the search is broken");
-}
-
 /// A field of a pod that all layers read: the contract, the projection, the wire, the core, the order of deletion and its reasons.
 const FIELD: &str = "deletion_cost";
 

@@ -8,8 +8,6 @@ mod documents;
 mod files;
 mod forms;
 mod gate;
-mod modules;
-mod prose;
 mod readme;
 mod sizes;
 mod words;

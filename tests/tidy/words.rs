@@ -1,190 +1,229 @@
-//! Names and phrases that the repository must not contain.
+//! Names and phrases that the repository must not contain, and the style of its documents: the rules for words of CONTRIBUTING.md, as far as a
+//! program can check them.
 
 use crate::files::{self, File};
 
-const BANNED_NAMES: [&str; 8] = [
+const BANNED_FILES: [&str; 8] = [
     "util", "utils", "common", "helpers", "helper", "misc", "types", "mod",
 ];
+/// Work that is left for later, and history. The phrases are split in halves, so that this file does not break its own rules.
+const LEFT: [(&str, &str); 4] = [("TO", "DO"), ("FIX", "ME"), ("XX", "X"), ("no lon", "ger ")];
+/// Words of the table "Not used" of docs/glossary.md that code must not use as names. The list only grows.
+const NOT_NAMES: [&str; 14] = [
+    "door", "survey", "borne", "buries", "burn", "desk", "dice", "flights", "forgive", "journal",
+    "mischief", "seat", "tally", "woken",
+];
+/// Phrases of this table that no document uses. The list only grows.
+const NOT_PHRASES: [&str; 28] = [
+    "whoever",
+    "decide otherwise",
+    "decides otherwise",
+    "did otherwise",
+    "does otherwise",
+    "say otherwise",
+    "says otherwise",
+    "mended",
+    "gives way",
+    "give way",
+    "goes on",
+    "stand-in",
+    "attends",
+    "looks after",
+    "of any make",
+    "of another make",
+    "mode shadow",
+    "mode dry-run",
+    "mode enforce",
+    "is tried",
+    "are tried",
+    "shared out",
+    "holds against",
+    "held against",
+    "who may know whom",
+    "the house",
+    "stopped to answer",
+    "is not answered for",
+];
+/// The maximum length of a sentence in words; a piece of code counts as one word.
+const WORDS_MAX: usize = 30;
+/// Relative clauses at the start of headings; a heading must name a task or a thing. A question of the FAQ ends with a question mark.
+const CLAUSES: [&str; 8] = [
+    "What", "Who", "Whoever", "Whose", "Where", "Which", "That", "How",
+];
+/// Exempt documents: a page generated from the contract, the decisions, which are never rewritten, and the glossary.
+const SPARED: [&str; 3] = ["docs/api.md", "docs/decisions/", "docs/glossary.md"];
 
-/// The phrases are split in halves, so that this file does not break its own rules.
-fn banned_phrases() -> Vec<String> {
-    [
-        ("to", "do!("),
-        ("TO", "DO"),
-        ("FIX", "ME"),
-        ("no lon", "ger "),
-        ("un", "implemented!("),
-        ("dbg", "!("),
-        ("XX", "X"),
-    ]
-    .map(|(start, end)| format!("{start}{end}"))
-    .to_vec()
+/// Fails if `find` finds something in a file with one of these endings.
+fn assert_none(endings: &[&str], find: impl Fn(&File) -> Vec<String>) {
+    let found = files::with_ending(endings).into_iter().flat_map(|file| {
+        let found = find(&file).into_iter();
+        found.map(move |it| format!("{}: {it}", file.path))
+    });
+    let found: Vec<_> = found.collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+fn lines_with(file: &File, is_wrong: impl Fn(&str) -> bool) -> Vec<String> {
+    let lines = file.text.lines().filter(|line| is_wrong(line));
+    lines.map(|line| line.trim().to_owned()).collect()
 }
 
 #[test]
-fn no_file_is_named_after_nothing() {
-    for file in files::with_ending(&[".rs", ".py"]) {
-        let stem = file
-            .path
-            .rsplit('/')
-            .next()
-            .and_then(|name| name.split('.').next())
-            .unwrap_or_default()
-            .to_owned();
-        assert!(
-            !BANNED_NAMES.contains(&stem.as_str()),
-            "{} says nothing of what it holds",
-            file.path
-        );
-    }
+fn files_have_names_of_their_own_and_open_with_their_theory() {
+    assert_none(&[".rs", ".py"], |file| {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let stem = name.split('.').next().unwrap_or_default();
+        let is_silent = name.ends_with(".rs") && !file.text.starts_with("//! ");
+        let is_wrong = is_silent || BANNED_FILES.contains(&stem);
+        is_wrong.then(String::new).into_iter().collect()
+    });
 }
 
 #[test]
 fn nothing_is_left_for_later_and_no_comment_tells_history() {
-    let phrases = banned_phrases();
-    for file in files::with_ending(&[".rs", ".proto", ".py", ".toml"]) {
-        for (number, line) in file.text.lines().enumerate() {
-            let found = phrases.iter().find(|phrase| line.contains(*phrase));
-            assert!(found.is_none(), "{}:{}: {found:?}", file.path, number + 1);
-        }
-    }
-}
-
-#[test]
-fn source_does_not_unwrap() {
-    let unwrap = format!(".unwrap{}", "()");
-    let places: Vec<_> = sources()
-        .iter()
-        .flat_map(|file| lines_with(file, &unwrap))
-        .collect();
-    assert!(places.is_empty(), "{places:#?}");
-}
-
-#[test]
-fn every_crate_and_module_opens_with_its_theory() {
-    for file in files::with_ending(&[".rs"]) {
-        assert!(
-            file.text.starts_with("//! "),
-            "{} does not open with what it is for",
-            file.path
-        );
-    }
+    let left = LEFT.map(|(start, end)| format!("{start}{end}"));
+    assert_none(&[".rs", ".proto", ".py", ".toml"], |file| {
+        lines_with(file, |line| left.iter().any(|it| line.contains(it)))
+    });
 }
 
 #[test]
 fn the_status_of_a_call_is_written_in_one_place() {
     let maker = format!("Status{}", "::new(");
-    let places: Vec<_> = sources()
-        .iter()
-        .filter(|file| file.path.starts_with("server/") && file.path != "server/src/error.rs")
-        .flat_map(|file| lines_with(file, &maker))
+    assert_none(&[".rs"], |file| {
+        let is_product = file.path.starts_with("server/") && !file.path.contains("tests");
+        let is_free = !is_product || file.path == "server/src/error.rs";
+        lines_with(file, |line| !is_free && line.contains(&maker))
+    });
+}
+
+#[test]
+fn words_that_the_glossary_replaces_are_not_used() {
+    let glossary = std::fs::read_to_string(files::root().join("docs/glossary.md"));
+    let glossary = glossary.expect("the document is there");
+    let (_, table) = glossary.split_once("## Not used").expect("it lists them");
+    let all = NOT_NAMES.iter().chain(&NOT_PHRASES);
+    let unlisted: Vec<_> = all
+        .filter(|it| !table.contains(it.trim_end_matches('s')))
         .collect();
-    assert!(
-        places.is_empty(),
-        "only server/src/error.rs makes statuses: {places:#?}"
-    );
+    assert!(unlisted.is_empty(), "docs/glossary.md lacks {unlisted:?}");
+    assert_none(&[".rs"], |file| {
+        let is_spared = file.path == "tests/tidy/words.rs";
+        let is_code = |line: &str| !is_spared && !line.trim_start().starts_with("//");
+        lines_with(file, |line| {
+            is_code(line) && NOT_NAMES.iter().any(|it| has(line, it))
+        })
+    });
+    assert_none(&[".md"], |file| {
+        let texts = texts(file).into_iter();
+        texts
+            .filter(|text| NOT_PHRASES.iter().any(|it| has(text, it)))
+            .collect()
+    });
 }
-
-fn sources() -> Vec<File> {
-    let files = files::with_ending(&[".rs"]);
-    files
-        .into_iter()
-        .filter(|file| file.path.contains("src/") && !file.path.contains("tests"))
-        .collect()
-}
-
-fn lines_with(file: &File, phrase: &str) -> Vec<String> {
-    let lines = file.text.lines().enumerate();
-    lines
-        .filter(|(_, line)| line.contains(phrase))
-        .map(|(number, _)| format!("{}:{}", file.path, number + 1))
-        .collect()
-}
-
-/// Words of docs/glossary.md that code must not use as names. The list only grows.
-const NOT_NAMES: [&str; 14] = [
-    "door", "survey", "borne", "buries", "burn", "desk", "dice", "flights", "forgive", "journal",
-    "mischief", "seat", "tally", "woken",
-];
-
-/// Phrases of docs/glossary.md that no message and no document uses. The list only grows. The phrases are split in halves, as above.
-const NOT_PHRASES: [(&str, &str); 4] = [
-    ("who may know ", "whom"),
-    ("the ho", "use"),
-    ("stopped to an", "swer"),
-    ("is not answered", " for"),
-];
 
 #[test]
-fn words_of_our_own_making_are_not_used() {
-    let lexicon = std::fs::read_to_string(files::root().join("docs/glossary.md"));
-    let lexicon = lexicon.expect("the document is there");
-    let (lexicon, table) = lexicon.split_once("## Not used").expect("it lists them");
-    let phrases = NOT_PHRASES.map(|(start, end)| format!("{start}{end}"));
-    for word in NOT_NAMES
-        .iter()
-        .copied()
-        .chain(phrases.iter().map(String::as_str))
-    {
-        assert!(
-            table.contains(word),
-            "docs/glossary.md does not say what stands for {word}"
-        );
-        assert!(!lexicon.contains(word), "docs/glossary.md uses {word}");
-    }
-    for file in files::with_ending(&[".rs", ".md", ".proto"]) {
-        for (number, line) in file.text.lines().enumerate() {
-            let is_code = file.path.ends_with(".rs") && !line.trim_start().starts_with("//");
-            let name = NOT_NAMES
-                .iter()
-                .find(|name| is_code && has_name(line, name));
-            let spared = file.path == "docs/glossary.md" || file.path == "tests/tidy/words.rs";
-            let phrase = phrases.iter().find(|phrase| line.contains(*phrase));
-            let found = name.map(|it| (*it).to_owned()).or_else(|| phrase.cloned());
-            let place = format!("{}:{}", file.path, number + 1);
-            assert!(
-                spared || found.is_none(),
-                "{place}: {found:?}, see docs/glossary.md"
-            );
-        }
-    }
+fn sentences_of_documents_are_short() {
+    assert_none(&[".md"], |file| {
+        let texts = texts(file);
+        let sentences = texts.iter().flat_map(|text| sentences(text));
+        let long = sentences.filter(|it| count(it) > WORDS_MAX);
+        long.map(str::to_owned).collect()
+    });
 }
 
-/// Returns whether `word` is a part of a name in a line, as in `Door`, `open_door` and `DoorError`.
-fn has_name(line: &str, word: &str) -> bool {
-    let names = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    names.into_iter().flat_map(parts).any(|part| part == word)
+#[test]
+fn headings_name_a_task_or_a_thing() {
+    assert_none(&[".md"], |file| {
+        let headings = prose(&file.text).filter_map(|line| line.strip_prefix('#'));
+        let headings = headings.map(|it| it.trim_start_matches('#').trim());
+        let first = |it: &str| it.split(' ').next().unwrap_or_default().to_owned();
+        let clauses = headings.filter(|it| CLAUSES.contains(&&*first(it)) && !it.ends_with('?'));
+        clauses.map(str::to_owned).collect()
+    });
 }
 
-/// Returns the parts of a name, in lowercase.
-fn parts(name: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut was_lower = false;
-    for letter in name.chars() {
-        if letter == '_' || (letter.is_uppercase() && was_lower) {
-            parts.push(String::new());
-        }
-        was_lower = letter.is_lowercase();
-        if letter != '_' {
-            parts
-                .last_mut()
-                .expect("there is one")
-                .extend(letter.to_lowercase());
-        }
+/// Returns whether a text has a word, also as a part of a name, as in `Door`, `open_door` and `DoorError`.
+fn has(text: &str, word: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    lower.match_indices(word).any(|(at, _)| {
+        let (before, rest) = text.split_at(at);
+        let begins = !before.ends_with(char::is_alphabetic) || rest.starts_with(char::is_uppercase);
+        begins && !rest[word.len()..].starts_with(char::is_lowercase)
+    })
+}
+
+/// Returns the lines of a document outside of its fenced blocks.
+fn prose(document: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    document.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// Returns the pieces of prose of a document, without code or headings: lines, list items, and lines of table cells.
+fn texts(file: &File) -> Vec<String> {
+    if SPARED.iter().any(|it| file.path.starts_with(it)) {
+        return Vec::new();
     }
+    let lines = prose(&file.text).filter(|line| !line.starts_with('#'));
+    let cells = lines.flat_map(|line| line.split(if line.starts_with('|') { " | " } else { "\n" }));
+    let parts = cells.flat_map(|cell| cell.split("<br>"));
     parts
+        .map(|part| without_code_and_addresses(part.trim_matches(['|', ' '])))
+        .collect()
+}
+
+/// Returns a text with a word in place of each code span, and without the addresses of links.
+fn without_code_and_addresses(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let text: String = parts
+        .map(|(at, part)| if at % 2 == 0 { part } else { "code" })
+        .collect();
+    let mut parts = text.split("](");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let text = parts.fold(first, |text, part| {
+        text + part.split_once(')').map_or(part, |(_, rest)| rest)
+    });
+    text.replace('[', "")
+}
+
+/// Returns the sentences of a text. A colon also ends a sentence, as before a list.
+fn sentences(text: &str) -> Vec<&str> {
+    let ends = text.match_indices(' ').map(|(at, _)| at);
+    let ends = ends.filter(|at| text[..*at].ends_with(['.', '!', '?', ':']));
+    let mut begin = 0;
+    let ends = ends.chain([text.len()]);
+    ends.map(|end| &text[std::mem::replace(&mut begin, end)..end])
+        .collect()
+}
+
+fn count(sentence: &str) -> usize {
+    let words = sentence.split_whitespace();
+    words
+        .filter(|it| it.contains(char::is_alphanumeric))
+        .count()
 }
 
 #[test]
-fn parts_of_names_are_seen_however_they_are_written() {
+fn prose_and_words_are_found() {
+    let text = "# What\n\nOne [two](three.md#four). Five: `six seven`.\n\n```\neight\n```\n| a | b<br>c |\n";
+    let (path, text) = (String::new(), text.to_owned());
+    let found = texts(&File { path, text });
+    assert_eq!(found, ["", "One two. Five: code.", "", "a", "b", "c"]);
+    let counts: Vec<_> = sentences(&found[1]).into_iter().map(count).collect();
+    assert_eq!(counts, [2, 1, 1]);
     for name in [
         "Door",
         "open_door",
         "DOOR_MAX",
         "DoorError",
-        "let x = self.front_door();",
+        "self.front_door();",
     ] {
-        assert!(has_name(name, "door"), "{name}");
+        assert!(has(name, "door"), "{name}");
     }
-    assert!(!has_name("indoors outdoor", "door"));
+    assert!(has("It Gives way.", "gives way"));
+    assert!(!has("indoors outdoor", "door") && !has("unmended", "mended"));
 }
