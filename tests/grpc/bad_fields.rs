@@ -1,7 +1,6 @@
 //! Faults of one object: the server rejects or quarantines the object by the path of its field, and its session continues.
 
-use decree::v1::{self, event, reconcile_request::Frame, reconcile_response::Frame as Answer};
-use prost_types::Timestamp;
+use decree::v1::{self, event, reconcile_response::Frame as Answer};
 use tests::{
     bad_fields::BadFields,
     objects::{pod, pod_ref, replica_set},
@@ -104,33 +103,6 @@ async fn repaired_replica_set_is_served() {
 }
 
 #[tokio::test]
-async fn thousands_of_bad_objects_have_one_small_answer_and_are_counted() {
-    let server = Running::start().await;
-    let mut agent = session(&server).await;
-    let bad = v1::Pod {
-        name: "N".repeat(1_000),
-        ..v1::Pod::default()
-    };
-    let events = (0..2_000).map(|_| v1::Event {
-        event: Some(event::Event::PodApplied(bad.clone())),
-        ..v1::Event::default()
-    });
-    let events = events.collect();
-    agent.send(Frame::Events(v1::Events { events })).await;
-    let Answer::Rejection(rejection) = agent.next().await else {
-        panic!("a rejection was expected")
-    };
-    let all = rejection.others.iter().chain([&rejection]);
-    let named: usize = all.map(|one| one.violations.len()).sum();
-    assert_eq!((named, rejection.omitted), (100, 3 * 2_000 - 100));
-    assert!(prost::Message::encoded_len(&rejection) < 64 << 10);
-    agent.prove_alive().await;
-    let series = "decree_rejected_objects_total{kind=\"KIND_POD\"}";
-    let counted = server.metric(series).await;
-    assert!((counted - 2_000.0).abs() < 0.1, "{counted}");
-}
-
-#[tokio::test]
 async fn deletion_of_what_cannot_be_named_is_rejected() {
     let server = Running::start().await;
     let mut agent = session(&server).await;
@@ -140,28 +112,6 @@ async fn deletion_of_what_cannot_be_named_is_rejected() {
     };
     agent.deleted(v1::Kind::Pod, object, "").await;
     assert_names(&agent.rejection().await, "uid", "REQUIRED");
-    agent.prove_alive().await;
-}
-
-#[tokio::test]
-async fn years_beyond_what_is_kept_saturate() {
-    let server = Running::start().await;
-    let mut agent = session(&server).await;
-    let far = Timestamp {
-        seconds: i64::MAX,
-        nanos: 999_999_999,
-    };
-    let old = Timestamp {
-        seconds: i64::MIN,
-        nanos: 0,
-    };
-    for created in [far, old] {
-        let pod = v1::Pod {
-            created: Some(created),
-            ..pod("a", "web").build()
-        };
-        agent.event(event::Event::PodApplied(pod)).await;
-    }
     agent.prove_alive().await;
 }
 

@@ -1,17 +1,16 @@
 //! The unary calls that decide: `Decide` and `Simulate`.
 
-use std::time::Duration;
-
 use decree::v1::{self, decision_service_client::DecisionServiceClient};
-use decree_server::Config;
+use http::uri::PathAndQuery;
 use tests::objects::{pod, replica_set};
-use tonic::{Code, Status, transport::Channel};
+use tonic::{Code, Request, Status, transport::Channel};
+use tonic_prost::ProstCodec;
 use tonic_types::StatusExt;
 
 use crate::{
     agent::{Agent, named},
-    refusal::{assert_field, assert_fits_headers, assert_limit, assert_refusal, fact, fields},
-    running::{Running, unhurried},
+    refusal::{assert_field, assert_fits_headers, assert_limit, assert_refusal, fields},
+    running::{Running, soon},
 };
 
 async fn decide(request: v1::DecideRequest) -> Result<v1::Decision, Status> {
@@ -125,16 +124,17 @@ async fn decide_names_every_bad_field_by_its_path() {
 }
 
 #[tokio::test]
-async fn decide_with_thousands_of_bad_pods_names_the_first_and_counts_the_others() {
-    let pods = vec![v1::Pod::default(); 2_000];
-    let refusal = decide(about(replica_set("web").build(), pods));
-    let refusal = refusal.await.expect_err("no pod has a name");
-    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
-    let named = fields(&refusal);
-    assert_eq!(named[0].0, "pods[0].name");
-    let omitted = (3 * 2_000 - named.len()).to_string();
-    assert_eq!(fact(&refusal, "omitted"), Some(omitted));
-    assert_fits_headers(&refusal);
+async fn second_message_of_a_unary_call_is_invalid() {
+    let server = Running::start().await;
+    let mut client = tonic::client::Grpc::new(server.channel().await);
+    soon(client.ready()).await.expect("the server listens");
+    let request = about(replica_set("web").build(), vec![]);
+    let twice = Request::new(tokio_stream::iter([request.clone(), request]));
+    let codec = ProstCodec::<v1::DecideRequest, v1::DecideResponse>::default();
+    let path = PathAndQuery::from_static("/decree.v1.DecisionService/Decide");
+    let refusal = client.client_streaming(twice, path, codec).await;
+    let refusal = refusal.expect_err("one is allowed");
+    assert_refusal(&refusal, Code::InvalidArgument, "MALFORMED_MESSAGE");
 }
 
 #[tokio::test]
@@ -160,22 +160,6 @@ async fn decide_with_a_huge_object_names_it() {
     assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
     assert_eq!(fields(&refusal)[0].0, "pods[0]");
     assert_fits_headers(&refusal);
-}
-
-#[tokio::test]
-async fn decide_ends_at_the_servers_deadline() {
-    let config = Config {
-        deadline: Duration::ZERO,
-        ..unhurried()
-    };
-    let server = Running::start_with(config).await;
-    let pods = (0..2_000)
-        .map(|n| pod(&format!("p{n}"), "web").build())
-        .collect();
-    let request = about(replica_set("web").build(), pods);
-    let refusal = server.decisions().await.decide(request).await;
-    let refusal = refusal.expect_err("no time at all");
-    assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::{
     agent::hello,
-    raw::message,
     running::{Running, soon, unhurried},
 };
 
@@ -38,6 +37,12 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
+/// A message of gRPC, of this length by its header.
+fn message(length: usize, bytes: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(length).expect("short").to_be_bytes();
+    [&[0][..], &length, bytes].concat()
+}
+
 /// A header block of literals.
 fn headers() -> Vec<u8> {
     let literal = |(name, value): (&str, &str)| {
@@ -66,12 +71,13 @@ async fn leave(server: &Running, leaves: Leaves) {
         sequence: 1,
         frame: Some(Frame::Hello(hello("c1"))),
     };
-    let half = message(0, Some(100), &[1; 50]);
+    let half = message(100, &[1; 50]);
+    let greeting = greeting.encode_to_vec();
     let sent = [
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
         frame(SETTINGS, 0, 0, &[]),
         frame(HEADERS, END_HEADERS, 1, &headers()),
-        frame(DATA, 0, 1, &message(0, None, &greeting.encode_to_vec())),
+        frame(DATA, 0, 1, &message(greeting.len(), &greeting)),
         frame(DATA, 0, 1, &half),
     ];
     stream.write_all(&sent.concat()).await.expect("it reads");

@@ -6,9 +6,7 @@ use decree::v1::{
     self, decision_service_client::DecisionServiceClient, event,
     reconcile_response::Frame as Answer,
 };
-use decree_server::Config;
 use tests::objects::{pod, replica_set};
-use tokio::io::AsyncReadExt;
 use tonic::{Code, Status, Streaming, transport::Channel};
 use tonic_types::StatusExt;
 
@@ -16,7 +14,7 @@ use crate::{
     access::Guarded,
     agent::{Agent, bearing, get_web, hello},
     refusal::{assert_limit, assert_refusal, has_retry},
-    running::{Running, StoppedTime, soon, unhurried},
+    running::{Running, soon, unhurried},
 };
 
 #[tokio::test]
@@ -353,17 +351,4 @@ async fn successor_inherits_the_place_of_its_session_and_a_refused_one_takes_non
         agent.snapshot(vec![], vec![]).await;
         agent.prove_alive().await;
     }
-}
-
-#[tokio::test]
-async fn connection_that_never_speaks_is_closed() {
-    let time = StoppedTime::stop();
-    let server = Running::start_with(Config::embedded()).await;
-    let mut stream = server.socket().await;
-    // The server sends its settings first, and waits from then on.
-    soon(stream.read_u8()).await.expect("a greeting");
-    time.pass(Config::embedded().hello_deadline).await;
-    soon(stream.read_to_end(&mut Vec::new()))
-        .await
-        .expect("it is closed in order");
 }

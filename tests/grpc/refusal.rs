@@ -60,18 +60,6 @@ pub(crate) fn fields(status: &Status) -> Vec<(String, String)> {
     named
 }
 
-/// The subjects of the preconditions that a refusal names.
-pub(crate) fn preconditions(status: &Status) -> Vec<String> {
-    let failed = status
-        .get_details_precondition_failure()
-        .map(|failed| failed.violations);
-    failed
-        .into_iter()
-        .flatten()
-        .map(|violation| violation.subject)
-        .collect()
-}
-
 /// Whether a refusal says when to retry.
 pub(crate) fn has_retry(status: &Status) -> bool {
     status

@@ -9,7 +9,7 @@ use tonic::{Code, Request};
 
 use crate::{
     agent::{Agent, created_names, hello},
-    refusal::{assert_fits_headers, assert_refusal, fact, preconditions},
+    refusal::{assert_refusal, fact},
     running::{Running, StoppedTime, soon},
 };
 
@@ -32,33 +32,6 @@ async fn welcome_states_the_limits_of_the_server() {
     assert_eq!(limits.max_operations_in_flight, 10_000);
     assert_eq!(limits.max_objects, 1_000_000);
     assert_eq!(welcome.heartbeat_interval.expect("an interval").seconds, 5);
-}
-
-#[tokio::test]
-async fn hello_of_any_size_has_a_small_answer() {
-    let server = Running::start().await;
-    let many = |count| (0..count).map(|number| format!("c{number:06}")).collect();
-    let refusal = refused(&server, |hello| hello.capabilities = many(50_000)).await;
-    assert_refusal(&refusal, Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED");
-    let named = preconditions(&refusal);
-    assert_eq!(
-        named.first().map(String::as_str),
-        Some("capability \"c000000\"")
-    );
-    let omitted = (50_000 - named.len()).to_string();
-    assert_eq!(fact(&refusal, "omitted"), Some(omitted));
-    assert_fits_headers(&refusal);
-
-    let refusal = refused(&server, |hello| hello.capabilities = many(400_000)).await;
-    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
-    assert_fits_headers(&refusal);
-
-    let refusal = refused(&server, |hello| {
-        hello.capabilities = vec!["\u{e9}".repeat(200_000)]
-    })
-    .await;
-    assert_refusal(&refusal, Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED");
-    assert_fits_headers(&refusal);
 }
 
 #[tokio::test]

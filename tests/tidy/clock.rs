@@ -39,11 +39,6 @@ const MEASURES: &[(&str, usize, &str)] = &[
     ),
     ("tests/fuzz/driver.rs", 3, "how long a target is tried"),
     (
-        "tests/grpc/places.rs",
-        1,
-        "writes that stall take for ever; a slow one ends them earlier, and what is asserted holds all the same",
-    ),
-    (
         "tests/hostile/agents.rs",
         5,
         "goals that are compared where they are asked for, and bounds that grow with the time",

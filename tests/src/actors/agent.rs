@@ -104,7 +104,7 @@ impl AgentActor {
             ..hello()
         };
         Self {
-            agent: agent(hello, creates, budget, seed, is_lenient),
+            agent: Box::new(agent(hello, creates, budget, seed, is_lenient)),
             life,
             epoch,
             connection: None,
