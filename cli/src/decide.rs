@@ -1,11 +1,11 @@
 //! `decree decide`: the server's core on a snapshot from files.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use decree::v1;
 use decree_server::wire::encode;
 use jiff::Timestamp;
-use server_core::Config;
+use server_core::{Config, SurroundingsCopy, controller_of};
 
 use crate::{
     age,
@@ -14,28 +14,34 @@ use crate::{
     exit::{Exit, Failure},
     input::KUBECTL,
     near, not_found,
-    snapshot::{Scopes, Snapshot},
+    snapshot::Snapshot,
     streams::Io,
     table::one_line,
 };
 
 pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let mut snapshot = Snapshot::read(&args.input, io)?;
+    let snapshot = Snapshot::read(&args.input, io)?;
     let chosen = chosen(&snapshot, args)?;
     let mut sets = snapshot.replica_sets.iter();
     if snapshot.pods.is_empty() && sets.any(|set| set.status.replicas > 0) {
         let notice = "the input has no pods, but its ReplicaSets have, by their status";
         writeln!(io.stderr, "notice: {notice}; {KUBECTL}")?;
     }
-    if let Some(replicas) = args.replicas {
-        scale(&mut snapshot, &chosen, replicas)?;
+    if args.replicas.is_some() && chosen.len() != 1 {
+        let count = chosen.len();
+        let cause = format!("--replicas is for one ReplicaSet, and there are {count}");
+        return Err(Failure::new(Exit::Usage, cause).hint("select one with --replica-set"));
     }
     let now = args.now.unwrap_or_else(|| age::core_time(Timestamp::now()));
-    let scopes = Scopes::of(&snapshot);
+    let Snapshot {
+        replica_sets, pods, ..
+    } = snapshot;
+    let controller = controller_of(now, Config::default(), replica_sets, pods);
     let decisions = chosen.iter().filter_map(|named| {
-        let key = (named.namespace.as_str(), named.name.as_str());
-        let (sets, pods) = scopes.around(named);
-        server_core::decide(now, Config::default(), key, sets, pods).map(encode::decision)
+        let mut copy = SurroundingsCopy::new(&named.namespace, &named.name, usize::MAX);
+        let around = iter::repeat_with(|| copy.step(now, &controller)).find_map(|it| it);
+        let decided = around?.decide(args.replicas, &|| true).ok().flatten();
+        decided.map(encode::decision)
     });
     let decisions: Vec<_> = decisions.collect();
     for (pod, sets) in contested(&decisions) {
@@ -94,23 +100,6 @@ fn chosen(snapshot: &Snapshot, args: &DecideArgs) -> Result<Vec<Named>, Failure>
         return Err(Failure::new(Exit::No, cause).hint(hint));
     }
     Ok(vec![wanted])
-}
-
-/// Sets the desired replicas of the one chosen ReplicaSet.
-fn scale(snapshot: &mut Snapshot, chosen: &[Named], replicas: i32) -> Result<(), Failure> {
-    let [one] = chosen else {
-        let cause = format!(
-            "--replicas is for one ReplicaSet, and there are {}",
-            chosen.len()
-        );
-        return Err(Failure::new(Exit::Usage, cause).hint("select one with --replica-set"));
-    };
-    let mut sets = snapshot.replica_sets.iter_mut();
-    let set = sets.find(|set| *set.key.namespace == *one.namespace && *set.key.name == *one.name);
-    if let Some(set) = set {
-        set.replicas = replicas;
-    }
-    Ok(())
 }
 
 fn known(all: &[Named]) -> String {

@@ -1,7 +1,5 @@
 //! A view of a cluster from objects of files, projected and converted exactly as an agent and a server would.
 
-mod scope;
-
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fmt::Display,
@@ -12,7 +10,6 @@ use decree_server::wire::{Violation, decode};
 use manifest::{Document, Location};
 use server_core::{Pod, ReplicaSet, ResourceVersion};
 
-pub(crate) use self::scope::Scopes;
 use crate::{
     args::{FileArgs, Named},
     exit::{Exit, Failure},
