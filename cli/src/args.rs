@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{
+    Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 use clap_complete::{Shell, env::Shells};
 use runtime::config;
 use server_core::Timestamp;
@@ -16,6 +19,7 @@ use crate::{
     age,
     exit::{self, Exit, Failure},
     format::PrintArgs,
+    near,
 };
 
 mod check;
@@ -25,17 +29,15 @@ mod files;
 mod help;
 mod labels;
 mod name;
-mod number;
 mod query;
 mod resume;
-mod suggest;
 mod up;
 
 pub(crate) use check::CheckArgs;
 pub(crate) use declare::DeclareArgs;
 pub(crate) use files::FileArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
-pub(crate) use name::{DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs};
+pub(crate) use name::{DEFAULT_NAMESPACE, NameArg, Named, NamespaceArgs};
 pub(crate) use query::{
     DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted,
     WatchArgs,
@@ -56,15 +58,14 @@ pub(crate) enum Command {
     /// Run server and agent in one process, on a demo or a real cluster
     ///
     /// Runs until interrupted. On a real cluster, writes nothing unless you pass --mode enforce: compares its decisions with the
-    /// built-in controller, and prints a report when you stop it. On the embedded cluster, `decree demo scale`, `delete`, `fail` and others
-    /// act from other terminals.
+    /// built-in controller, and prints a report when you stop it. `decree demo scale`, `delete`, `fail` and others change the embedded
+    /// cluster from other terminals.
     #[command(after_help = exit::HELP)]
     Up(UpArgs),
     /// Show server and agent at work, or act on a running demo cluster
     ///
     /// The cluster is embedded in this process. Names the victims of a scale-down before they are deleted, kills the server during a
     /// scale-up, stops a rogue server, and shows what a quota and a shadow report. The exit code is 0 if everything happened as expected.
-    /// On a terminal, q ends the demo.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files
@@ -135,7 +136,7 @@ pub(crate) enum Command {
     },
     /// Print the completion script of a shell
     ///
-    /// The script asks this program for candidates, so it knows the names that a running server has. To try it in this shell only:
+    /// The script asks this program for candidates, so it knows the names that the server at DECREE_SERVER has. To try it in this shell only:
     /// `source <(decree completion bash)`. To install it, write it to where the shell looks, as below, and start the shell anew; for
     /// zsh, that folder must be in `fpath`, and for PowerShell, the script is added to `$PROFILE`.
     #[command(after_help = exit::HELP)]
@@ -164,7 +165,7 @@ pub(crate) struct DecideArgs {
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
     /// The number of replicas to assume; by default, that of the ReplicaSet. Needs --replica-set if the input has more than one
-    #[arg(long, value_name = "NUMBER", value_parser = number::at_least::<i32, 0>)]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
     /// The time of the decision, in RFC 3339; by default, the current time
     #[arg(long, value_name = "TIME", value_parser = age::rfc3339)]
@@ -208,7 +209,7 @@ pub(crate) struct PkiDevArgs {
     #[arg(long, value_name = "NAME", default_value = "decree.local", value_parser = trust_domain)]
     pub(crate) trust_domain: String,
     /// How many days the certificates are valid
-    #[arg(long, value_name = "NUMBER", default_value_t = 365, value_parser = number::days)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
     pub(crate) days: u16,
 }
 
@@ -220,10 +221,8 @@ const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Args, clap::Error> {
     let program = program(arguments);
     let command = help::complete(Args::command(), "", program).bin_name(program);
-    let matches = command.try_get_matches_from(arguments).map_err(|error| {
-        let error = suggest::command(error, &Args::command());
-        config::without_passwords(error)
-    })?;
+    let matches = command.try_get_matches_from(arguments);
+    let matches = matches.map_err(config::without_passwords)?;
     Args::from_arg_matches(&matches)
 }
 
@@ -236,6 +235,7 @@ pub(crate) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let cause = cause.strip_prefix("error: ").unwrap_or(&cause);
     let tip = paragraphs.find_map(|it| it.trim_start().strip_prefix("tip: "));
     let tip = tip.and_then(|tips| tips.lines().next()).map(str::to_owned);
+    let tip = tip.or_else(|| meant(error));
     Failure::new(Exit::Usage, cause).hint(tip.unwrap_or_else(|| {
         let (mut command, mut path) = (&Args::command(), program(arguments).to_owned());
         for word in arguments.iter().skip(1) {
@@ -247,6 +247,16 @@ pub(crate) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
         }
         format!("list its arguments with: {path} --help")
     }))
+}
+
+/// The command that a mistyped word probably means.
+fn meant(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let root = Args::command();
+    let names = root.get_subcommands().map(clap::Command::get_name);
+    near::nearest(word, names).map(|name| format!("did you mean {name}?"))
 }
 
 fn program(arguments: &[OsString]) -> &'static str {
@@ -314,20 +324,5 @@ mod tests {
     #[test]
     fn flags_do_not_contradict_each_other() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn demonstration_that_stays_is_found_where_the_other_commands_look() {
-        for (line, listen) in [
-            ("decree demo", "127.0.0.1:0"),
-            ("decree demo --stay", "127.0.0.1:50051"),
-            ("decree demo --stay --listen 127.0.0.1:1", "127.0.0.1:1"),
-        ] {
-            let args = Args::try_parse_from(line.split(' ')).expect("valid");
-            let Command::Demo(args) = args.command else {
-                unreachable!("`demo` was given")
-            };
-            assert_eq!(args.listen.to_string(), listen);
-        }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use decree::v1::{self, ReplicaSetState, Rule, Severity};
+use decree::v1::{self, Rule, Severity};
 use jiff::Timestamp;
 
-use crate::{age, record};
+use crate::age;
 
 /// The cell of a ReplicaSet without a cause.
 const NONE: &str = "-";
@@ -20,14 +20,14 @@ pub(crate) fn state(set: &v1::ReplicaSetSummary) -> &'static str {
         Severity::Working => "Working",
         Severity::InSync => "In sync",
         Severity::Watched => "Watched",
-        Severity::Unspecified => older_state(set.state()),
+        Severity::Unspecified => "Unknown",
     }
 }
 
-/// The cause and the time of the next attempt. Of a server that sends no causes, the first reason.
+/// The cause and the time of the next attempt; empty without a cause.
 pub(crate) fn sentence(set: &v1::ReplicaSetSummary, now: Timestamp) -> String {
     let Some(cause) = &set.cause else {
-        return set.reasons.first().map_or_else(String::new, record::reason);
+        return String::new();
     };
     match retry(set, now) {
         Some(retry) => format!("{}, {retry}", cause.text),
@@ -62,11 +62,7 @@ pub(crate) fn words(set: &v1::ReplicaSetSummary) -> &str {
 
 /// Whether a ReplicaSet has not converged, so that its last refusal is current.
 pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
-    match severity(set) {
-        Severity::InSync => false,
-        Severity::Unspecified => set.state() != ReplicaSetState::InSync,
-        Severity::Blocked | Severity::Slow | Severity::Working | Severity::Watched => true,
-    }
+    severity(set) != Severity::InSync
 }
 
 /// The sort key that puts the ReplicaSets first that most need a person, and among them those that have not converged for longest. The
@@ -111,7 +107,7 @@ fn retry(set: &v1::ReplicaSetSummary, now: Timestamp) -> Option<String> {
     let left = Duration::try_from(left).unwrap_or_default();
     Some(match left.as_secs() + u64::from(left.subsec_nanos() > 0) {
         0 => "retry now".to_owned(),
-        seconds => format!("retry in {}", age::spoken(seconds)),
+        seconds => format!("retry in {}", age::human(Duration::from_secs(seconds))),
     })
 }
 
@@ -119,17 +115,6 @@ fn severity(set: &v1::ReplicaSetSummary) -> Severity {
     set.cause
         .as_ref()
         .map_or(Severity::Unspecified, v1::Cause::severity)
-}
-
-const fn older_state(state: ReplicaSetState) -> &'static str {
-    match state {
-        ReplicaSetState::Unspecified => "Unknown",
-        ReplicaSetState::InSync => "In sync",
-        ReplicaSetState::Queued => "Queued",
-        ReplicaSetState::Acting => "Acting",
-        ReplicaSetState::Waiting => "Waiting",
-        ReplicaSetState::Quarantined => "Quarantined",
-    }
 }
 
 #[cfg(test)]
@@ -163,9 +148,9 @@ mod tests {
             ..v1::Reason::default()
         });
         for (second, retry) in [
-            (1_000, "retry in 8 s"),
+            (1_000, "retry in 8s"),
             (1_008, "retry now"),
-            (700, "retry in 5 min"),
+            (700, "retry in 5m8s"),
         ] {
             let now = Timestamp::from_second(second).expect("a time");
             assert_eq!(sentence(&blocked, now), format!("Quota exceeded, {retry}"));
@@ -178,19 +163,6 @@ mod tests {
         assert_eq!(cell(&set(Severity::InSync, "In sync", ""), now), "-");
         let told = "Creates 1 of 2 pods";
         assert_eq!(cell(&set(Severity::Working, told, ""), now), told);
-    }
-
-    #[test]
-    fn server_without_causes_is_told_by_its_states_and_reasons() {
-        let mut older = v1::ReplicaSetSummary::default();
-        older.set_state(ReplicaSetState::Waiting);
-        older.reasons.push(v1::Reason {
-            rule: Rule::Backoff.into(),
-            detail: "2 failures".to_owned(),
-        });
-        assert_eq!(state(&older), "Waiting");
-        assert_eq!(cell(&older, Timestamp::UNIX_EPOCH), "BACKOFF: 2 failures");
-        assert!(rank(&older) > rank(&set(Severity::Watched, "", "")));
     }
 
     #[test]

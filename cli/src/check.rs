@@ -5,7 +5,6 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum as _;
-use decree::v1::Severity;
 use serde_json::json;
 
 use crate::{
@@ -32,12 +31,6 @@ use section::Section;
 /// The maximum width of a line.
 const COLUMNS: usize = 100;
 
-#[derive(Clone, Copy, Debug)]
-struct Style {
-    utf8: bool,
-    paint: Paint,
-}
-
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = connection::block_on(async {
         let (mut findings, sessions) = server::check(args).await;
@@ -46,13 +39,7 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Ok(findings)
     })?;
     match args.output {
-        Output::Table => {
-            let style = Style {
-                utf8: io.utf8,
-                paint: io.paint(),
-            };
-            write(&findings, style, io.stdout)?;
-        }
+        Output::Table => write(&findings, io.paint(), io.stdout)?,
         Output::Json => write_json(&json(&findings), io.stdout)?,
     }
     let failed = findings.iter().any(|finding| finding.grade == Grade::Fail);
@@ -61,42 +48,38 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 
 /// Writes the findings by section: a mark and a line each. Below a finding that is not well, writes the remedy and a link to the
 /// documentation.
-fn write(findings: &[Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn write(findings: &[Finding], paint: Paint, out: &mut dyn Write) -> io::Result<()> {
     for section in Section::value_variants() {
-        let its = findings
-            .iter()
-            .filter(|finding| Section::of(&finding.check) == *section)
-            .collect::<Vec<_>>();
-        if its.is_empty() {
+        let is_its = |finding: &&Finding| Section::of(&finding.check) == *section;
+        let mut its = findings.iter().filter(is_its).peekable();
+        if its.peek().is_none() {
             continue;
         }
         let title = section.title();
         writeln!(out, "{title}\n{}", "-".repeat(title.len()))?;
         for finding in its {
-            write_finding(finding, *section, style, out)?;
+            write_finding(finding, *section, paint, out)?;
         }
         writeln!(out)?;
     }
     let count = |grade| findings.iter().filter(|it| it.grade == grade).count();
-    let worst = [Grade::Fail, Grade::Warn]
-        .into_iter()
-        .find(|grade| count(*grade) > 0)
-        .unwrap_or(Grade::Ok);
-    let said = match (count(Grade::Fail), count(Grade::Warn)) {
-        (0, 0) if findings.is_empty() => "nothing was checked".to_owned(),
-        (0, 0) => "all checks passed".to_owned(),
-        (failed, warned) => format!(
-            "{failed} failed, {warned} to look at, of {}",
-            findings.len()
-        ),
+    let (worst, said) = match (count(Grade::Fail), count(Grade::Warn)) {
+        (0, 0) if findings.is_empty() => (Grade::Ok, "nothing was checked".to_owned()),
+        (0, 0) => (Grade::Ok, "all checks passed".to_owned()),
+        (failed, warned) => {
+            let worst = if failed > 0 { Grade::Fail } else { Grade::Warn };
+            let of = findings.len();
+            let said = format!("{failed} failed, {warned} to look at, of {of}");
+            (worst, said)
+        }
     };
-    writeln!(out, "{} {said}", style.mark(worst))
+    writeln!(out, "{} {said}", worst.painted(paint))
 }
 
 fn write_finding(
     finding: &Finding,
     section: Section,
-    style: Style,
+    paint: Paint,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Finding {
@@ -105,36 +88,20 @@ fn write_finding(
         detail,
         hint,
     } = finding;
-    let (grade, mark) = (*grade, grade.mark(style.utf8));
-    let (result, details) = detail.split_once('\n').unwrap_or((detail, ""));
-    let line = format!("{mark} {check}: {result}");
-    let mut lines = page::wrap(&one_line(&line), COLUMNS);
-    // Colors would count as letters in the line breaks.
-    if let Some(rest) = lines.first().and_then(|first| first.strip_prefix(mark)) {
-        lines[0] = format!("{}{rest}", style.mark(grade));
+    let mut texts = detail.lines();
+    // The mark replaces the first letter later, because colors would count as letters in the line breaks.
+    let first = format!("? {check}: {}", texts.next().unwrap_or_default());
+    let mut lines = page::wrap(&one_line(&first), COLUMNS);
+    lines[0] = format!("{}{}", grade.painted(paint), &lines[0][1..]);
+    let details = texts.map(|detail| format!("    {detail}"));
+    let hint = (*grade != Grade::Ok).then(|| format!("    hint: {hint}"));
+    for text in details.chain(hint) {
+        lines.extend(page::wrap(&one_line(&text), COLUMNS));
     }
-    for detail in details.lines() {
-        lines.extend(page::wrap(&format!("    {}", one_line(detail)), COLUMNS));
-    }
-    if grade != Grade::Ok {
-        let hint = format!("    hint: {hint}");
-        lines.extend(page::wrap(&one_line(&hint), COLUMNS));
+    if *grade != Grade::Ok {
         lines.push(format!("    see {}", section.link(check)));
     }
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
-}
-
-// === impl Style ===
-
-impl Style {
-    fn mark(self, grade: Grade) -> String {
-        let severity = match grade {
-            Grade::Ok => Severity::InSync,
-            Grade::Warn => Severity::Slow,
-            Grade::Fail => Severity::Blocked,
-        };
-        self.paint.paint(severity, grade.mark(self.utf8))
-    }
 }
 
 fn json(findings: &[Finding]) -> serde_json::Value {
@@ -176,12 +143,13 @@ mod tests {
         ]
     }
 
-    fn text(findings: &[Finding], utf8: bool, paint: Paint) -> String {
-        written(|out| write(findings, Style { utf8, paint }, out))
+    fn text(findings: &[Finding], paint: Paint) -> String {
+        written(|out| write(findings, paint, out))
     }
 
     #[test]
     fn findings_come_by_section_with_hint_and_link_below() {
+        let plain = text(&findings(), PLAIN);
         expect![[r#"
             decision server
             ---------------
@@ -202,26 +170,8 @@ mod tests {
 
             × 1 failed, 1 to look at, of 3
         "#]]
-        .assert_eq(&text(&findings(), true, PLAIN));
-        let wide = text(&findings(), true, PLAIN);
-        assert!(wide.lines().all(|line| line.chars().count() <= COLUMNS));
-    }
-
-    #[test]
-    fn marks_are_plain_where_the_terminal_is_not_utf_8() {
-        let plain = text(&findings(), false, PLAIN);
-        assert!(plain.is_ascii(), "{plain}");
-        assert!(
-            plain.contains("[fail] may delete pods: not granted\n"),
-            "{plain}"
-        );
-        let well = text(&findings()[..1], false, PLAIN);
-        assert!(well.ends_with("\n[ok] all checks passed\n"), "{well}");
-    }
-
-    #[test]
-    fn marks_have_the_color_of_how_bad_it_is() {
-        let colored = text(&findings(), true, Paint::new(true));
+        .assert_eq(&plain);
+        let colored = text(&findings(), Paint::new(true));
         for mark in [
             "\u{1b}[32m√\u{1b}[0m server: ",
             "\u{1b}[33m‼",
@@ -229,11 +179,8 @@ mod tests {
         ] {
             assert!(colored.contains(mark), "{colored}");
         }
-        let codes = ["\u{1b}[32m", "\u{1b}[33m", "\u{1b}[31m", "\u{1b}[0m"];
-        let plain = codes
-            .iter()
-            .fold(colored, |text, code| text.replace(code, ""));
-        assert_eq!(plain, text(&findings(), true, PLAIN));
+        let well = text(&findings()[..1], PLAIN);
+        assert!(well.ends_with("\n√ all checks passed\n"), "{well}");
     }
 
     #[test]

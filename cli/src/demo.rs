@@ -1,87 +1,144 @@
-//! `decree demo`: a script that shows Decree at work on its own sandbox, and the commands that act on a running sandbox.
+//! `decree demo`: acts that show Decree at work, and the commands that act on a running `decree up`.
 //!
-//! The script does what the commands do that it prints, waits for their effects, and ends at once if an effect does not occur.
-//!
-//! **Invariant:** a wait ends with its event or at the deadline. Only the text pauses, and only on a terminal.
+//! An act is a list of commands of this program with the words that their output must have. The demo runs each command until its output
+//! has these words, and ends with a failure at the deadline.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
-use decree_agent::Mode;
-use manifest::Document;
-use otlp::OtlpArgs;
-use runtime::ListenAddr;
+use std::{
+    ffi::OsString,
+    time::{Duration, Instant},
+};
 
 use crate::{
     args::DemoArgs,
     exit::{Exit, Failure},
-    input,
-    sandbox::{self, Prepare, Sandbox, Settings, beginning},
-    streams::Io,
-    up,
+    page, sandbox,
+    streams::{Colors, Io},
 };
 
 mod acts;
-mod keys;
 pub(crate) mod remote;
 mod rogue;
-mod script;
-mod shadowed;
-mod standing;
+mod stage;
 
-use keys::Keys;
-use script::Script;
+use acts::Step;
+use stage::Stage;
 
-pub(crate) fn run(args: &DemoArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+/// How long a person on a terminal reads a step, and the beginning of a part.
+const READING: Duration = Duration::from_millis(1_500);
+
+/// Runs the words of a command.
+type RunCommand = fn(Vec<OsString>, Io<'_>) -> Exit;
+
+pub(crate) fn run(
+    args: &DemoArgs,
+    run_command: RunCommand,
+    io: &mut Io<'_>,
+) -> Result<Exit, Failure> {
     if let Some(command) = &args.command {
         return remote::run(command, io);
     }
-    let objects = input::read_for_cluster(&args.input, io)?;
     let _log = sandbox::log(args.log_level.as_ref());
-    sandbox::on_threads(perform(args, objects, io))
+    let mut stage = Stage::open(args.deadline)?;
+    let ended = play(&mut stage, run_command, args.fast, io);
+    stage.close(ended)?;
+    Ok(Exit::Done)
 }
 
-async fn perform(
-    args: &DemoArgs,
-    objects: Vec<Document>,
+fn play(
+    stage: &mut Stage,
+    run_command: RunCommand,
+    is_fast: bool,
     io: &mut Io<'_>,
-) -> Result<Exit, Failure> {
-    let stop = sandbox::on_signal()?;
-    let terminal = io.keys.take().filter(|_| (io.columns)().is_some());
-    let keys = match terminal {
-        Some(terminal) => Keys::listen(terminal, &stop)
-            .map_err(|error| Failure::new(Exit::No, format!("cannot read keys: {error}")))?,
-        None => None,
-    };
-    let has_files = !args.input.files.is_empty();
-    let settings = Settings {
-        listen: args.listen,
-        admin: args.admin,
-        agent_admin: ListenAddr::At(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-        seed: args.seed,
-        otlp: OtlpArgs::default(),
-        budget: acts::budget(),
-        is_killable: true,
-    };
-    let prepare: Option<Prepare> = (!has_files).then_some(|it| beginning::install(it, false));
-    let sandbox = Sandbox::open(settings, Mode::Enforce, objects, prepare).await?;
-    let is_read = (io.columns)().is_some() && !args.fast;
-    let mut script = Script::new(sandbox, is_read, args.deadline, io);
-    let telling = async {
-        if has_files {
-            acts::bring_to_size(&mut script).await?;
-        } else {
-            acts::play(&mut script, args.seed, keys.is_some()).await?;
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let pause = (io.columns)().filter(|_| !is_fast).map(|_| READING);
+    page::say(&stage.introduction(), io)?;
+    for (number, (title, steps)) in (1..).zip(acts::ACTS) {
+        page::say(&format!("\n{number}. {title}"), io)?;
+        for step in steps {
+            let done = stage.wait(pause.unwrap_or_default());
+            done.and_then(|()| perform(step, stage, run_command, io))
+                .map_err(|failure| Failure {
+                    cause: format!("part \"{title}\": {}", failure.cause),
+                    ..failure
+                })?;
         }
-        script.sum_up()
-    };
-    let told = stop.run_until_cancelled(Box::pin(telling)).await;
-    let interrupted = || Err(Failure::new(Exit::No, "interrupted before the end"));
-    let mut ended = told.unwrap_or_else(interrupted);
-    if ended.is_ok() && args.stay {
-        // Only a signal ends this.
-        let staying = up::stay(&mut script.sandbox, script.io);
-        ended = stop.run_until_cancelled(staying).await.unwrap_or(Ok(()));
     }
-    script.sandbox.running.close(ended).await?;
-    Ok(Exit::Done)
+    let (parts, took) = (acts::ACTS.len(), begun.elapsed().as_secs_f64());
+    let text = format!(
+        "\nAll {parts} parts went as expected, in {took:.1} s.\n\nCompare with the controller of your own cluster; this only reads:\n  \
+         decree up --cluster kubernetes"
+    );
+    Ok(page::say(&text, io)?)
+}
+
+fn perform(
+    step: &Step,
+    stage: &mut Stage,
+    run_command: RunCommand,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    match step {
+        Step::Say(text) => Ok(page::say(text, io)?),
+        Step::Do(act) => Ok(page::say(&act(stage)?, io)?),
+        Step::Run(line, expected) => {
+            let (shown, words) = stage.words(line);
+            page::say(&format!("$ decree {shown}"), io)?;
+            let output = |columns, colors| output(run_command, &words, columns, colors);
+            let said = stage.until(|| {
+                let said = output(|| None, Colors::default());
+                match missing(&said, expected) {
+                    None => Ok(said),
+                    Some(part) => Err(format!(
+                        "`decree {shown}` does not say {part:?}, but:\n{said}"
+                    )),
+                }
+            })?;
+            let is_plain = (io.columns)().is_none() && io.colors == Colors::default();
+            let said = if is_plain {
+                said
+            } else {
+                output(io.columns, io.colors)
+            };
+            io.stdout.write_all(said.as_bytes())?;
+            Ok(io.stdout.flush()?)
+        }
+    }
+}
+
+/// The first of these words that a text does not have. The number of spaces between words does not count.
+fn missing(said: &str, expected: &'static [&'static str]) -> Option<&'static str> {
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    expected.iter().copied().find(|part| !words.contains(part))
+}
+
+/// The output of a command, with its errors.
+fn output(
+    run_command: RunCommand,
+    words: &[String],
+    columns: fn() -> Option<usize>,
+    colors: Colors,
+) -> String {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let io = Io {
+        stdin: &mut std::io::empty(),
+        stdout: &mut out,
+        stderr: &mut err,
+        columns,
+        colors,
+    };
+    run_command(words.iter().map(Into::into).collect(), io);
+    err.append(&mut out);
+    String::from_utf8_lossy(&err).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_whatever_the_columns() {
+        assert_eq!(missing("a   b\n  c d", &["a b c", "d"]), None);
+        assert_eq!(missing("a b", &["a", "b c"]), Some("b c"));
+    }
 }

@@ -1,6 +1,5 @@
 //! `decree diff`: what another controller did differently from the decisions of a server whose agent is in shadow mode.
 
-mod markdown;
 mod report;
 mod words;
 
@@ -68,9 +67,6 @@ fn print(
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
     let output = args.print.output;
-    if args.markdown {
-        return Ok(markdown::write(answer, io.stdout)?);
-    }
     if !output.is_for_people() {
         let json = proto_json::value("ListDifferencesResponse", answer)?;
         let sets = answer.differences.iter();
@@ -185,46 +181,6 @@ mod tests {
                 why      the pods had not changed for 5 s
         "#]]
         .assert_eq(&report_of(&answer()));
-    }
-
-    #[test]
-    fn markdown_can_be_sent_and_texts_are_no_markup() {
-        expect![[r#"
-            # Decree beside the controller of the cluster
-
-            20003 compared, 1 unexplained, 1 explained; 200 not compared.
-            99.99 % agree, of 41 ReplicaSets. Pods that others deleted: 3.
-
-            | subject | compared | agree | explained | unexplained | not compared |
-            | --- | ---: | ---: | ---: | ---: | ---: |
-            | Count | 20000 | 100 % | 0 | 0 | 200 |
-            | Victims | 3 | 33.33 % | 1 | 1 | 0 |
-            | Status | 0 | - | 0 | 0 | 0 |
-            | **all** | 20003 | 99.99 % | 1 | 1 | 200 |
-
-            ## Unexplained: 1
-
-            ### default/web: Victims, 2026-05-01T12:00:00.000Z
-
-            the pods had not changed for 5 s
-
-            | decided here | done there |
-            | --- | --- |
-            | delete web-jv8tl (not ready) | deleted \<b\>web\|b\</b\>\\u{1b}\[2J |
-            | web-jv8tl | web-7qz9m |
-            |  | web-x |
-
-            ## Explained: 1
-
-            ### default/api: Victims, 2026-05-01T12:00:00.000Z
-
-            the pods had not changed for 5 s
-
-            | decided here | done there |
-            | --- | --- |
-            | delete web-jv8tl (not ready) | deleted \<b\>web\|b\</b\>\\u{1b}\[2J |
-        "#]]
-        .assert_eq(&written(|out| markdown::write(&answer(), out)));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) enum Format {
 }
 
 /// How a command prints.
-#[derive(Clone, Copy, Debug, Group)]
+#[derive(Clone, Copy, Debug, Default, Group)]
 pub(crate) struct PrintArgs {
     /// Output format. The shape of JSON is in docs/cli.md
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]

@@ -14,8 +14,8 @@
 //! take-over, hand-back   cluster ◀─ a record in the probe of the agents
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
 //! pki         ─▶ files: a CA and certificates to try TLS with
-//! up          server and agent in this process, with an embedded cluster (sandbox) or a real one
-//! demo        a script on such a sandbox
+//! up          server and agent in this process, with an embedded cluster or a real one
+//! demo        commands of this list on such parts, and what must come of them
 //! demo scale  ─▶ the admin port of such a process ─▶ its embedded cluster
 //! ```
 //!
@@ -116,7 +116,7 @@ pub fn answer_completion() {
 fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match command {
         Command::Up(args) => up::run(&args, io),
-        Command::Demo(args) => demo::run(&args, io),
+        Command::Demo(args) => demo::run(&args, run, io),
         Command::Decide(args) => decide::run(&args, io),
         Command::Simulate(args) => simulate::run(&args, io),
         Command::Get(args) => get::run(&args, io),

@@ -3,7 +3,6 @@
 use std::{
     env,
     io::{BufWriter, IsTerminal, stderr, stdin, stdout},
-    os::fd::{AsFd as _, OwnedFd},
     process::ExitCode,
 };
 
@@ -15,23 +14,14 @@ fn main() -> ExitCode {
     let exit = decree_cli::run(
         env::args_os(),
         decree_cli::Io {
-            keys: keys(),
             stdin: &mut stdin().lock(),
             stdout: &mut stdout,
             stderr: &mut stderr(),
             columns,
-            utf8: is_utf8(),
             colors: colors(),
         },
     );
     exit.into()
-}
-
-/// The terminal on standard input, if it is one.
-fn keys() -> Option<OwnedFd> {
-    let stdin = stdin();
-    let terminal = Some(stdin.as_fd()).filter(IsTerminal::is_terminal)?;
-    terminal.try_clone_to_owned().ok()
 }
 
 /// The width of the terminal on standard output, if it is one. A terminal that does not tell its size has the traditional size.
@@ -58,14 +48,4 @@ fn colors() -> Colors {
         stdout: is_colored && stdout().is_terminal(),
         stderr: is_colored && stderr().is_terminal(),
     }
-}
-
-/// Whether the locale is UTF-8, by the first of these variables that is set.
-fn is_utf8() -> bool {
-    let mut locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
-    let locale = locale.find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
-    locale.is_some_and(|locale| {
-        let locale = locale.to_lowercase();
-        locale.ends_with("utf-8") || locale.ends_with("utf8")
-    })
 }

@@ -7,7 +7,7 @@ use crate::{paint::Paint, streams::Io};
 /// The maximum width of a line of running text.
 pub(crate) const COLUMNS: usize = 80;
 /// The additional indentation of the rest of a broken line.
-pub(crate) const HANGING: usize = 4;
+const HANGING: usize = 4;
 
 /// What the reader sees the output on.
 #[derive(Clone, Copy, Debug, Default)]

@@ -54,10 +54,10 @@ const fn style(severity: Severity) -> Style {
 /// The severity of a state, for lists without a severity.
 pub(crate) fn severity_of(state: &str) -> Severity {
     match state {
-        "Blocked" | "Quarantined" => Severity::Blocked,
-        "Slow" | "Waiting" => Severity::Slow,
-        "Working" | "Queued" | "Acting" => Severity::Working,
-        "InSync" | "In sync" => Severity::InSync,
+        "Blocked" => Severity::Blocked,
+        "Slow" => Severity::Slow,
+        "Working" => Severity::Working,
+        "In sync" => Severity::InSync,
         _ => Severity::Unspecified,
     }
 }
@@ -71,7 +71,6 @@ mod tests {
         let (on, off) = (Paint::new(true), Paint::default());
         for (state, color) in [
             ("Blocked", 31),
-            ("Quarantined", 31),
             ("Slow", 33),
             ("Working", 34),
             ("In sync", 32),

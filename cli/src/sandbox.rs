@@ -1,89 +1,85 @@
-//! An embedded cluster with a server and an agent, or a server and an agent of a real cluster, in this process.
+//! A server and an agent in this process, of an embedded cluster or of a real one.
 //!
 //! ```text
-//! acts ─▶ embedded cluster ◀─▶ agent ◀─ gRPC ─▶ server ─▶ decisions
+//! acts ─▶ embedded cluster ◀─▶ agent ◀─ gRPC ─▶ server
 //! ```
-//! `decree up` keeps it running, and `decree demo` is a script on it. Server and agent speak gRPC as two processes would. They
-//! use a socket only if the server must be killable.
+//! `decree up` keeps them running, and `decree demo` runs commands on them. Each runs on the threads that started it.
 
 use std::{error::Error, net::SocketAddr, time::Duration};
 
-use agent_fake::{ApiError, Cluster};
+use agent_core::budget::BudgetConfig;
 use agent_kube::KubeCluster;
-use decree::v1;
 use decree_agent::{
     Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig,
 };
+use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
-use manifest::Document;
-use otlp::Tracer;
+use otlp::{OtlpArgs, Tracer};
 use prometheus_client::registry::Registry;
-use runtime::failure::chain;
+use runtime::{ListenAddr, failure::chain};
 use tokio::{
-    runtime::{Builder, Handle},
-    time::{Instant, sleep, timeout},
+    runtime::{Builder, Runtime},
+    task::JoinHandle,
+    time::sleep,
 };
 use tokio_util::sync::CancellationToken;
+use transport::Connector;
 
 use crate::{
     exit::{Exit, Failure},
     plain::is_plain,
+    server::{Bearer, Server},
 };
 
 pub(crate) mod act;
 pub(crate) mod beginning;
-pub(crate) mod control;
-mod decision_log;
-pub(crate) mod missing;
-mod server;
-mod task;
 
-pub(crate) use decision_log::DecisionLog;
-use server::{Decided, RunningServer};
-pub(crate) use server::{Settings, Threads};
-use task::Task;
-
-/// The name of the cluster.
+/// The name of the embedded cluster.
 pub(crate) const CLUSTER: &str = "demo";
-/// The number of threads that server, agent and cluster share.
-const WORKERS: usize = 2;
-/// The interval of checks that everything still runs.
-const TICK: Duration = Duration::from_millis(50);
-/// How long the address of a killed server may stay in use.
-const RESTART_MAX: Duration = Duration::from_secs(5);
-/// The interval of repeated questions and attempts.
+/// The interval of repeated checks.
 pub(crate) const AGAIN: Duration = Duration::from_millis(20);
+/// The timeout for calls in flight and the session at the end: all are in this process.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Prepares an embedded cluster before the agent sees it.
-pub(crate) type Prepare = fn(&mut Cluster) -> Result<(), ApiError>;
-
-/// An embedded cluster, with its server and agent. Ended by [`Running::close`].
-#[derive(Debug)]
-pub(crate) struct Sandbox {
-    pub(crate) cluster: FakeCluster,
-    pub(crate) running: Running,
-    settings: Settings,
+/// The addresses of a server, its seed, and where it sends traces.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerSettings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) seed: u64,
+    pub(crate) otlp: OtlpArgs,
 }
 
-/// A running server and agent. Ended by [`Running::close`].
+/// A task that runs until it is told to stop.
 #[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) server: RunningServer,
-    pub(crate) agent_admin: Option<SocketAddr>,
-    agent: Task<KubernetesError>,
-    admin: Option<AdminServer>,
+struct Part {
+    name: &'static str,
+    task: JoinHandle<Result<(), String>>,
+    stop: CancellationToken,
 }
 
-pub(crate) fn on_threads<T>(
-    everything: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+#[derive(Debug)]
+pub(crate) struct RunningServer {
+    pub(crate) addresses: Addresses,
+    /// A connector within this process, which ends with the server.
+    pub(crate) connector: Connector,
+    part: Part,
+}
+
+#[derive(Debug)]
+pub(crate) struct RunningAgent {
+    pub(crate) admin: Option<SocketAddr>,
+    port: Option<AdminServer>,
+    part: Part,
+}
+
+pub(crate) fn threads(count: usize) -> Result<Runtime, Failure> {
+    let threads = Builder::new_multi_thread()
+        .worker_threads(count)
         .enable_all()
         .build();
-    let runtime = runtime
-        .map_err(|error| Failure::new(Exit::No, format!("cannot start threads: {error}")))?;
-    runtime.block_on(everything)
+    threads.map_err(|error| Failure::new(Exit::No, format!("cannot start threads: {error}")))
 }
 
 /// The token that a signal to end cancels.
@@ -92,247 +88,18 @@ pub(crate) fn on_signal() -> Result<CancellationToken, Failure> {
         .map_err(|error| Failure::new(Exit::No, format!("cannot install signal handlers: {error}")))
 }
 
-/// Repeats a question until it has an answer; `None` if it has none in time.
-pub(crate) async fn poll<T>(
-    within: Duration,
-    question: impl AsyncFn() -> Result<Option<T>, Failure>,
-) -> Result<Option<T>, Failure> {
-    let end = Instant::now() + within;
-    loop {
-        let answer = question().await?;
-        if answer.is_some() || Instant::now() >= end {
-            return Ok(answer);
-        }
-        sleep(AGAIN).await;
-    }
-}
-
 /// Sets up the logs of server and agent, if there is a level.
 pub(crate) fn log(log_level: Option<&runtime::Filter>) -> Option<runtime::Log> {
     let log = runtime::LogArgs {
         log_format: runtime::Format::Auto,
         log_level: log_level.cloned()?,
     };
-    // In a process with several sandboxes, the first sandbox has set up the logs.
+    // In a process that runs several commands, the first has set up the logs.
     log.init().ok()
 }
 
-// === impl Sandbox ===
-
-impl Sandbox {
-    /// Starts everything. The cluster begins with `objects` and the additions of `prepare`, before the agent sees it.
-    pub(crate) async fn open(
-        settings: Settings,
-        mode: Mode,
-        objects: Vec<Document>,
-        prepare: Option<Prepare>,
-    ) -> Result<Self, Failure> {
-        let cluster = FakeCluster::start(cluster_config(settings.seed), objects)?;
-        if let Some(prepare) = prepare {
-            cluster.with(prepare).map_err(|error| {
-                let cause = error.message;
-                let cause = format!("the embedded cluster refused its objects: {cause}");
-                Failure::new(Exit::No, cause)
-            })?;
-        }
-        let routes = routes(&settings, &cluster);
-        let running = Running::start(&settings, routes, |mut config, registry, stop| {
-            config.agent.instance = format!("{CLUSTER}-agent");
-            config.agent.cluster_name = CLUSTER.to_owned();
-            config.agent.mode = mode.into();
-            config.agent.budget = settings.budget;
-            let admin = Admin::new(&config, registry).with_fake(&cluster);
-            let cluster = cluster.clone();
-            let work = Box::pin(async move {
-                let ended = decree_agent::run(config, cluster, stop).await;
-                ended.map_err(KubernetesError::from)
-            });
-            (admin, work)
-        })
-        .await?;
-        Ok(Self {
-            cluster,
-            running,
-            settings,
-        })
-    }
-
-    /// Kills the server: it does not drain, sends nothing, and loses its state.
-    pub(crate) fn kill_server(&mut self) {
-        self.running.server.threads = None;
-    }
-
-    /// Starts another server at the addresses of the killed one.
-    pub(crate) async fn start_server(&mut self) -> Result<(), Failure> {
-        let addresses = &self.running.server.addresses;
-        let settings = Settings {
-            listen: addresses.grpc.tcp().unwrap_or(self.settings.listen),
-            admin: addresses.admin.unwrap_or(self.settings.admin),
-            // Another process draws other names.
-            seed: self.settings.seed.wrapping_add(1),
-            ..self.settings.clone()
-        };
-        let start =
-            async || RunningServer::start(&settings, routes(&settings, &self.cluster)).await;
-        // The threads of the killed server end later, and with them its sockets.
-        let started = poll(RESTART_MAX, async || Ok(start().await.ok())).await?;
-        self.running.server = match started {
-            Some(server) => server,
-            None => start().await?,
-        };
-        Ok(())
-    }
-}
-
-// === impl Running ===
-
-impl Running {
-    /// Starts a server, and an agent of a real cluster.
-    pub(crate) async fn of_real_cluster(
-        settings: &Settings,
-        cluster: KubeCluster,
-        mut args: AgentArgs,
-    ) -> Result<Self, Failure> {
-        if args.cluster_name.is_empty() {
-            let context = cluster.target().context.as_deref();
-            args.cluster_name = context.map(cluster_name).unwrap_or_default();
-        }
-        Self::start(
-            settings,
-            axum::Router::new(),
-            |mut config, registry, stop| {
-                let (instance, seed) = decree_agent::identity();
-                config.agent = args.agent_config(instance, seed);
-                let admin = Admin::new(&config, registry).with_kubernetes(&cluster);
-                let work = Box::pin(async move {
-                    decree_agent::run_on_kubernetes(&args, config, cluster, stop).await
-                });
-                (admin, work)
-            },
-        )
-        .await
-    }
-
-    /// Starts a server with additional routes on its admin port, and the agent whose admin port and work `agent` returns.
-    async fn start<F>(
-        settings: &Settings,
-        routes: axum::Router,
-        agent: impl FnOnce(ShellConfig, Registry, CancellationToken) -> (Admin, F),
-    ) -> Result<Self, Failure>
-    where
-        F: Future<Output = Result<(), KubernetesError>> + Send + 'static,
-    {
-        let mut registry = Registry::default();
-        transport::Metrics::default().register_tls(&mut registry);
-        let version = env!("CARGO_PKG_VERSION");
-        let tracer = Tracer::start(&settings.otlp, "decree-agent", version, &mut registry);
-        let (tracer, exporter) =
-            tracer.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-        let server = RunningServer::start(settings, routes).await?;
-        let mut config = ShellConfig::new(server.connector.clone());
-        config.tracer = tracer;
-        let stop = CancellationToken::new();
-        let (admin, work) = agent(config, registry, stop.clone());
-        let (agent_admin, admin) = serve_admin(admin, settings).await?.unzip();
-        let agent = Task::start("agent", &Handle::current(), stop, async move {
-            let ended = work.await;
-            exporter.finish().await;
-            ended
-        });
-        Ok(Self {
-            server,
-            agent_admin,
-            agent,
-            admin,
-        })
-    }
-
-    /// The addresses of server and agent, and the first of the commands to try. `end` says what a signal does.
-    pub(crate) fn introduction(&self, end: &str) -> String {
-        let decree_server::Addresses { grpc, admin, .. } = &self.server.addresses;
-        let console = admin.map(|admin| format!("\nConsole: http://{admin}/console/\n"));
-        let agent = self.agent_admin;
-        let agent = agent.map(|agent| format!("Agent:   http://{agent}/metrics\n"));
-        format!(
-            "{}{}\nEverything keeps running until Ctrl-C or SIGTERM{end}. In another terminal, try:\n  \
-             export DECREE_SERVER=http://{grpc}\n",
-            console.unwrap_or_default(),
-            agent.unwrap_or_default(),
-        )
-    }
-
-    /// The next decision, or `None` after a moment.
-    ///
-    /// # Errors
-    /// If server or agent have ended.
-    pub(crate) async fn next(&mut self) -> Result<Option<Decided>, Failure> {
-        self.agent.check()?;
-        self.server.task.check()?;
-        Ok(timeout(TICK, self.server.feed.next()).await.ok())
-    }
-
-    /// The session, once the server has seen all objects of the cluster.
-    pub(crate) async fn synced(&self) -> Result<Option<v1::SessionSummary>, Failure> {
-        let sessions = self.server.client.sessions("").await?.sessions;
-        Ok(sessions.into_iter().find(|session| session.synced))
-    }
-
-    /// Ends the agent first, so that its calls and its session end cleanly, and then the server. If a part has failed, its end says
-    /// why, and otherwise this returns `result`.
-    pub(crate) async fn close<T>(self, result: Result<T, Failure>) -> Result<T, Failure> {
-        let Self {
-            server,
-            agent,
-            admin,
-            ..
-        } = self;
-        let agent = agent.end().await;
-        if let Some(admin) = admin {
-            // An earlier failure of the port does not matter at the end.
-            let _ = admin.end().await;
-        }
-        let server = server.end().await;
-        agent.and(server).and(result)
-    }
-}
-
-/// The routes of other processes to the embedded cluster, if the admin port is on the loopback interface.
-fn routes(settings: &Settings, cluster: &FakeCluster) -> axum::Router {
-    if settings.admin.ip().is_loopback() {
-        control::routes(cluster.clone())
-    } else {
-        axum::Router::new()
-    }
-}
-
-/// The name of the cluster of a context. A kubeconfig may use characters that the name of a cluster must not have.
-fn cluster_name(context: &str) -> String {
-    let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
-    let plain: String = plain.take(128).collect();
-    let is_end = |c: char| !c.is_ascii_alphanumeric();
-    plain.trim_matches(is_end).to_owned()
-}
-
-/// Opens and serves the admin port of the agent, if it has one.
-async fn serve_admin(
-    admin: Admin,
-    settings: &Settings,
-) -> Result<Option<(SocketAddr, AdminServer)>, Failure> {
-    let failed = |error: &dyn Error| {
-        let cause = format!("the agent cannot start: {}", chain(error));
-        Failure::new(Exit::No, cause).hint("use a free port: --agent-admin 127.0.0.1:0")
-    };
-    let listen = settings.agent_admin;
-    let opened = listen.open("agent-admin", "--agent-admin").await;
-    let Some(listener) = opened.map_err(|error| failed(&error))? else {
-        return Ok(None);
-    };
-    let address = listener.local_addr().map_err(|error| failed(&error))?;
-    Ok(Some((address, admin.serve(listener))))
-}
-
 /// A cluster with short delays: seconds instead of minutes.
-fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
+pub(crate) fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
     let millis = Duration::from_millis;
     agent_fake::ClusterConfig {
         seed,
@@ -353,4 +120,200 @@ fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
         },
         ..agent_fake::ClusterConfig::default()
     }
+}
+
+// === impl RunningServer ===
+
+impl RunningServer {
+    /// Starts a server. If its admin port is on the loopback interface, the port takes acts on an embedded cluster.
+    pub(crate) async fn start(
+        settings: &ServerSettings,
+        cluster: Option<&FakeCluster>,
+    ) -> Result<Self, Failure> {
+        let config = decree_server::Config {
+            listen: settings.listen.into(),
+            admin: ListenAddr::At(settings.admin),
+            drain_deadline: DRAIN_MAX,
+            session_seed: Some(settings.seed),
+            otlp: settings.otlp.clone(),
+            ..decree_server::Config::embedded()
+        };
+        let bound = decree_server::Server::bind(config).await;
+        let server = bound.map_err(|error| {
+            if let ServeError::Setup(_) | ServeError::Exposure(_) = error {
+                let failure = cannot_start("server", "it serves this machine only");
+                return failure.hint("for other machines, run decree-server and decree-agent");
+            }
+            let failure = cannot_start("server", &chain(&error));
+            failure.hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
+        })?;
+        let addresses = server.addresses().clone();
+        let connector = server.connector();
+        let cluster = cluster.filter(|_| settings.admin.ip().is_loopback());
+        let routes = cluster.map_or_else(axum::Router::new, |it| act::routes(it.clone()));
+        let stop = CancellationToken::new();
+        let work = server.with_admin_routes(routes).serve(stop.clone());
+        Ok(Self {
+            addresses,
+            connector,
+            part: Part::start("server", stop, work),
+        })
+    }
+
+    pub(crate) async fn client(&self) -> Result<Server, Failure> {
+        Server::connect_by(self.connector.clone(), Bearer::default(), PATIENCE).await
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.addresses.grpc)
+    }
+}
+
+// === impl RunningAgent ===
+
+impl RunningAgent {
+    pub(crate) async fn of_embedded_cluster(
+        server: Connector,
+        admin: ListenAddr,
+        otlp: &OtlpArgs,
+        cluster: &FakeCluster,
+        (mode, budget): (Mode, BudgetConfig),
+    ) -> Result<Self, Failure> {
+        Self::start(server, admin, otlp, |mut config, registry, stop| {
+            config.agent.instance = format!("{CLUSTER}-agent");
+            config.agent.cluster_name = CLUSTER.to_owned();
+            config.agent.mode = mode.into();
+            config.agent.budget = budget;
+            let admin = Admin::new(&config, registry).with_fake(cluster);
+            let cluster = cluster.clone();
+            let work = async move {
+                let ended = decree_agent::run(config, cluster, stop).await;
+                ended.map_err(KubernetesError::from)
+            };
+            (admin, Box::pin(work))
+        })
+        .await
+    }
+
+    pub(crate) async fn of_real_cluster(
+        server: Connector,
+        admin: ListenAddr,
+        otlp: &OtlpArgs,
+        cluster: KubeCluster,
+        mut args: AgentArgs,
+    ) -> Result<Self, Failure> {
+        if args.cluster_name.is_empty() {
+            let context = cluster.target().context.as_deref();
+            args.cluster_name = context.map(cluster_name).unwrap_or_default();
+        }
+        Self::start(server, admin, otlp, |mut config, registry, stop| {
+            let (instance, seed) = decree_agent::identity();
+            config.agent = args.agent_config(instance, seed);
+            let admin = Admin::new(&config, registry).with_kubernetes(&cluster);
+            let work =
+                async move { decree_agent::run_on_kubernetes(&args, config, cluster, stop).await };
+            (admin, Box::pin(work))
+        })
+        .await
+    }
+
+    /// Starts the agent whose admin port and work `agent` returns.
+    async fn start<F>(
+        server: Connector,
+        admin: ListenAddr,
+        otlp: &OtlpArgs,
+        agent: impl FnOnce(ShellConfig, Registry, CancellationToken) -> (Admin, F),
+    ) -> Result<Self, Failure>
+    where
+        F: Future<Output = Result<(), KubernetesError>> + Send + 'static,
+    {
+        let mut registry = Registry::default();
+        transport::Metrics::default().register_tls(&mut registry);
+        let version = env!("CARGO_PKG_VERSION");
+        let tracer = Tracer::start(otlp, "decree-agent", version, &mut registry);
+        let (tracer, exporter) =
+            tracer.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
+        let mut config = ShellConfig::new(server);
+        config.tracer = tracer;
+        let stop = CancellationToken::new();
+        let (routes, work) = agent(config, registry, stop.clone());
+        let failed = |error: &dyn Error| {
+            let failure = cannot_start("agent", &chain(error));
+            failure.hint("use a free port: --agent-admin 127.0.0.1:0")
+        };
+        let opened = admin.open("agent-admin", "--agent-admin").await;
+        let listener = opened.map_err(|error| failed(&error))?;
+        let admin = listener.as_ref().map(|it| it.local_addr()).transpose();
+        Ok(Self {
+            admin: admin.map_err(|error| failed(&error))?,
+            port: listener.map(|listener| routes.serve(listener)),
+            part: Part::start("agent", stop, async move {
+                let ended = work.await;
+                exporter.finish().await;
+                ended
+            }),
+        })
+    }
+}
+
+/// Waits until server or agent end by themselves.
+pub(crate) async fn failed(server: &RunningServer, agent: &RunningAgent) -> Failure {
+    loop {
+        let mut parts = [&agent.part, &server.part].into_iter();
+        if let Some(ended) = parts.find(|it| it.task.is_finished()) {
+            let cause = format!("the {} stopped unexpectedly", ended.name);
+            let failure = Failure::new(Exit::No, cause);
+            return failure.hint("run again with --log-level info to see why");
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+/// Ends the agent first, so that its calls and its session end cleanly, and then the server. If a part has failed, its end says why, and
+/// otherwise this returns `result`.
+pub(crate) async fn close<T>(
+    server: RunningServer,
+    agent: RunningAgent,
+    result: Result<T, Failure>,
+) -> Result<T, Failure> {
+    let ended = agent.part.end().await;
+    if let Some(port) = agent.port {
+        // An earlier failure of the port does not matter at the end.
+        let _ = port.end().await;
+    }
+    let server = server.part.end().await;
+    ended.and(server).and(result)
+}
+
+// === impl Part ===
+
+impl Part {
+    /// Starts work that ends when `stop` is cancelled.
+    fn start<E: Error + 'static>(
+        name: &'static str,
+        stop: CancellationToken,
+        work: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) -> Self {
+        let work = async { work.await.map_err(|error| chain(&error)) };
+        let task = tokio::spawn(work);
+        Self { name, task, stop }
+    }
+
+    async fn end(self) -> Result<(), Failure> {
+        self.stop.cancel();
+        let ended = self.task.await.unwrap_or_else(|error| Err(chain(&error)));
+        ended.map_err(|cause| Failure::new(Exit::No, format!("the {} failed: {cause}", self.name)))
+    }
+}
+
+fn cannot_start(name: &str, cause: &str) -> Failure {
+    Failure::new(Exit::No, format!("the {name} cannot start: {cause}"))
+}
+
+/// The name of the cluster of a context. A kubeconfig may use characters that the name of a cluster must not have.
+fn cluster_name(context: &str) -> String {
+    let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
+    let plain: String = plain.take(128).collect();
+    let is_end = |c: char| !c.is_ascii_alphanumeric();
+    plain.trim_matches(is_end).to_owned()
 }

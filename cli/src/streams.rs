@@ -1,9 +1,6 @@
 //! The streams of a process, as parameters of a command.
 
-use std::{
-    io::{Read, Write},
-    os::fd::OwnedFd,
-};
+use std::io::{Read, Write};
 
 use crate::paint::Paint;
 
@@ -11,16 +8,12 @@ use crate::paint::Paint;
 pub struct Io<'a> {
     /// Standard input; read where a file is `-`.
     pub stdin: &'a mut dyn Read,
-    /// The terminal on standard input, for single key presses; `None` if it is not a terminal.
-    pub keys: Option<OwnedFd>,
     /// Standard output.
     pub stdout: &'a mut dyn Write,
     /// Standard error.
     pub stderr: &'a mut dyn Write,
     /// Returns the number of characters in a line of the terminal on standard output; `None` if it is not a terminal.
     pub columns: fn() -> Option<usize>,
-    /// Whether the reader's terminal can show more than ASCII.
-    pub utf8: bool,
     /// Which streams show colors.
     pub colors: Colors,
 }

@@ -15,12 +15,10 @@ mod documents;
 mod explain;
 mod golden;
 mod inspection;
-mod kubectl;
 mod replay;
 mod stale;
 mod streams;
 mod system;
-mod up;
 mod what_if;
 
 /// The exit code and output of a command.
@@ -38,7 +36,7 @@ fn decree(arguments: &[&str]) -> Ended {
 
 fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
     let mut out = Vec::new();
-    let (exit, err) = decree_into(input, &mut out, NO_TERMINAL, arguments);
+    let (exit, err) = decree_into(input, &mut out, "decree", arguments);
     Ended {
         exit,
         out: text(out),
@@ -46,22 +44,11 @@ fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
     }
 }
 
-/// Runs a command as if its standard output were a terminal with these columns.
-fn decree_on_terminal(columns: fn() -> Option<usize>, arguments: &[&str]) -> Ended {
-    let mut out = Vec::new();
-    let (exit, err) = decree_into("", &mut out, columns, arguments);
-    Ended {
-        exit,
-        out: text(out),
-        err,
-    }
-}
-
-/// Runs a command that writes its output to `out`; returns its standard error.
+/// Runs the program under a name, with its output to `out`; returns its standard error.
 fn decree_into(
     input: &str,
     out: &mut dyn Write,
-    columns: fn() -> Option<usize>,
+    program: &str,
     arguments: &[&str],
 ) -> (Exit, String) {
     let mut err = Vec::new();
@@ -69,40 +56,74 @@ fn decree_into(
         stdin: &mut input.as_bytes(),
         stdout: out,
         stderr: &mut err,
-        columns,
-        keys: None,
-        utf8: true,
+        columns: || None,
         colors: Colors::default(),
     };
-    (run(words("decree", arguments), io), text(err))
+    let words = [program].into_iter().chain(arguments.iter().copied());
+    (run(words.map(OsString::from), io), text(err))
 }
 
 /// Runs the program under another name. It must succeed; returns its output.
 fn printed_as(program: &str, arguments: &[&str]) -> String {
     let mut out = Vec::new();
-    let io = Io {
-        stdin: &mut io::empty(),
-        stdout: &mut out,
-        stderr: &mut io::sink(),
-        columns: NO_TERMINAL,
-        keys: None,
-        utf8: true,
-        colors: Colors::default(),
-    };
-    assert_eq!(run(words(program, arguments), io), Exit::Done);
+    let ended = decree_into("", &mut out, program, arguments);
+    assert_eq!(ended, (Exit::Done, String::new()));
     text(out)
-}
-
-/// No terminal.
-const NO_TERMINAL: fn() -> Option<usize> = || None;
-
-fn words(program: &str, arguments: &[&str]) -> Vec<OsString> {
-    let words = [program].into_iter().chain(arguments.iter().copied());
-    words.map(OsString::from).collect()
 }
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("commands write text")
+}
+
+/// Checks a transcript of commands without a server: the exit code in brackets and the command line, and below it the output and the
+/// errors, in which `…` stands for anything. Below a command that fails, nothing stands for anything.
+fn check(transcript: &str) {
+    check_with("", &[], transcript);
+}
+
+/// Checks a transcript of commands with this input and these further words.
+fn check_with(input: &str, more: &[&str], transcript: &str) {
+    let transcript = format!("\n{transcript}");
+    let cases: Vec<_> = transcript.split("\n[").skip(1).collect();
+    assert!(!cases.is_empty(), "no command is in {transcript}");
+    for case in cases {
+        let (code, rest) = case.split_once("] ").expect("an exit code");
+        let (line, pattern) = rest.split_once('\n').unwrap_or((rest, ""));
+        let words = split(line);
+        let words = words.iter().map(String::as_str);
+        let ended = decree_reading(
+            input,
+            &words.chain(more.iter().copied()).collect::<Vec<_>>(),
+        );
+        let said = ended.out + &ended.err;
+        assert_eq!(
+            (ended.exit as u8).to_string(),
+            code,
+            "decree {line}: {said}"
+        );
+        let pattern = match pattern.trim_end() {
+            "" if ended.exit != Exit::Done => "…".to_owned(),
+            pattern if pattern.is_empty() || pattern.ends_with('…') => pattern.to_owned(),
+            pattern => format!("{pattern}\n"),
+        };
+        let is_as_expected = system::says(&pattern, &said);
+        assert!(
+            is_as_expected,
+            "decree {line}\nexpected:\n{pattern}\nsaid:\n{said}"
+        );
+    }
+}
+
+/// Splits a command line into words as a shell does; text in single quotes is one word.
+fn split(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in line.split('\'').enumerate() {
+        match at % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
 }
 
 /// The names of the victims in the JSON of decisions, one line each.

@@ -1,95 +1,216 @@
-//! `decree up`: a server and an agent in this process, with an embedded cluster that takes acts, or with a real cluster.
+//! `decree up`: a server and an agent in this process, with an embedded cluster or a real one.
+//!
+//! On a real cluster, the agent writes nothing unless told to, and in shadow mode the command ends with a report.
 
 use agent_fake::Kind;
-use decree_agent::Mode;
-
-use crate::{
-    args::{DEFAULT_NAMESPACE, UpArgs},
-    exit::{Exit, Failure},
-    input,
-    page::say,
-    sandbox::{
-        self, CLUSTER, DecisionLog, Prepare, Running, Sandbox, Settings, beginning, missing,
-    },
-    streams::Io,
+use agent_kube::KubeCluster;
+use clap::Parser as _;
+use decree::v1;
+use decree_agent::{AgentArgs, Cluster as _, FakeCluster, Mode};
+use runtime::{config, failure::chain};
+use server_core::wording::count;
+use tokio::{
+    select,
+    time::{Duration, sleep, timeout},
 };
 
-mod real;
+use crate::{
+    args::{self, Scope, UpArgs},
+    diff,
+    exit::{Exit, Failure},
+    format::PrintArgs,
+    input,
+    page::{self, say},
+    sandbox::{self, AGAIN, CLUSTER, RunningAgent, RunningServer, ServerSettings, act, beginning},
+    server::Server,
+    streams::Io,
+    watch,
+};
+
+/// The number of threads that server, agent and cluster share.
+const THREADS: usize = 2;
+/// The timeout of the request for the uid of the cluster.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let settings = Settings {
-        listen: args.listen,
-        admin: args.admin,
-        agent_admin: args.agent_admin,
-        seed: args.seed,
-        otlp: args.otlp.clone(),
-        budget: real::settings_of_the_agent()?.budget.config(),
-        is_killable: false,
-    };
-    let run = async {
+    let up = async {
         if args.is_real()? {
-            real::run(args, settings, io).await
+            real(args, io).await
         } else {
-            embedded(args, settings, io).await
+            embedded(args, io).await
         }
     };
-    sandbox::on_threads(run).map(|()| Exit::Done)
+    sandbox::threads(THREADS)?.block_on(up)?;
+    Ok(Exit::Done)
 }
 
-/// Runs with an embedded cluster until a signal.
-async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<(), Failure> {
+async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let objects = input::read_for_cluster(&args.input, io)?;
     let _log = sandbox::log(args.log_level.as_ref());
-    let stop = sandbox::on_signal()?;
+    let cluster = FakeCluster::start(sandbox::cluster_config(args.seed), objects)?;
+    if args.input.files.is_empty() {
+        cluster.with(|it| beginning::install(it, true))?;
+    }
+    let server = RunningServer::start(&settings(args), Some(&cluster)).await?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
-    let is_empty = args.input.files.is_empty();
-    let prepare: Option<Prepare> = is_empty.then_some(|it| beginning::install(it, true));
-    let mut sandbox = Sandbox::open(settings, mode, objects, prepare).await?;
-    let staying = async {
-        let server = &sandbox.running.server.addresses.grpc;
-        let parts = format!(
-            "decree-server at http://{server}, decree-agent, embedded cluster \"{CLUSTER}\""
-        );
-        say(&parts, io)?;
-        stay(&mut sandbox, io).await
-    };
-    let ended = stop.run_until_cancelled(staying).await.unwrap_or(Ok(()));
-    sandbox.running.close(ended).await
-}
-
-/// Prints the possible acts on a sandbox, and then decisions, forever.
-pub(crate) async fn stay(sandbox: &mut Sandbox, io: &mut Io<'_>) -> Result<(), Failure> {
-    let set = sandbox.cluster.with(|cluster| {
-        let set = cluster.objects(Kind::ReplicaSet).next();
-        set.map(|set| missing::named(set).path())
+    let budget = settings_of_the_agent()?.budget.config();
+    let agent = RunningAgent::of_embedded_cluster(
+        server.connector.clone(),
+        args.agent_admin,
+        &args.otlp,
+        &cluster,
+        (mode, budget),
+    )
+    .await?;
+    let target = format!("embedded cluster \"{CLUSTER}\"");
+    let set = cluster.with(|cluster| cluster.objects(Kind::ReplicaSet).next().map(act::named));
+    let set = set.map_or_else(|| "NAMESPACE/NAME".to_owned(), |set| set.path());
+    let admin = server.addresses.admin;
+    let acts = admin.filter(|admin| admin.ip().is_loopback()).map(|admin| {
+        format!(
+            "\n\nChange the cluster:\n  export DECREE_ADMIN={admin}\n  decree demo scale {set} 5\n  \
+             decree demo fail node-b\n  decree demo restore node-b\n  decree demo quota 6"
+        )
     });
-    let set = set.unwrap_or_else(|| "NAMESPACE/NAME".to_owned());
-    say(&invitation(&sandbox.running, &set), io)?;
-    let mut log = DecisionLog::default();
-    loop {
-        let decided = sandbox.running.next().await?;
-        decided.iter().for_each(|it| log.note_with_refusal(it));
-        log.take().iter().try_for_each(|line| say(line, io))?;
+    let more = format!(
+        "  decree explain {set}\n  decree simulate {set} --replicas 1{}",
+        acts.unwrap_or_default()
+    );
+    keep(server, agent, mode, (&target, &more), io).await
+}
+
+async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
+    // Shows at once what the agent cannot read, and what another controller does differently.
+    let log_level = args.log_level.clone().or_else(|| "warn".parse().ok());
+    let _log = sandbox::log(log_level.as_ref());
+    let mut flags = settings_of_the_agent()?;
+    let mode = args.mode.unwrap_or(Mode::Shadow);
+    flags.mode = mode;
+    flags.kube.kubeconfig.clone_from(&args.kubeconfig);
+    flags.kube.context.clone_from(&args.context);
+    flags.namespaces.clone_from(&args.namespaces);
+    // The Lease is a write, so only agents in enforce mode use it.
+    flags.kube.leader_elect = mode == Mode::Enforce;
+    let cluster = connect(&flags).await?;
+    let api = cluster.target();
+    let context = api.context.as_ref().map(|name| format!(", context {name}"));
+    let effect = match mode {
+        Mode::Enforce => {
+            "Mode enforce: decisions are executed. No other controller of ReplicaSets may run: the agent stands by until `decree take-over`, \
+             unless DECREE_BUILT_IN_CONTROLLER=off."
+        }
+        Mode::Shadow => {
+            "Mode shadow: nothing is written; decisions are compared with what the controller of the cluster does."
+        }
+        Mode::DryRun => "Mode dry-run: nothing is written; decisions are only shown.",
+    };
+    let context = context.unwrap_or_default();
+    let target = format!("{}{context}\n{effect}", api.api_server);
+    let server = RunningServer::start(&settings(args), None).await?;
+    let connector = server.connector.clone();
+    let agent =
+        RunningAgent::of_real_cluster(connector, args.agent_admin, &args.otlp, cluster, flags);
+    let more = "  decree explain NAMESPACE/NAME";
+    keep(server, agent.await?, mode, (&target, more), io).await
+}
+
+fn settings(args: &UpArgs) -> ServerSettings {
+    ServerSettings {
+        listen: args.listen,
+        admin: args.admin,
+        seed: args.seed,
+        otlp: args.otlp.clone(),
     }
 }
 
-/// The commands to try while everything runs, with this ReplicaSet as an example.
-fn invitation(running: &Running, set: &str) -> String {
-    let decree_server::Addresses { grpc, admin, .. } = &running.server.addresses;
-    let (namespace, _) = set.split_once('/').unwrap_or((DEFAULT_NAMESPACE, ""));
-    let mut text = running.introduction("");
-    text += &format!(
-        "  decree get replicasets -w\n  decree explain {set}\n  decree simulate {set} --replicas 1\n  \
-         decree watch\n  grpcurl -plaintext {grpc} list"
+/// The flags of the agent: its environment, and its defaults.
+fn settings_of_the_agent() -> Result<AgentArgs, Failure> {
+    let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
+    flags.map_err(|error| args::failure(&config::without_passwords(error), &[]))
+}
+
+async fn connect(agent: &AgentArgs) -> Result<KubeCluster, Failure> {
+    let connected = KubeCluster::connect(&agent.kube_config()).await;
+    let cluster = connected.map_err(|error| {
+        Failure::new(Exit::Usage, chain(&error))
+            .hint("set credentials with --kubeconfig, --context or KUBECONFIG")
+    })?;
+    let server = &cluster.target().api_server;
+    let (exit, cause) = match timeout(PATIENCE, cluster.uid()).await {
+        Ok(Ok(_)) => return Ok(cluster),
+        Ok(Err(error)) if error.code.is_some() => (Exit::Refused, error.to_string()),
+        Ok(Err(error)) => (Exit::Unreachable, error.to_string()),
+        Err(_) => (Exit::Unreachable, "no answer in time".to_owned()),
+    };
+    let failure = Failure::new(exit, format!("{server}: {cause}"));
+    Err(failure.hint("see what is missing with: decree check --mode shadow"))
+}
+
+/// Prints what runs and decisions until a signal, and ends it. `target` is the cluster, and `more` are further commands to try.
+async fn keep(
+    server: RunningServer,
+    agent: RunningAgent,
+    mode: Mode,
+    (target, more): (&str, &str),
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    let stop = sandbox::on_signal()?;
+    let url = server.url();
+    let is_shadow = mode == Mode::Shadow;
+    let end = if is_shadow {
+        ", which end it with a report"
+    } else {
+        ""
+    };
+    let admin = server.addresses.admin;
+    let console = admin.map(|admin| format!("\nConsole: http://{admin}/console/\n"));
+    let agent_url = agent
+        .admin
+        .map(|agent| format!("Agent:   http://{agent}/metrics\n"));
+    let text = format!(
+        "decree-server at {url}, decree-agent of {target}\n{}{}\n\
+         Everything keeps running until Ctrl-C or SIGTERM{end}. In another terminal, try:\n  \
+         export DECREE_SERVER={url}\n{}  decree get rs -w\n{more}\n",
+        console.unwrap_or_default(),
+        agent_url.unwrap_or_default(),
+        if is_shadow { "  decree diff\n" } else { "" },
     );
-    if let Some(admin) = admin {
-        text += &format!("\n  curl http://{admin}/metrics");
+    let following = async {
+        say(&text, io)?;
+        let client = server.client().await?;
+        select! {
+            failure = sandbox::failed(&server, &agent) => Err(failure),
+            followed = follow(&client, io) => followed,
+        }
+    };
+    let mut ended = stop.run_until_cancelled(following).await.unwrap_or(Ok(()));
+    if ended.is_ok() && is_shadow {
+        ended = report(&server, io).await;
     }
-    if let Some(admin) = admin.filter(|admin| admin.ip().is_loopback()) {
-        text += &format!(
-            "\n\nTake part:\n  export DECREE_ADMIN={admin}\n  decree demo scale {set} 5\n  \
-             decree demo fail node-b\n  decree demo restore node-b\n  decree demo quota 6 -n {namespace}"
-        );
+    sandbox::close(server, agent, ended).await
+}
+
+/// Prints decisions as `decree watch` does, without status writes: they are many and say little.
+async fn follow(client: &Server, io: &mut Io<'_>) -> Result<(), Failure> {
+    loop {
+        let sessions = client.sessions("").await?.sessions;
+        if let Some(session) = sessions.into_iter().find(|it| it.synced) {
+            let sets = count(session.replica_sets, "ReplicaSet");
+            let pods = count(session.pods, "pod");
+            say(&format!("Connected: {sets}, {pods}.\n"), io)?;
+            break;
+        }
+        sleep(AGAIN).await;
     }
-    text
+    let all = Scope::of(Vec::new(), String::new());
+    watch::follow(client, "", &all, (&PrintArgs::default(), false), None, io).await
+}
+
+/// Prints the comparison and its differences.
+async fn report(server: &RunningServer, io: &mut Io<'_>) -> Result<(), Failure> {
+    let request = v1::ListDifferencesRequest::default();
+    let client = server.client().await?;
+    let answer = client.answer(client.inspection().list_differences(request).await)?;
+    writeln!(io.stdout)?;
+    Ok(diff::report(&answer, page::columns(io), io.stdout)?)
 }

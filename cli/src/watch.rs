@@ -12,9 +12,7 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format::PrintArgs,
-    get, not_found,
-    page::Page,
-    pages, record, refusal,
+    get, not_found, pages, record, refusal,
     server::{self, Server},
     streams::Io,
     table::TableStream,
@@ -35,12 +33,31 @@ struct Printer<'a> {
 
 pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let scope = args.scope.scope()?;
-    server::block_on(follow(args, &scope, io))
+    let cluster = &args.inspection.cluster;
+    server::block_on(async {
+        let server = Server::connect(&args.inspection.server).await?;
+        follow(
+            &server,
+            cluster,
+            &scope,
+            (&args.print, true),
+            args.count,
+            io,
+        )
+        .await
+    })?;
+    Ok(Exit::Done)
 }
 
-async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let server = Server::connect(&args.inspection.server).await?;
-    let cluster = &args.inspection.cluster;
+/// Prints the decisions on the ReplicaSets of a scope, `left` of them or all, with or without status writes.
+pub(crate) async fn follow(
+    server: &Server,
+    cluster: &str,
+    scope: &Scope,
+    (print, has_statuses): (&PrintArgs, bool),
+    mut left: Option<u64>,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
     let is_connected = match server.check_connected(cluster).await {
         // An agent of an unnamed cluster may still connect.
         Err(nothing) if cluster.is_empty() && nothing.exit == Exit::No => {
@@ -49,35 +66,40 @@ async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit
         }
         checked => checked.map(|()| true)?,
     };
-    let mut decisions = open(&server, cluster, scope).await?;
+    let mut decisions = open(server, cluster, scope).await?;
     let mut named = Watched::default();
     if is_connected {
-        named = Watched::new(&server, cluster, scope, io).await?;
+        named = Watched::new(server, cluster, scope, io).await?;
     }
-    let mut printer = Printer::new(&args.print, io)?;
-    let mut left = args.count;
+    let mut printer = Printer::new(print, io)?;
     while left != Some(0) {
         let Ok(next) = timeout(PERIOD, decisions.message()).await else {
-            named.look(&server, cluster, io).await?;
+            named.look(server, cluster, io).await?;
             continue;
         };
-        let next = received(&server, next)?;
+        let next = received(server, next)?;
         if let Some(record) = &next.decision {
             if !scope.has(record.replica_set.as_ref()) {
                 continue;
             }
             left = left.map(|left| left.saturating_sub(1));
         }
-        printer.print(&next, io)?;
+        let is_status = next
+            .decision
+            .as_ref()
+            .is_some_and(|it| it.action == "status");
+        if has_statuses || !is_status {
+            printer.print(&next, io)?;
+        }
         if let Some(record) = &next.decision
-            && args.print.output.is_for_people()
-            && let Some(said) = refusal::before(&server, record).await
+            && print.output.is_for_people()
+            && let Some(said) = refusal::before(server, record).await
         {
             // Below the decision to report the refusal in the status.
             printer.print_row(record, ["refused", "", &said, ""], io)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// The named ReplicaSets of which decisions are awaited.
@@ -166,8 +188,7 @@ fn received(
 
 impl<'a> Printer<'a> {
     fn new(args: &'a PrintArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
-        let page = Page::new(io, args.output.is_wide());
-        let mut stream = TableStream::new(HEADERS, page).at_least(WIDTHS);
+        let mut stream = TableStream::new(HEADERS, io.paint()).at_least(WIDTHS);
         if args.output.is_for_people() && !args.no_headers {
             stream.write_headers(io.stdout)?;
         }

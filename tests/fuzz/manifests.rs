@@ -81,8 +81,6 @@ fn decide(bytes: &[u8], output: &str) -> (Exit, String, String) {
             stdout: &mut stdout,
             stderr: &mut stderr,
             columns: || None,
-            keys: None,
-            utf8: false,
             colors: decree_cli::Colors::default(),
         },
     );

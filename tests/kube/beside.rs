@@ -209,7 +209,7 @@ async fn report_of_the_readme_comes_from_a_shadow() {
     };
     let up = Up::start(start, &reader);
     up.says("nothing is written");
-    up.says("Attending 0 ReplicaSets and 0 pods.");
+    up.says("Connected: 0 ReplicaSets, 0 pods.");
     let [api, web] = ["api", "web"].map(|name| Attended {
         namespace: &namespace,
         name,
@@ -254,7 +254,7 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     let up = Up::start(&command, &admin);
     up.says("Mode enforce: decisions are executed.");
     set.create(2).await;
-    up.says("one-process/web: create 2 pods: TOO_FEW_REPLICAS");
+    up.says("TOO_FEW_REPLICAS: 0 active pods, 2 wanted");
     set.comes_to_rest(2).await;
     let pods = namespace.pods().await.expect("they can be listed");
     assert_eq!(pods.len(), 2);

@@ -1,17 +1,13 @@
 //! The command line in a shell: exit codes, colors, and completion from a running cluster.
 
 use std::{
-    fmt::Write as _,
     fs,
     net::TcpListener,
     process::{Command, Output},
 };
 
 use tempfile::TempDir;
-use tests::{
-    binaries,
-    running::{Running, Voice},
-};
+use tests::running::{Running, Voice};
 
 use crate::{monitoring::eventually, world};
 
@@ -225,11 +221,12 @@ fn colors_are_for_terminals_that_want_them() {
     }
 }
 
-/// The candidates of a shell for the last of these words.
-fn offered(words: &[&str]) -> Vec<String> {
+/// The candidates of a shell for the last of these words, with this server in the environment.
+fn offered(server: &str, words: &[&str]) -> Vec<String> {
     let mut command = world::program("decree");
     command
         .env("COMPLETE", "fish")
+        .env("DECREE_SERVER", format!("http://{server}"))
         .args(["--", "decree"])
         .args(words);
     let output = command.output().expect("it is built");
@@ -245,46 +242,25 @@ fn completion_finds_names_beyond_the_first_page() {
     let manifest = folder.path().join("many.yaml");
     let mut many = String::new();
     for number in 0..MANY {
-        let written = writeln!(
-            many,
-            "{}",
-            replica_set("billing", &format!("invoice-{number:04}"), 0)
-        );
-        written.expect("a string takes all");
+        many.push_str(&replica_set("billing", &format!("invoice-{number:04}"), 0));
     }
     many.push_str(&replica_set("payments", "ledger-5f6a8b", 2));
     many.push_str(&replica_set("default", "web-5f6a8b", 0));
     fs::write(&manifest, many).expect("it can be written");
     let up = Up::start(&manifest.display().to_string(), MANY + 2);
-    let server = format!("http://{}", up.server);
-    let server = ["--server", server.as_str()];
-    let offered = |words: &[&str]| offered(&[&words[..1], &server, &words[1..]].concat());
-
-    let ledger = ["payments/ledger-5f6a8b"];
-    assert_eq!(offered(&["explain", "payments/"]), ledger);
-    assert_eq!(offered(&["explain", "pay"]), ledger);
-    assert_eq!(offered(&["get", "rs", "payments/led"]), ledger);
-    assert_eq!(
-        offered(&["explain", "-n", "payments", ""]),
-        ["ledger-5f6a8b"]
-    );
-    assert_eq!(offered(&["explain", "web"]), ["web-5f6a8b"]);
-    let billing = offered(&["explain", "billing/"]);
-    assert_eq!(
-        (billing.len(), billing[0].as_str()),
-        (500, "billing/invoice-0000")
-    );
-    assert_eq!(
-        offered(&["explain", "billing/invoice-1099"]),
-        ["billing/invoice-1099"]
-    );
-    assert_eq!(offered(&["get", "rs", "-n", "pay"]), ["payments"]);
-    assert_eq!(offered(&["get", "rs", "--cluster", ""]).len(), 1);
-
-    eventually("two pods", || {
-        let pods = offered(&["explain", "payments/ledger-5f6a8b", "--why", "ledger"]);
-        (pods.len() == 2).then_some(())
-    });
+    for (words, expected) in [
+        (&["explain", "pay"][..], "payments/ledger-5f6a8b"),
+        (&["get", "rs", "payments/led"], "payments/ledger-5f6a8b"),
+        (&["resume", "web"], "web-5f6a8b"),
+        (&["explain", "billing/invoice-1099"], "billing/invoice-1099"),
+        (&["get", "rs", "-n", "pay"], "payments"),
+        (&["get", "rs", "--cluster", ""], "demo"),
+    ] {
+        assert_eq!(offered(&up.server, words), [expected], "{words:?}");
+    }
+    let billing = offered(&up.server, &["explain", "billing/"]);
+    assert_eq!((billing.len(), &*billing[0]), (500, "billing/invoice-0000"));
+    assert_eq!(offered(&nowhere(), &["explain", "pay"]), [""; 0]);
     up.running.terminate();
     assert!(up.running.wait().success());
 }
@@ -334,30 +310,4 @@ fn replica_set_in_another_namespace_is_found_for_who_asks() {
     );
     up.running.terminate();
     assert!(up.running.wait().success());
-}
-
-/// The demo reads keys of a terminal, which `script` provides.
-#[test]
-fn q_ends_the_demo_and_the_terminal_is_as_before() {
-    let demo = binaries::folder().join("decree").display().to_string();
-    let mut command = Command::new("script");
-    let shell = format!("{demo} demo; echo exit code $?; stty -a");
-    command.args(["--quiet", "--return", "--command", &shell, "/dev/null"]);
-    let mut demo = Running::start(command, Voice::Stdout);
-    demo.wait_for("the beginning", |lines| {
-        let is_begun = |line: &String| line.contains("q or Ctrl-C ends everything");
-        lines.iter().any(is_begun).then_some(())
-    });
-    demo.tell("q");
-    let said = demo.wait_for("the state of the terminal", |lines| {
-        let is_last = |line: &String| line.contains("iexten");
-        lines.iter().any(is_last).then(|| lines.join("\n"))
-    });
-    assert!(said.contains("exit code 1"), "{said}");
-    assert!(said.contains("interrupted before the end"), "{said}");
-    assert!(!said.contains("All 5 parts"), "{said}");
-    for mode in ["icanon", "echo"] {
-        let is_on = said.split_whitespace().any(|word| word == mode);
-        assert!(is_on, "{mode} is off:\n{said}");
-    }
 }

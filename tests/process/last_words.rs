@@ -148,7 +148,7 @@ fn taken_port_is_named_with_its_flag_however_quiet_the_logs_are() {
         agent.args(["--admin", &address]);
         assert_ends(&mut agent, 1, &[words[0], words[1], "--admin"]);
     }
-    let flags = ["demo", "--listen", &address];
+    let flags = ["up", "--listen", &address, "--admin", "127.0.0.1:0"];
     assert_ends(program("decree").args(flags), 1, &[&address, "--listen"]);
 }
 

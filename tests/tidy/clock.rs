@@ -31,7 +31,6 @@ const MEASURES: &[(&str, usize, &str)] = &[
         "the clock of the test is stopped",
     ),
     ("cli/src/tests/system.rs", 1, "how soon to look again"),
-    ("cli/src/tests/up.rs", 2, "held against a limit of minutes"),
     (
         "admission/src/activity.rs",
         1,

@@ -28,7 +28,7 @@ watch # all decisions
 watch shop/web --count 1 # wait for the next decision
 [diff]
 diff --unexplained # what needs a look
-diff --markdown > report.md # a report for others
+diff > report.txt # a report for others
 [up]
 up # a demo cluster in this process
 up --cluster kubernetes # your cluster, read-only
@@ -52,7 +52,7 @@ pki dev --out certs # certificates for a trial
 pki dev --out certs # certificates for a trial
 pki dev --host decree.example --days 30
 [demo]
-demo # the story, in two minutes
+demo # see it at work
 demo --fast # without pauses
 demo scale web 3 # change a running `decree up`
 [demo scale]
@@ -66,11 +66,6 @@ demo fail node-b # its pods become Unknown
 demo restore node-b # it answers again
 [demo quota]
 demo quota 10 -n shop # at most 10 pods in a namespace
-[demo cost]
-demo cost web-7qz9m -10 # deleted before the others
-[demo apply]
-demo apply -f web.yaml
-demo apply -f - # from standard input
 [decide]
 decide -f state.json # kubectl get rs,pods -o json > state.json
 decide -f state.json --replica-set web --replicas 3

@@ -86,6 +86,10 @@ fn with_rules(arg: Arg) -> Arg {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
+    use super::{super::Args, *};
+
     #[test]
     fn help_has_examples_and_only_the_long_one_the_flags_of_the_connection() {
         let said = |line: &str| {
@@ -108,6 +112,37 @@ mod tests {
             "--timeout <TIME>",
         ] {
             assert!(!short.contains(flag) && long.contains(flag), "{long}");
+        }
+    }
+
+    /// A command line with -1 for each flag whose value is a number.
+    fn negative(command: &Command, above: &[String]) -> Vec<Vec<String>> {
+        let is_number = |arg: &&Arg| {
+            let mut names = arg.get_value_names().unwrap_or_default().iter();
+            names.any(|name| NUMBERS.contains(&name.as_str()))
+        };
+        let flags = command.get_arguments().filter(is_number);
+        let lines = flags.filter_map(|arg| {
+            let flag = [format!("--{}", arg.get_long()?), "-1".to_owned()];
+            Some([above, &flag].concat())
+        });
+        let below = command.get_subcommands().flat_map(|command| {
+            let path = [above, &[command.get_name().to_owned()]].concat();
+            negative(command, &path)
+        });
+        lines.chain(below).collect()
+    }
+
+    #[test]
+    fn negative_numbers_are_taken_for_values_and_not_for_flags() {
+        let lines = negative(&Args::command(), &["decree".to_owned()]);
+        assert!(lines.len() > 7, "only {} lines", lines.len());
+        for line in lines {
+            let words: Vec<_> = line.iter().map(std::ffi::OsString::from).collect();
+            let parsed = super::super::parse(&words);
+            let error = parsed.expect_err("it is too small");
+            let text = error.to_string();
+            assert!(text.contains("invalid value '-1' for "), "{line:?}: {text}");
         }
     }
 }

@@ -8,7 +8,6 @@ use super::{
     files::FileArgs,
     labels::LabelFilter,
     name::{KINDS, NameArg, Named, NamespaceArgs},
-    number,
 };
 use crate::{
     exit::{Exit, Failure},
@@ -25,13 +24,13 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
     /// The number of replicas to assume; by default, that of the ReplicaSet
-    #[arg(long, value_name = "NUMBER", value_parser = number::at_least::<i32, 0>)]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
     /// Instead of names: drain this node, and show which ReplicaSets lose pods
     #[arg(long, value_name = "NODE", conflicts_with_all = ["names", "replicas", "quota", "namespace", "all_namespaces"])]
     pub(crate) drain: Option<String>,
     /// Instead of names: limit the namespace to this number of pods, and show which creates a quota refuses
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["names", "replicas", "all_namespaces"], value_parser = number::at_least::<i32, 0>)]
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["names", "replicas", "all_namespaces"], value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) quota: Option<i32>,
     /// With --drain or --quota: objects instead of a server
     #[command(flatten)]
@@ -80,7 +79,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "POD")]
     pub(crate) why: Option<String>,
     /// With --why, the number of replicas to assume; by default, that of the ReplicaSet
-    #[arg(long, value_name = "NUMBER", requires = "why", value_parser = number::at_least::<i32, 0>)]
+    #[arg(long, value_name = "NUMBER", requires = "why", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
     /// Show status writes as well, and the timeline: what led here, from the changes of spec.replicas to the outcomes
     #[arg(long, conflicts_with = "why")]
@@ -96,7 +95,7 @@ pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
     /// Exit after this many decisions
-    #[arg(long, value_name = "NUMBER", value_parser = number::at_least::<u64, 0>)]
+    #[arg(long, value_name = "NUMBER")]
     pub(crate) count: Option<u64>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
@@ -111,9 +110,6 @@ pub(crate) struct DiffArgs {
     /// Only those that nothing explains
     #[arg(long)]
     pub(crate) unexplained: bool,
-    /// Print a report to be sent to others: agreement by subject, and each difference with its pods side by side
-    #[arg(long, conflicts_with_all = ["output", "no_headers"])]
-    pub(crate) markdown: bool,
     /// Which differences make the exit code 1: those that nothing explains, any, or never
     #[arg(long, value_name = "WHICH", default_value = "any")]
     pub(crate) fail_on: FailOn,

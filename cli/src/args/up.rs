@@ -1,4 +1,4 @@
-//! The flags of the commands that run everything in one process, and of the commands that act on such a process.
+//! The flags of the commands that run everything in one process, and of the acts on such a process.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use decree_agent::{ClusterKind, Mode};
 use otlp::OtlpArgs;
 use runtime::ListenAddr;
 
-use super::{files::FileArgs, name::NameArg, number};
+use super::{files::FileArgs, name::NameArg};
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Group)]
@@ -57,7 +57,7 @@ pub(crate) struct UpArgs {
     )]
     pub(crate) agent_admin: ListenAddr,
     /// The seed of the embedded cluster: uids, nodes and delays are drawn from it
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = number::at_least::<u64, 0>)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) otlp: OtlpArgs,
@@ -71,38 +71,12 @@ pub(crate) struct UpArgs {
 pub(crate) struct DemoArgs {
     #[command(subcommand)]
     pub(crate) command: Option<DemoCommand>,
-    #[command(flatten)]
-    pub(crate) input: FileArgs,
-    /// Keep everything running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
-    #[arg(long)]
-    pub(crate) stay: bool,
-    /// Address for gRPC; port 0 picks a free port. With --stay, the default is 127.0.0.1:50051
-    #[arg(
-        long,
-        value_name = "ADDR",
-        default_value = "127.0.0.1:0",
-        default_value_if("stay", "true", "127.0.0.1:50051"),
-        value_parser = runtime::socket_address
-    )]
-    pub(crate) listen: SocketAddr,
-    /// Address for /livez, /readyz and /metrics; port 0 picks a free port. With --stay, the default is 127.0.0.1:8080
-    #[arg(
-        long,
-        value_name = "ADDR",
-        default_value = "127.0.0.1:0",
-        default_value_if("stay", "true", "127.0.0.1:8080"),
-        value_parser = runtime::socket_address
-    )]
-    pub(crate) admin: SocketAddr,
-    /// How long anything that is waited for may take
+    /// The maximum duration of each step
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime::config::duration)]
     pub(crate) deadline: Duration,
-    /// Do not pause between lines on a terminal
+    /// Do not pause between steps on a terminal
     #[arg(long)]
     pub(crate) fast: bool,
-    /// What names, uids, nodes and delays are drawn from
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = number::at_least::<u64, 0>)]
-    pub(crate) seed: u64,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<runtime::Filter>,
@@ -132,16 +106,16 @@ impl UpArgs {
     }
 }
 
-/// What can be done to a running embedded cluster.
-#[derive(Debug, Subcommand)]
+/// An act on a running embedded cluster.
+#[derive(Clone, Debug, Subcommand)]
 pub(crate) enum DemoCommand {
     /// Scale a ReplicaSet of the running embedded cluster
     Scale {
         /// The ReplicaSet: NAME, rs/NAME or NAMESPACE/NAME
         #[arg(value_name = "NAME")]
         replica_set: NameArg,
-        /// How many pods are wanted
-        #[arg(value_name = "NUMBER", value_parser = number::at_least::<i32, 0>)]
+        /// The number of desired pods
+        #[arg(value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
         replicas: i32,
         #[command(flatten)]
         running: RunningArgs,
@@ -153,56 +127,37 @@ pub(crate) enum DemoCommand {
         #[command(flatten)]
         running: RunningArgs,
     },
-    /// Let a node of the running embedded cluster stop answering
+    /// Stop a node of the running embedded cluster
     Fail {
         /// The node
         node: String,
         #[command(flatten)]
         running: RunningArgs,
     },
-    /// Let a node of the running embedded cluster answer again
+    /// Start a stopped node of the running embedded cluster
     Restore {
         /// The node
         node: String,
         #[command(flatten)]
         running: RunningArgs,
     },
-    /// Allow so many pods in a namespace of the running embedded cluster
+    /// Limit the number of pods in a namespace of the running embedded cluster
     Quota {
-        /// How many pods there may be
-        #[arg(value_name = "NUMBER", value_parser = number::at_least::<u32, 0>)]
-        pods: u32,
-        #[command(flatten)]
-        running: RunningArgs,
-    },
-    /// Set the deletion cost of a pod of the running embedded cluster
-    Cost {
-        /// The pod: NAME or NAMESPACE/NAME
-        pod: NameArg,
-        /// The cost: pods of lower cost go first
+        /// The maximum number of pods
         #[arg(value_name = "NUMBER")]
-        cost: i32,
-        #[command(flatten)]
-        running: RunningArgs,
-    },
-    /// Create or change objects of the running embedded cluster, as kubectl prints them
-    ///
-    /// Namespaces that are missing are made. Of objects that exist, labels, annotations and spec are changed.
-    Apply {
-        #[command(flatten)]
-        input: FileArgs,
+        pods: u32,
         #[command(flatten)]
         running: RunningArgs,
     },
 }
 
 /// Where the embedded cluster runs.
-#[derive(Debug, Group)]
+#[derive(Clone, Debug, Group)]
 pub(crate) struct RunningArgs {
-    /// The namespace of names and objects without one; by default, `default`
+    /// The namespace of a name without one; by default, `default`
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
-    /// The admin address of the running `decree up` or `decree demo --stay`
+    /// The admin address of the running `decree up`
     #[arg(
         long,
         env = "DECREE_ADMIN",

@@ -1,5 +1,9 @@
 //! The result of a check.
 
+use decree::v1::Severity;
+
+use crate::paint::Paint;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grade {
     Ok,
@@ -28,16 +32,14 @@ impl Grade {
         }
     }
 
-    /// The mark of a line; ASCII on a terminal without UTF-8.
-    pub(super) const fn mark(self, utf8: bool) -> &'static str {
-        match (self, utf8) {
-            (Self::Ok, true) => "√",
-            (Self::Warn, true) => "‼",
-            (Self::Fail, true) => "×",
-            (Self::Ok, false) => "[ok]",
-            (Self::Warn, false) => "[warn]",
-            (Self::Fail, false) => "[fail]",
-        }
+    /// The mark of a line, in the color of how bad it is.
+    pub(super) fn painted(self, paint: Paint) -> String {
+        let (mark, severity) = match self {
+            Self::Ok => ("√", Severity::InSync),
+            Self::Warn => ("‼", Severity::Slow),
+            Self::Fail => ("×", Severity::Blocked),
+        };
+        paint.paint(severity, mark)
     }
 }
 

@@ -1,15 +1,13 @@
-//! A rogue server at the address of the right one. It requests what no correct server requests, and reads the answers of the
-//! agent.
+//! A rogue server. It requests what no correct server requests, and reads the answers of the agent.
 //!
-//! **Invariant:** the agent admits it as any server, so only the rules and the budget of the agent protect the cluster.
+//! **Invariant:** the agent admits it as any server, so only the rules of the agent protect the cluster.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use decree::v1::{
     self,
     batch::Action,
     decision_service_server::{DecisionService, DecisionServiceServer},
-    event::Event,
     outcome::Outcome,
     reconcile_request as request,
     reconcile_response::Frame,
@@ -17,7 +15,7 @@ use decree::v1::{
 use tokio::{
     net::TcpListener,
     sync::mpsc,
-    time::{Instant, timeout, timeout_at},
+    time::{sleep, timeout},
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
@@ -27,7 +25,7 @@ use tonic::{
 
 use crate::{
     exit::{Exit, Failure},
-    sandbox::{Threads, poll},
+    sandbox::{self, AGAIN},
 };
 
 /// The capacity of the queue of frames for the agent.
@@ -36,119 +34,170 @@ const FRAMES_MAX: usize = 16;
 const HEARTBEAT_SECONDS: i64 = 30;
 const SESSION: &str = "rogue";
 /// The letters of pod name suffixes.
-const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
+const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The lists of a session: ReplicaSets and pods.
 const LISTS: usize = 2;
 
-/// The server, with the session of the one agent. Dropping it ends its connections.
-pub(super) struct Rogue {
-    session: Session,
-    deadline: Duration,
-    /// The ReplicaSet that all requests are about, and its generation.
-    set: v1::ObjectRef,
-    generation: i64,
-    sequence: u64,
-    batch: u64,
-    _threads: Threads,
+/// Requests operations on the ReplicaSet `set` of each agent, and hands over what the agent answered.
+struct Rogue {
+    set: &'static str,
+    answers: mpsc::Sender<Vec<String>>,
 }
 
+/// The session of an agent.
 struct Session {
-    outgoing: mpsc::Sender<Result<v1::ReconcileResponse, Status>>,
     incoming: Streaming<v1::ReconcileRequest>,
+    outgoing: mpsc::Sender<Result<v1::ReconcileResponse, Status>>,
+    sequence: u64,
 }
-
-/// Hands over each new session.
-struct Service(mpsc::Sender<Session>);
 
 type Reply<T> = Result<Response<T>, Status>;
 
-// === impl Rogue ===
+/// Runs a rogue server at the address of a killed one. Returns a line for each request, with the answer of the agent.
+pub(super) fn run(
+    address: SocketAddr,
+    set: &'static str,
+    within: Duration,
+) -> Result<Vec<String>, Failure> {
+    let threads = sandbox::threads(1)?;
+    let answering = async {
+        let (answers, mut answered) = mpsc::channel(1);
+        let service = DecisionServiceServer::new(Rogue { set, answers });
+        let listener = loop {
+            match TcpListener::bind(address).await {
+                Ok(listener) => break listener,
+                // The killed server still holds the address.
+                Err(_) => sleep(AGAIN).await,
+            }
+        };
+        let incoming = TcpIncoming::from(listener);
+        let serving = Server::builder().add_service(service);
+        tokio::spawn(serving.serve_with_incoming(incoming));
+        answered.recv().await
+    };
+    let answered = threads.block_on(async { timeout(within, answering).await });
+    // The connections of the agent end with the threads.
+    threads.shutdown_background();
+    let answered = answered.ok().flatten();
+    answered.ok_or_else(|| Failure::new(Exit::No, "the agent does not answer the rogue server"))
+}
 
-impl Rogue {
-    /// Starts the server, and waits until the agent has sent its lists.
-    pub(super) async fn start(
-        address: SocketAddr,
-        deadline: Duration,
-        (set, generation): (v1::ObjectRef, i64),
-    ) -> Result<Self, Failure> {
-        let threads = Threads::start().map_err(cannot_start)?;
-        // The killed server may still hold the address.
-        let bind = async || TcpListener::bind(address).await;
-        let listener = match poll(deadline, async || Ok(bind().await.ok())).await? {
-            Some(listener) => listener,
-            None => bind().await.map_err(cannot_start)?,
-        };
-        let listener = listener.into_std().map_err(cannot_start)?;
-        let (sessions, mut opened) = mpsc::channel(1);
-        let server = Server::builder().add_service(DecisionServiceServer::new(Service(sessions)));
-        threads.handle().spawn(async move {
-            let incoming = TcpIncoming::from(TcpListener::from_std(listener)?);
-            let served = server.serve_with_incoming(incoming).await;
-            served.map_err(io::Error::other)
-        });
-        let session = timeout(deadline, opened.recv()).await.ok().flatten();
-        let session = session.ok_or_else(|| Failure::new(Exit::No, "the agent did not come"))?;
-        let mut rogue = Self {
-            session,
-            deadline,
-            set,
-            generation,
-            sequence: 0,
-            batch: 0,
-            _threads: threads,
-        };
-        rogue.admit().await?;
-        Ok(rogue)
+// === impl Session ===
+
+impl Session {
+    async fn next(&mut self) -> Option<request::Frame> {
+        self.incoming.message().await.ok()??.frame
     }
 
-    /// Waits until the agent has sent an event for which `is_it` holds.
-    pub(super) async fn sees(&mut self, is_it: impl Fn(&Event) -> bool) -> Result<(), Failure> {
-        self.read(|frame| {
-            let request::Frame::Events(events) = frame else {
-                return false;
-            };
-            let mut events = events.events.iter().filter_map(|it| it.event.as_ref());
-            events.any(&is_it)
-        })
+    async fn send(&mut self, frame: Frame) -> Option<()> {
+        self.sequence += 1;
+        let response = v1::ReconcileResponse {
+            sequence: self.sequence,
+            frame: Some(frame),
+        };
+        self.outgoing.send(Ok(response)).await.ok()
+    }
+
+    /// Admits the agent. `None` if the agent leaves.
+    async fn admit(&mut self) -> Option<()> {
+        self.next().await?;
+        self.send(Frame::Welcome(v1::Welcome {
+            protocol: 1,
+            session_id: SESSION.to_owned(),
+            heartbeat_interval: Some(prost_types::Duration {
+                seconds: HEARTBEAT_SECONDS,
+                nanos: 0,
+            }),
+            ..v1::Welcome::default()
+        }))
         .await
     }
 
-    /// Requests the deletion of pods. Returns the answer of the agent.
-    pub(super) async fn delete(&mut self, pods: &[v1::ObjectRef]) -> Result<String, Failure> {
-        let victims = pods.iter().map(|pod| v1::Victim {
-            pod: Some(pod.clone()),
+    /// Requests operations on one of the ReplicaSets of the agent. `None` if the agent leaves.
+    async fn play(mut self, name: &str) -> Option<Vec<String>> {
+        self.admit().await?;
+        let (mut sets, mut pods, mut lists) = (Vec::new(), Vec::new(), 0);
+        while lists < LISTS {
+            match self.next().await? {
+                request::Frame::SnapshotObjects(objects) => {
+                    sets.extend(objects.replica_sets);
+                    pods.extend(objects.pods);
+                }
+                request::Frame::SnapshotEnd(_) => lists += 1,
+                request::Frame::Hello(_)
+                | request::Frame::SnapshotBegin(_)
+                | request::Frame::Events(_)
+                | request::Frame::Outcomes(_)
+                | request::Frame::Heartbeat(_) => {}
+            }
+        }
+        let set = sets.into_iter().find(|set| set.name == name)?;
+        let victim = |pod: v1::Pod| v1::Victim {
+            pod: Some(v1::ObjectRef {
+                namespace: pod.namespace,
+                name: pod.name,
+                uid: pod.uid,
+            }),
             ..v1::Victim::default()
-        });
-        let victims = victims.collect();
-        self.ask(Action::Delete(v1::Delete { victims }), pods.len())
-            .await
+        };
+        let is_own = |pod: &v1::Pod| pod.controller.as_ref().is_some_and(|it| it.uid == set.uid);
+        let (own, others): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_own);
+        let letter = |at: usize| char::from(LETTERS[at % LETTERS.len()]);
+        let last = |at: usize| {
+            [letter(at / LETTERS.len()), letter(at)]
+                .iter()
+                .collect::<String>()
+        };
+        let create = v1::Create {
+            names: (0..own.len())
+                .map(|at| format!("{name}-rgx{}", last(at)))
+                .collect(),
+            generate_name: format!("{name}-"),
+            slow_start_initial: i32::try_from(own.len()).unwrap_or(i32::MAX),
+        };
+        let delete = |pods: Vec<v1::Pod>| {
+            let victims = pods.into_iter().map(victim).collect();
+            Action::Delete(v1::Delete { victims })
+        };
+        let (count, more) = (own.len(), others.len());
+        let mut said = Vec::new();
+        for (id, what, operations, action) in [
+            (1, format!("delete all pods of {name}"), count, delete(own)),
+            (
+                2,
+                format!("delete {more} pods of others"),
+                more,
+                delete(others),
+            ),
+            (
+                3,
+                format!("create {count} more pods"),
+                count,
+                Action::Create(create),
+            ),
+        ] {
+            let answer = self.ask(&set, id, operations, action).await?;
+            said.push(format!("{what}: {answer}"));
+        }
+        Some(said)
     }
 
-    /// Requests `count` pods, with valid names for pods of the ReplicaSet. Returns the answer of the agent.
-    pub(super) async fn create(&mut self, count: usize) -> Result<String, Failure> {
-        let letter = |index: usize| LETTERS.chars().nth(index % LETTERS.len());
-        let generate_name = format!("{}-", self.set.name);
-        let names = (0..count).map(|index| {
-            let last = [letter(index / LETTERS.len()), letter(index)];
-            let last: String = last.into_iter().flatten().collect();
-            format!("{generate_name}rgx{last}")
-        });
-        let action = Action::Create(v1::Create {
-            names: names.collect(),
-            generate_name,
-            slow_start_initial: i32::try_from(count).unwrap_or(i32::MAX),
-        });
-        self.ask(action, count).await
-    }
-
-    /// Requests an action on the ReplicaSet, and waits for the outcomes of `operations` operations.
-    async fn ask(&mut self, action: Action, operations: usize) -> Result<String, Failure> {
-        self.batch += 1;
-        let id = self.batch;
+    /// Requests an action, and counts the outcomes of its operations.
+    async fn ask(
+        &mut self,
+        set: &v1::ReplicaSet,
+        id: u64,
+        operations: usize,
+        action: Action,
+    ) -> Option<String> {
         let batch = v1::Batch {
             id,
-            replica_set: Some(self.set.clone()),
-            generation: self.generation,
+            replica_set: Some(v1::ObjectRef {
+                namespace: set.namespace.clone(),
+                name: set.name.clone(),
+                uid: set.uid.clone(),
+            }),
+            generation: set.generation,
             guard: Some(v1::Guard {
                 session_id: SESSION.to_owned(),
                 epoch: 0,
@@ -159,12 +208,12 @@ impl Rogue {
         let batches = vec![batch];
         self.send(Frame::Batches(v1::Batches { batches })).await?;
         let (mut done, mut refused, mut words) = (0, 0, String::new());
-        self.read(|frame| {
-            let request::Frame::Outcomes(outcomes) = frame else {
-                return false;
+        while done + refused < operations {
+            let request::Frame::Outcomes(outcomes) = self.next().await? else {
+                continue;
             };
-            let of_it = outcomes.outcomes.into_iter().filter(|it| it.batch_id == id);
-            for outcome in of_it.filter_map(|it| it.outcome) {
+            let own = outcomes.outcomes.into_iter().filter(|it| it.batch_id == id);
+            for outcome in own.filter_map(|it| it.outcome) {
                 let message = match outcome {
                     Outcome::Done(_) => {
                         done += 1;
@@ -176,67 +225,15 @@ impl Rogue {
                 refused += 1;
                 words = message;
             }
-            done + refused >= operations
-        })
-        .await?;
-        Ok(format!("{done} done, {refused} refused: {words}"))
-    }
-
-    async fn admit(&mut self) -> Result<(), Failure> {
-        self.read(|frame| matches!(frame, request::Frame::Hello(_)))
-            .await?;
-        let heartbeat_interval = prost_types::Duration {
-            seconds: HEARTBEAT_SECONDS,
-            nanos: 0,
-        };
-        let welcome = v1::Welcome {
-            protocol: 1,
-            session_id: SESSION.to_owned(),
-            heartbeat_interval: Some(heartbeat_interval),
-            ..v1::Welcome::default()
-        };
-        self.send(Frame::Welcome(welcome)).await?;
-        let mut lists = 0;
-        self.read(|frame| {
-            lists += usize::from(matches!(frame, request::Frame::SnapshotEnd(_)));
-            lists == LISTS
-        })
-        .await
-    }
-
-    async fn send(&mut self, frame: Frame) -> Result<(), Failure> {
-        self.sequence += 1;
-        let response = v1::ReconcileResponse {
-            sequence: self.sequence,
-            frame: Some(frame),
-        };
-        let sent = self.session.outgoing.send(Ok(response)).await;
-        sent.map_err(|_| left())
-    }
-
-    /// Reads the frames of the agent up to the first for which `is_last` holds.
-    async fn read(
-        &mut self,
-        mut is_last: impl FnMut(request::Frame) -> bool,
-    ) -> Result<(), Failure> {
-        let until = Instant::now() + self.deadline;
-        loop {
-            let message = timeout_at(until, self.session.incoming.message()).await;
-            let message = message.map_err(|_| Failure::new(Exit::No, "the agent does not answer"));
-            let Ok(Some(message)) = message? else {
-                return Err(left());
-            };
-            if message.frame.is_some_and(&mut is_last) {
-                return Ok(());
-            }
         }
+        Some(format!("{done} done, {refused} refused: {words}"))
     }
 }
 
-// === impl Service ===
+// === impl Rogue ===
 
 #[tonic::async_trait]
-impl DecisionService for Service {
+impl DecisionService for Rogue {
     type ReconcileStream = ReceiverStream<Result<v1::ReconcileResponse, Status>>;
 
     async fn reconcile(
@@ -244,10 +241,18 @@ impl DecisionService for Service {
         request: Request<Streaming<v1::ReconcileRequest>>,
     ) -> Reply<Self::ReconcileStream> {
         let (outgoing, stream) = mpsc::channel(FRAMES_MAX);
-        let incoming = request.into_inner();
-        let session = Session { outgoing, incoming };
-        let opened = self.0.try_send(session);
-        opened.map_err(|_| Status::unavailable("one session at a time"))?;
+        let session = Session {
+            incoming: request.into_inner(),
+            outgoing,
+            sequence: 0,
+        };
+        let (set, answers) = (self.set, self.answers.clone());
+        tokio::spawn(async move {
+            if let Some(said) = session.play(set).await {
+                // Only the first agent counts.
+                let _ = answers.try_send(said);
+            }
+        });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -265,12 +270,4 @@ impl DecisionService for Service {
     async fn simulate(&self, _: Request<v1::SimulateRequest>) -> Reply<v1::SimulateResponse> {
         Err(Status::unimplemented("an agent does not ask"))
     }
-}
-
-fn cannot_start(cause: io::Error) -> Failure {
-    Failure::new(Exit::No, format!("the rogue server cannot start: {cause}"))
-}
-
-fn left() -> Failure {
-    Failure::new(Exit::No, "the agent left the rogue server")
 }

@@ -186,10 +186,10 @@ mod tests {
         expect![[r#"
             Timeline, in UTC:
               TIME                       AGO         EVENT     DETAIL
-              1970-01-01T00:05:10.000Z   0 s ago     decided   create 8: TOO_FEW_REPLICAS: 7 active pods, 15 wanted
-              1970-01-01T00:05:00.000Z   10 s ago    failed    create: 0 of 8 done, 1 failed (QUOTA), 7 not started, 36 times since 1970-01-01T00:01:00.000Z: exceeded quota; TOO_FEW_REPLICAS: 7 active pods, 15 wanted
-              1970-01-01T00:00:50.000Z   4 min ago   scaled    7 to 15 wanted
-              1970-01-01T00:00:10.000Z   5 min ago   done      create: 7 of 7 done
+              1970-01-01T00:05:10.000Z   0s ago      decided   create 8: TOO_FEW_REPLICAS: 7 active pods, 15 wanted
+              1970-01-01T00:05:00.000Z   10s ago     failed    create: 0 of 8 done, 1 failed (QUOTA), 7 not started, 36 times since 1970-01-01T00:01:00.000Z: exceeded quota; TOO_FEW_REPLICAS: 7 active pods, 15 wanted
+              1970-01-01T00:00:50.000Z   4m20s ago   scaled    7 to 15 wanted
+              1970-01-01T00:00:10.000Z   5m ago      done      create: 7 of 7 done
         "#]]
         .assert_eq(&written(|out| write(&timeline, now, Page::default(), out)));
     }

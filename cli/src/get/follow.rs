@@ -13,7 +13,6 @@ use crate::{
     args::{GetArgs, Scope},
     decision,
     exit::{Exit, Failure},
-    page::Page,
     pages,
     server::Server,
     stale,
@@ -36,7 +35,7 @@ pub(super) async fn run(
     let columns = replica_sets::columns(&first.replica_sets, args.print.output.is_wide());
     let cells = |set: &v1::ReplicaSetSummary| replica_sets::cells(&columns, set);
     let headers = columns.iter().map(|it| it.0);
-    let mut stream = TableStream::new(headers, Page::new(io, args.print.output.is_wide()));
+    let mut stream = TableStream::new(headers, io.paint());
     if args.print.output.is_for_people() && !args.print.no_headers {
         let rows = first.replica_sets.iter().map(cells);
         rows.for_each(|cells| stream.widen(&cells));

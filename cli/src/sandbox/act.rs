@@ -1,14 +1,26 @@
-//! The acts of a person on an embedded cluster.
+//! The acts of a person on the embedded cluster of this process, and the route of its admin port for other processes.
+//!
+//! **Invariant:** only a program of this machine acts. The port must be on the loopback interface, and it refuses foreign pages. The
+//! request must be JSON, which no page of a browser can send elsewhere without asking.
 
-use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
-use manifest::{self, Document};
+use agent_fake::{ApiError, Cluster, DeleteOptions, Kind, Object};
+use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
+use decree_agent::FakeCluster;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use server_core::wording::count;
 
-use super::beginning::COST;
+use crate::{
+    args::Named,
+    exit::{Exit, Failure},
+    near, not_found,
+};
 
+/// The path for acts.
+pub(crate) const PATH: &str = "/demo/act";
 const QUOTA: &str = "pods";
+/// The maximum number of existing nodes in a message.
+const NAMED_MAX: usize = 5;
 
 /// One act, as the admin port takes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,57 +40,82 @@ pub(crate) enum Act {
     Restore { node: String },
     /// Limit the number of pods.
     Quota { namespace: String, pods: u32 },
-    /// Set the deletion cost of a pod.
-    Cost {
-        namespace: String,
-        name: String,
-        cost: i32,
-    },
-    /// Create or change objects.
-    Apply { objects: Vec<Document> },
+}
+
+pub(crate) fn routes(cluster: FakeCluster) -> Router {
+    Router::new().route(PATH, post(act)).with_state(cluster)
+}
+
+async fn act(
+    State(cluster): State<FakeCluster>,
+    Json(act): Json<Act>,
+) -> (StatusCode, Json<Value>) {
+    match cluster.with(|model| act.perform(model)) {
+        Ok(done) => (StatusCode::OK, Json(json!({"done": done}))),
+        Err(Failure { cause, hint, .. }) => {
+            let refusal = json!({"error": cause, "hint": hint});
+            (StatusCode::CONFLICT, Json(refusal))
+        }
+    }
 }
 
 // === impl Act ===
 
 impl Act {
-    /// Executes the act, and returns a line for each object.
-    pub(crate) fn perform(&self, cluster: &mut Cluster) -> Result<String, String> {
-        let done = match self {
+    /// Executes the act, and says so as kubectl does.
+    pub(crate) fn perform(&self, cluster: &mut Cluster) -> Result<String, Failure> {
+        match self {
             Self::Scale {
                 namespace,
                 name,
                 replicas,
-            } => cluster
-                .scale(namespace, name, *replicas)
-                .map(|_| format!("replicaset.apps/{name} scaled to {replicas}")),
-            Self::Delete { namespace, name } => cluster
-                .delete(Kind::Pod, namespace, name, &DeleteOptions::default())
-                .map(|_| format!("pod/{name} deleted")),
+            } => {
+                check(cluster, Kind::ReplicaSet, namespace, name)?;
+                cluster.scale(namespace, name, *replicas)?;
+                Ok(format!("replicaset.apps/{name} scaled to {replicas}"))
+            }
+            Self::Delete { namespace, name } => {
+                check(cluster, Kind::Pod, namespace, name)?;
+                cluster.delete(Kind::Pod, namespace, name, &DeleteOptions::default())?;
+                Ok(format!("pod/{name} deleted"))
+            }
             Self::Fail { node } => {
+                check(cluster, Kind::Node, "", node)?;
                 let pods = cluster.objects(Kind::Pod);
                 let pods = pods.filter(|it| it["spec"]["nodeName"] == **node && is_active(it));
                 let pods = count(pods.count(), "pod");
-                cluster
-                    .fail_node(node)
-                    .map(|()| format!("node/{node} does not answer, with {pods} on it"))
+                cluster.fail_node(node)?;
+                Ok(format!("node/{node} does not answer, with {pods} on it"))
             }
-            Self::Restore { node } => cluster
-                .recover_node(node)
-                .map(|()| format!("node/{node} answers")),
-            Self::Quota { namespace, pods } => quota(cluster, namespace, *pods),
-            Self::Cost {
-                namespace,
-                name,
-                cost,
-            } => {
-                let patch = json!({"metadata": {"annotations": {COST: cost.to_string()}}});
-                cluster
-                    .patch(Kind::Pod, namespace, name, &patch)
-                    .map(|_| format!("pod/{name} has deletion cost {cost}"))
+            Self::Restore { node } => {
+                check(cluster, Kind::Node, "", node)?;
+                cluster.recover_node(node)?;
+                Ok(format!("node/{node} answers"))
             }
-            Self::Apply { objects } => return apply(cluster, objects.clone()),
-        };
-        done.map_err(|error| error.message)
+            Self::Quota { namespace, pods } => {
+                let spec = json!({"hard": {"pods": pods.to_string()}});
+                let known = cluster.peek(Kind::ResourceQuota, namespace, QUOTA);
+                if known.is_some() {
+                    let patch = json!({"spec": spec});
+                    cluster.patch(Kind::ResourceQuota, namespace, QUOTA, &patch)?;
+                } else {
+                    cluster.create(json!({
+                        "apiVersion": "v1", "kind": "ResourceQuota",
+                        "metadata": {"namespace": namespace, "name": QUOTA}, "spec": spec,
+                    }))?;
+                }
+                let pods = count(*pods, "pod");
+                Ok(format!(
+                    "resourcequota/{QUOTA} of {namespace} allows {pods}"
+                ))
+            }
+        }
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self::new(Exit::No, error.message)
     }
 }
 
@@ -89,80 +126,86 @@ pub(crate) fn is_active(pod: &Value) -> bool {
         && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, ApiError> {
-    let spec = json!({"hard": {"pods": pods.to_string()}});
-    let known = cluster.peek(Kind::ResourceQuota, namespace, QUOTA);
-    if known.is_some() {
-        let patch = json!({"spec": spec});
-        cluster.patch(Kind::ResourceQuota, namespace, QUOTA, &patch)?;
-    } else {
-        cluster.create(json!({
-            "apiVersion": "v1", "kind": "ResourceQuota",
-            "metadata": {"namespace": namespace, "name": QUOTA}, "spec": spec,
-        }))?;
-    }
-    let pods = count(pods, "pod");
-    Ok(format!(
-        "resourcequota/{QUOTA} of {namespace} allows {pods}"
-    ))
+/// The namespace and the name of an object.
+pub(crate) fn named(object: &Object) -> Named {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    Named::new(text("namespace"), text("name"))
 }
 
-/// Creates missing objects, and changes existing ones. Does nothing if the cluster cannot hold the kind of an object, and stops
-/// at the first object that the cluster refuses.
-fn apply(cluster: &mut Cluster, documents: Vec<Document>) -> Result<String, String> {
-    manifest::check_all(&documents).map_err(|error| error.to_string())?;
-    let (known, new): (Vec<_>, Vec<_>) = documents
-        .into_iter()
-        .partition(|document| find(cluster, &document.object).is_some());
-    let mut said = Vec::new();
-    for document in &known {
-        let changed = change(cluster, &document.object);
-        said.push(changed.map_err(|error| format!("{}: {error}", document.place))?);
+/// Fails if an object is missing, with those that exist.
+fn check(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Result<(), Failure> {
+    if cluster.peek(kind, namespace, name).is_some() {
+        return Ok(());
     }
-    let created = new.iter().map(|document| word(&document.object));
-    said.extend(created.map(|word| format!("{word} created")));
-    manifest::install(cluster, new).map_err(|error| error.to_string())?;
-    Ok(said.join("\n"))
+    let missing = Named::new(namespace, name);
+    let known: Vec<_> = cluster.objects(kind).map(named).collect();
+    let failure = |noun: &str| Failure::new(Exit::No, format!("{noun} not found"));
+    Err(match kind {
+        Kind::ReplicaSet => not_found::failure(&[missing], &known),
+        Kind::Node => {
+            let nodes: Vec<_> = known.into_iter().map(|it| it.name).collect();
+            let nodes = near::first_of(&nodes, NAMED_MAX);
+            failure(&format!("node {name}")).hint(format!("the nodes are {nodes}"))
+        }
+        Kind::Pod | Kind::Namespace | Kind::ResourceQuota => {
+            let failure = failure(&format!("pod {}", missing.path()));
+            Failure {
+                hint: not_found::hint(&missing, &known),
+                ..failure
+            }
+        }
+    })
 }
 
-fn change(cluster: &mut Cluster, object: &Value) -> Result<String, String> {
-    let (kind, namespace, name) = place(object).unwrap_or((Kind::Pod, "", ""));
-    let mut patch = json!({"metadata": {}});
-    for field in ["labels", "annotations"] {
-        if let Some(value) = object["metadata"].get(field) {
-            patch["metadata"][field] = value.clone();
+#[cfg(test)]
+mod tests {
+    use super::{super::beginning, *};
+
+    #[test]
+    fn acts_say_what_they_do_or_what_is_missing() {
+        let mut cluster = Cluster::new(agent_fake::ClusterConfig::default());
+        beginning::install(&mut cluster, true).expect("it is empty");
+        for (act, said) in [
+            (
+                r#"{"scale": {"namespace": "default", "name": "web-old", "replicas": 3}}"#,
+                "replicaset.apps/web-old scaled to 3",
+            ),
+            (
+                r#"{"scale": {"namespace": "shop", "name": "web-old", "replicas": 3}}"#,
+                "ReplicaSet shop/web-old not found; it exists in namespace default",
+            ),
+            (
+                r#"{"delete": {"namespace": "default", "name": "web-old-2xk7d"}}"#,
+                "pod/web-old-2xk7d deleted",
+            ),
+            (
+                r#"{"delete": {"namespace": "default", "name": "web-old-2xk7e"}}"#,
+                "pod default/web-old-2xk7e not found; did you mean default/web-old-2xk7d?",
+            ),
+            (
+                r#"{"fail": {"node": "node-b"}}"#,
+                "node/node-b does not answer, with 2 pods on it",
+            ),
+            (r#"{"restore": {"node": "node-b"}}"#, "node/node-b answers"),
+            (
+                r#"{"fail": {"node": "node-x"}}"#,
+                "node node-x not found; the nodes are node-a, node-b, node-c",
+            ),
+            (
+                r#"{"quota": {"namespace": "default", "pods": 1}}"#,
+                "resourcequota/pods of default allows 1 pod",
+            ),
+            (
+                r#"{"quota": {"namespace": "default", "pods": 9}}"#,
+                "resourcequota/pods of default allows 9 pods",
+            ),
+        ] {
+            let act: Act = serde_json::from_str(act).expect("it is an act");
+            let done = act.perform(&mut cluster).unwrap_or_else(|failure| {
+                let hint = failure.hint.unwrap_or_default();
+                format!("{}; {hint}", failure.cause)
+            });
+            assert_eq!(done, said);
         }
     }
-    // The spec of a pod is immutable, and a node keeps its spec.
-    if matches!(kind, Kind::ReplicaSet | Kind::ResourceQuota)
-        && let Some(spec) = object.get("spec")
-    {
-        patch["spec"] = spec.clone();
-    }
-    let changed = cluster.patch(kind, namespace, name, &patch);
-    changed.map_err(|error| error.message)?;
-    Ok(format!("{} configured", word(object)))
-}
-
-fn find<'a>(cluster: &'a Cluster, object: &Value) -> Option<&'a agent_fake::Object> {
-    let (kind, namespace, name) = place(object)?;
-    let namespace = if kind.is_namespaced() { namespace } else { "" };
-    cluster.peek(kind, namespace, name)
-}
-
-fn place(object: &Value) -> Option<(Kind, &str, &str)> {
-    let kind = Kind::parse(object["kind"].as_str()?)?;
-    let namespace = object.pointer("/metadata/namespace");
-    let namespace = namespace.and_then(Value::as_str).unwrap_or("default");
-    Some((kind, namespace, object["metadata"]["name"].as_str()?))
-}
-
-/// The name of an object as kubectl prints it.
-fn word(object: &Value) -> String {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
-    let kind = match text("/kind").unwrap_or_default() {
-        "ReplicaSet" => "replicaset.apps".to_owned(),
-        kind => kind.to_lowercase(),
-    };
-    format!("{kind}/{}", text("/metadata/name").unwrap_or_default())
 }

@@ -4,7 +4,7 @@
 //! Names, uids, nodes and ages are constants here and not random, so the victims are the same every time.
 
 use agent_fake::{ApiError, Cluster};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 pub(crate) const NAMESPACE: &str = "default";
@@ -15,51 +15,27 @@ pub(crate) const NEW: &str = "web-new";
 const OLD_UID: &str = "6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7c01";
 const NEW_UID: &str = "6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7c02";
 /// The annotation with the deletion cost of a pod.
-pub(super) const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// A pod of the older ReplicaSet, with its differences from the other pods.
-struct Pod {
-    suffix: &'static str,
-    node: &'static str,
-    ready: bool,
-    cost: Option<&'static str>,
-    ready_minutes: i64,
-    restarts: i32,
-}
+/// The suffix of a pod, its node, whether it is ready, its deletion cost, the minutes since it was ready, and its restarts.
+type Row = (
+    &'static str,
+    &'static str,
+    bool,
+    Option<&'static str>,
+    i64,
+    i32,
+);
 
-/// An ordinary pod: ready for three hours.
-const fn ordinary(suffix: &'static str, node: &'static str) -> Pod {
-    Pod {
-        suffix,
-        node,
-        ready: true,
-        cost: None,
-        ready_minutes: 180,
-        restarts: 0,
-    }
-}
-
-/// One pod for each of five rules, and two pods that no rule prefers.
-const PODS: [Pod; 7] = [
-    Pod {
-        ready: false,
-        ..ordinary("2xk7d", "node-a")
-    },
-    Pod {
-        cost: Some("-10"),
-        ..ordinary("5vqrn", "node-a")
-    },
-    ordinary("8bwzc", "node-a"),
-    Pod {
-        ready_minutes: 5,
-        ..ordinary("4lmtp", "node-b")
-    },
-    ordinary("7ghjx", "node-b"),
-    Pod {
-        restarts: 4,
-        ..ordinary("6dfkq", "node-c")
-    },
-    ordinary("9nstz", "node-c"),
+/// The pods of the older ReplicaSet: one for each of five rules, and two that no rule prefers.
+const PODS: [Row; 7] = [
+    ("2xk7d", "node-a", false, None, 180, 0),
+    ("5vqrn", "node-a", true, Some("-10"), 180, 0),
+    ("8bwzc", "node-a", true, None, 180, 0),
+    ("4lmtp", "node-b", true, None, 5, 0),
+    ("7ghjx", "node-b", true, None, 180, 0),
+    ("6dfkq", "node-c", true, None, 180, 4),
+    ("9nstz", "node-c", true, None, 180, 0),
 ];
 
 /// Adds the objects to a cluster. Without `all_ready`, one pod is not ready.
@@ -67,11 +43,34 @@ pub(crate) fn install(cluster: &mut Cluster, all_ready: bool) -> Result<(), ApiE
     let now = cluster.now();
     cluster.restore(replica_set(OLD, OLD_UID, 7))?;
     cluster.restore(replica_set(NEW, NEW_UID, 0))?;
-    for (index, pod) in PODS.iter().enumerate() {
-        cluster.restore(pod.object(index, now))?;
-        if !pod.ready && !all_ready {
+    for (index, (suffix, node, ready, cost, minutes, restarts)) in PODS.into_iter().enumerate() {
+        let ago = |minutes| {
+            let then = now - SignedDuration::from_mins(minutes);
+            then.strftime("%FT%TZ").to_string()
+        };
+        let (created, since) = (ago(181), ago(minutes));
+        let mut pod = new_pod(suffix);
+        let metadata = &mut pod["metadata"];
+        metadata["uid"] = format!("6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7d0{index}").into();
+        metadata["creationTimestamp"] = created.as_str().into();
+        if let Some(cost) = cost {
+            metadata["annotations"] = json!({COST: cost});
+        }
+        pod["spec"]["nodeName"] = node.into();
+        pod["status"] = json!({
+            "phase": "Running",
+            "startTime": created,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
+            "containerStatuses": [{
+                "name": "web", "ready": true, "restartCount": restarts,
+                "image": format!("registry.example/{OLD}"), "imageID": "",
+                "state": {"running": {"startedAt": since}},
+            }],
+        });
+        cluster.restore(pod)?;
+        if !ready && !all_ready {
             let status = json!({"conditions": [{"type": "Ready", "status": "False"}]});
-            cluster.set_pod_status(NAMESPACE, &pod.name(), &status)?;
+            cluster.set_pod_status(NAMESPACE, &format!("{OLD}-{suffix}"), &status)?;
         }
     }
     Ok(())
@@ -123,39 +122,4 @@ fn replica_set(name: &str, uid: &str, replicas: i32) -> Value {
             },
         },
     })
-}
-
-// === impl Pod ===
-
-impl Pod {
-    fn name(&self) -> String {
-        format!("{OLD}-{}", self.suffix)
-    }
-
-    fn object(&self, index: usize, now: Timestamp) -> Value {
-        let ago = |minutes| {
-            let then = now - SignedDuration::from_mins(minutes);
-            then.strftime("%FT%TZ").to_string()
-        };
-        let (created, since) = (ago(181), ago(self.ready_minutes));
-        let mut object = new_pod(self.suffix);
-        let metadata = &mut object["metadata"];
-        metadata["uid"] = format!("6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7d0{index}").into();
-        metadata["creationTimestamp"] = created.as_str().into();
-        if let Some(cost) = self.cost {
-            metadata["annotations"] = json!({COST: cost});
-        }
-        object["spec"]["nodeName"] = self.node.into();
-        object["status"] = json!({
-            "phase": "Running",
-            "startTime": created,
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
-            "containerStatuses": [{
-                "name": "web", "ready": true, "restartCount": self.restarts,
-                "image": format!("registry.example/{OLD}"), "imageID": "",
-                "state": {"running": {"startedAt": since}},
-            }],
-        });
-        object
-    }
 }

@@ -1,12 +1,10 @@
 //! `decree decide` from files that kubectl could have written, and from files that it could not.
 
-use std::{fs, io::Write as _};
+use std::fs;
 
-use expect_test::expect;
-use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-use super::{Ended, decree, decree_reading, path, victims};
+use super::{Ended, check, check_with, decree_reading, path};
 use crate::Exit;
 
 pub(super) const NOON: &str = "2026-05-01T12:00:00Z";
@@ -60,174 +58,174 @@ pub(super) fn decide_json(input: &str) -> Value {
     serde_json::from_str(&ended.out).expect("JSON")
 }
 
+/// Checks a transcript of `decree decide` for each input, without the words of the command that are always the same.
+fn check_inputs(cases: &[(String, &str)]) {
+    for (input, transcript) in cases {
+        let transcript = transcript.replace("] -", "] decide -f - -");
+        check_with(input, &["--now", NOON], &transcript);
+    }
+}
+
 fn refused(input: &str) -> String {
     let ended = decide(input, &[]);
-    assert_eq!(
-        (ended.exit, ended.out.as_str()),
-        (Exit::Usage, ""),
-        "{}",
-        ended.err
-    );
+    assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
     ended.err.lines().next().unwrap_or_default().to_owned()
 }
 
 #[test]
 fn victims_come_in_the_order_of_choice_with_their_reasons() {
-    let state = path("docs/examples/state.yaml");
-    let ended = decree(&["decide", "-f", &state, "--now", NOON]);
-    expect![[r#"
-        REPLICASET    ACTION   POD         RULE             DETAIL
-        default/web   adopt    web-lost4   ORPHAN_MATCHES   1 orphan matches the selector
-        default/web   delete   web-jv8tl   NOT_READY        not ready
-        default/web   delete   web-7qz9m   DELETION_COST    deletion cost -5 before 0
-        default/web   status   -           STATUS_DIFFERS   5 replicas, 5 fully labeled, 4 ready, 4 available, 0 terminating
-    "#]]
-    .assert_eq(&ended.out);
+    let transcript = r#"
+[0] decide -f @STATE --now @NOON
+REPLICASET    ACTION   POD         RULE             DETAIL
+default/web   adopt    web-lost4   ORPHAN_MATCHES   1 orphan matches the selector
+default/web   delete   web-jv8tl   NOT_READY        not ready
+default/web   delete   web-7qz9m   DELETION_COST    deletion cost -5 before 0
+default/web   status   -           STATUS_DIFFERS   5 replicas, 5 fully labeled, 4 ready, 4 available, 0 terminating
+[0] decide -f @STATE --now @NOON -o json
+{"replicaSet":"default/web","creates":{"count":0,"names":[]},"deletes":[{"name":"web-jv8tl","reason":{"rule":"NOT_READY","detail":"not ready"}},{"name":"web-7qz9m","reason":{"rule":"DELETION_COST","detail":"deletion cost -5 before 0"}}],"adopts":["web-lost4"],"releases":[],"status":{"replicas":5,"fullyLabeledReplicas":5,"readyReplicas":4,"availableReplicas":4,"terminatingReplicas":0,"observedGeneration":4},"requeueAfterSeconds":null,"quarantined":null}
+[2] decide
+error: no file is named
+…
+[2] decide -f no/such/file.json
+error: no/such/file.json: cannot be read: …
+[2] decide -f - --now yesterday
+error: …RFC 3339…"#;
+    let transcript = transcript.replace("@STATE", &path("docs/examples/state.yaml"));
+    check(&transcript.replace("@NOON", NOON));
 }
 
 #[test]
-fn other_numbers_of_replicas_are_decided_as_if_they_were_wanted() {
-    let input = list(&[
-        replica_set("web", 2),
-        pod("web-a", "web"),
-        pod("web-b", "web"),
+fn decisions_are_printed_as_asked() {
+    let web = |replicas| replica_set("web", replicas);
+    let tie = list(&[web(2), pod("web-a", "web"), pod("web-b", "web")]);
+    let two = list(&[replica_set("b", 1), replica_set("a", 0), pod("b-1", "b")]);
+    let mut settled = web(0);
+    settled["status"] = json!({"replicas": 0, "terminatingReplicas": 0, "observedGeneration": 1});
+    let mut near = web(3);
+    near["spec"]["selector"] = json!({"matchExpressions": [{"key": "a", "operator": "Near"}]});
+    let mut slow = web(1);
+    slow["spec"]["minReadySeconds"] = 30.into();
+    let mut ready = pod("web-a", "web");
+    ready["status"]["conditions"] =
+        json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2026-05-01T11:59:40Z"}]);
+    check_inputs(&[
+        (
+            tie,
+            r#"
+[0] --replicas 1 -o json
+…"deletes":[{"name":"web-a",…
+[0] --replicas 1
+…UID              the same by every rule
+…
+[0] --replicas 1 -o wide
+…the same by every rule, uid uid-web-a before uid-web-b
+…"#,
+        ),
+        (
+            two,
+            r#"
+[2] --replicas 1
+[0] --replica-set rs/a --replicas 3 -o json
+{"replicaSet":"default/a","creates":{"count":3,…
+[0] -o json
+{"replicaSet":"default/a",…
+{"replicaSet":"default/b",…
+[1] --replica-set default/shop
+error: ReplicaSet default/shop not found in the input
+hint: the input contains default/a, default/b"#,
+        ),
+        // A burst is cut to 500.
+        (
+            web(700).to_string(),
+            "[0] -o json\n…\"creates\":{\"count\":500,…",
+        ),
+        (
+            settled.to_string(),
+            "[0] -o json\n…\"status\":null,\"requeueAfterSeconds\":null,\"quarantined\":null}",
+        ),
+        (
+            list(&[slow, ready]),
+            "[0] -o json\n…\"requeueAfterSeconds\":10,…",
+        ),
+        // An invalid selector is a decision and no error.
+        (
+            near.to_string(),
+            r#"
+[0] -o json
+…"creates":{"count":0,…"quarantined":"…Near…
+[0] -o table
+…QUARANTINED…"#,
+        ),
     ]);
-    let ended = decide(&input, &["--replicas", "1", "-o", "json"]);
-    assert_eq!((ended.exit, &*victims(&ended.out)), (Exit::Done, "web-a\n"));
-    let tie = decide(&input, &["--replicas", "1"]);
-    assert!(
-        tie.out
-            .contains("UID              the same by every rule\n"),
-        "{}",
-        tie.out
-    );
-    let wide = decide(&input, &["--replicas", "1", "-o", "wide"]);
-    assert!(
-        wide.out
-            .contains("the same by every rule, uid uid-web-a before uid-web-b\n"),
-        "{}",
-        wide.out
-    );
-    let two = list(&[replica_set("web", 2), replica_set("api", 1)]);
-    assert_eq!(decide(&two, &["--replicas", "1"]).exit, Exit::Usage);
-    let one = ["--replica-set", "rs/api", "--replicas", "3", "-o", "json"];
-    let out = decide(&two, &one).out;
-    assert!(out.contains(r#""creates":{"count":3,"#), "{out}");
 }
 
 #[test]
-fn compressed_files_are_unpacked() {
-    let state = fs::read(path("docs/examples/state.yaml")).expect("it is there");
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("state.yaml.gz");
-    let file = file.to_str().expect("it is text");
-    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    packed.write_all(&state).expect("a vector takes all");
-    fs::write(file, packed.finish().expect("a vector takes all")).expect("there is room");
-    let plain = decree(&[
-        "decide",
-        "-f",
-        &path("docs/examples/state.yaml"),
-        "--now",
-        NOON,
+fn doubtful_input_is_told() {
+    let web = |replicas| replica_set("web", replicas);
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}});
+    let mut orphan = pod("lost", "web");
+    orphan["metadata"]["ownerReferences"] = json!([]);
+    let mut rival = replica_set("api", 1);
+    rival["spec"] = web(1)["spec"].clone();
+    let mut other_state = pod("web-a", "web");
+    other_state["status"]["phase"] = "Failed".into();
+    let mut without_pods = web(2);
+    without_pods["status"] = json!({"replicas": 2});
+    let yaml = serde_saphyr::to_string(&web(1)).expect("YAML");
+    check_inputs(&[
+        (
+            list(&[service.clone(), web(1), service]),
+            "[0] -o table\n…\nnotice: 2 of kind Service ignored",
+        ),
+        (
+            list(&[web(1), rival, orphan]),
+            "[0] -o table\n…\nnotice: default/lost matches default/api and default/web: \
+             each is decided alone, and the first to adopt it has it",
+        ),
+        (
+            list(&[web(1), pod("web-a", "web"), other_state]),
+            "[2] -o table\nerror: -: document 1: items[2]: pod default/web-a is in the input twice, \
+             and differs from the one at -: document 1: items[1]\n…",
+        ),
+        (
+            without_pods.to_string(),
+            "[0] -o table\n…\nnotice: the input has no pods, but its ReplicaSets have, by their status; \
+             use the output of: kubectl get rs,pods -o json",
+        ),
+        (
+            format!("{yaml}kind: ReplicaSet\n"),
+            "[0] -o table\n…\"kind\" is repeated; the last value counts…",
+        ),
+        (
+            "---\n# nothing\n".to_owned(),
+            "[2] -o table\nerror: the input holds no objects\n…",
+        ),
+        (
+            list(&[pod("web-a", "web")]),
+            "[2] -o table\nerror: there is no ReplicaSet in the input\n…",
+        ),
+        (
+            "kind: Pod\n---\nkind: [\n".to_owned(),
+            "[2] -o table\nerror: -: document 2: …line …",
+        ),
+        (
+            "{\"kind\": \"Pod\",".to_owned(),
+            "[2] -o table\nerror: -: document 1: …line 1…",
+        ),
     ]);
-    let unpacked = decree(&["decide", "-f", file, "--now", NOON]);
-    assert_eq!((unpacked.exit, unpacked.out), (Exit::Done, plain.out));
-    fs::write(file, [0x1f, 0x8b, 8, 0]).expect("there is room");
-    let torn = decree(&["decide", "-f", file]);
-    assert_eq!((torn.exit, torn.out.as_str()), (Exit::Usage, ""));
-}
-
-#[test]
-fn json_has_exactly_the_promised_keys() {
-    let state = path("docs/examples/state.yaml");
-    let ended = decree(&["decide", "-f", &state, "--now", NOON, "-o", "json"]);
-    expect![[r#"
-        {"replicaSet":"default/web","creates":{"count":0,"names":[]},"deletes":[{"name":"web-jv8tl","reason":{"rule":"NOT_READY","detail":"not ready"}},{"name":"web-7qz9m","reason":{"rule":"DELETION_COST","detail":"deletion cost -5 before 0"}}],"adopts":["web-lost4"],"releases":[],"status":{"replicas":5,"fullyLabeledReplicas":5,"readyReplicas":4,"availableReplicas":4,"terminatingReplicas":0,"observedGeneration":4},"requeueAfterSeconds":null,"quarantined":null}
-    "#]]
-    .assert_eq(&ended.out);
 }
 
 #[test]
 fn names_of_creates_are_sorted_and_as_many_as_counted() {
     let decision = decide_json(&list(&[replica_set("web", 12), pod("web-a", "web")]));
-    assert_eq!(decision["creates"]["count"], 11);
-    let names = decision["creates"]["names"].as_array().expect("a list");
-    let names: Vec<_> = names
-        .iter()
-        .map(|name| name.as_str().expect("a name"))
-        .collect();
-    assert_eq!(names.len(), 11);
-    assert!(
-        names.is_sorted() && names.iter().all(|name| name.starts_with("web-")),
-        "{names:?}"
+    let names: Vec<String> =
+        serde_json::from_value(decision["creates"]["names"].clone()).expect("names");
+    assert_eq!(
+        (names.len(), &decision["creates"]["count"]),
+        (11, &json!(11))
     );
-}
-
-#[test]
-fn burst_cuts_one_decision_to_500() {
-    let decision = decide_json(&replica_set("web", 700).to_string());
-    assert_eq!(decision["creates"]["count"], 500);
-}
-
-#[test]
-fn status_is_null_where_no_write_is_needed() {
-    let mut set = replica_set("web", 0);
-    set["status"] = json!({"replicas": 0, "terminatingReplicas": 0, "observedGeneration": 1});
-    let decision = decide_json(&set.to_string());
-    assert_eq!(decision["status"], Value::Null);
-    assert_eq!(decision["quarantined"], Value::Null);
-}
-
-#[test]
-fn wait_for_availability_is_a_number_of_seconds() {
-    let mut set = replica_set("web", 1);
-    set["spec"]["minReadySeconds"] = 30.into();
-    let mut ready = pod("web-a", "web");
-    ready["status"]["conditions"] =
-        json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2026-05-01T11:59:40Z"}]);
-    let input = list(&[set, ready]);
-    assert_eq!(decide_json(&input)["requeueAfterSeconds"], json!(10));
-    let half = [
-        "decide",
-        "-f",
-        "-",
-        "--now",
-        "2026-05-01T11:59:59.5Z",
-        "-o",
-        "json",
-    ];
-    let decision: Value = serde_json::from_str(&decree_reading(&input, &half).out).expect("JSON");
-    assert_eq!(decision["requeueAfterSeconds"], json!(10.5));
-}
-
-#[test]
-fn invalid_selector_is_a_decision_and_no_error() {
-    let mut set = replica_set("web", 3);
-    set["spec"]["selector"] = json!({"matchExpressions": [{"key": "a", "operator": "Near"}]});
-    let decision = decide_json(&set.to_string());
-    let quarantined = decision["quarantined"].as_str().expect("a text");
-    assert!(quarantined.contains("Near"), "{quarantined}");
-    assert_eq!(decision["creates"]["count"], 0);
-    let table = decide(&set.to_string(), &[]).out;
-    assert!(table.contains("QUARANTINED"), "{table}");
-}
-
-#[test]
-fn each_replica_set_has_a_line_by_namespace_and_name() {
-    let input = list(&[replica_set("b", 1), replica_set("a", 0), pod("b-1", "b")]);
-    let ended = decide(&input, &["-o", "json"]);
-    let lines = ended
-        .out
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let sets: Vec<_> = lines
-        .map(|decision| decision["replicaSet"].clone())
-        .collect();
-    assert_eq!(sets, ["default/a", "default/b"]);
-    let one = decide(&input, &["-o", "json", "--replica-set", "default/b"]);
-    assert_eq!(one.out.lines().count(), 1);
-    assert!(one.out.contains("\"default/b\""), "{}", one.out);
+    let are_own = names.iter().all(|name| name.starts_with("web-"));
+    assert!(names.is_sorted() && are_own, "{names:?}");
 }
 
 #[test]
@@ -250,131 +248,39 @@ fn siblings_count_as_neighbours_across_namespaces() {
         pod("web-b", "web"),
         lonely,
     ]);
+    let victim = "…\"deletes\":[{\"name\":\"web-b\",\"reason\":{\"rule\":\"CROWDED_NODE\",…";
     let ended = decide(&input, &["-o", "json", "--replica-set", "default/web"]);
-    let decision: Value = serde_json::from_str(&ended.out).expect("JSON");
-    assert_eq!(decision["deletes"][0]["name"], "web-b");
-    assert_eq!(decision["deletes"][0]["reason"]["rule"], "CROWDED_NODE");
+    assert!(super::system::says(victim, &ended.out), "{}", ended.out);
 }
 
 #[test]
-fn yaml_json_lists_and_single_documents_say_the_same() {
+fn all_forms_of_input_say_the_same() {
+    let bare = |mut object: Value| {
+        let fields = object.as_object_mut().expect("an object");
+        fields.retain(|key, _| key != "kind" && key != "apiVersion");
+        object
+    };
     let (set, pod) = (replica_set("web", 2), pod("web-a", "web"));
-    let expected = decide_json(&list(&[set.clone(), pod.clone()]));
+    let text = list(&[set.clone(), pod.clone()]);
+    let expected = decide_json(&text);
     let yaml = [&set, &pod].map(|object| serde_saphyr::to_string(object).expect("YAML"));
+    let sets = json!({"kind": "ReplicaSetList", "items": [bare(set.clone())]});
+    let pods = json!({"kind": "PodList", "items": [bare(pod.clone())]});
+    let none = json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": null});
+    let log = "==== START logs for container c of pod default/web-a ====\n{ broken\n==== END logs for container c of pod default/web-a ====\n";
     for input in [
         format!("{set}\n{pod}"),
         format!("---\n{}---\n{}...\n", yaml[0], yaml[1]),
         format!("# set\n{}---\n---\n{pod}\n", yaml[0]),
-        format!("\u{feff}{}", list(&[set, pod])),
+        format!("\u{feff}{text}"),
+        format!("{sets}\n{pods}"),
+        list(&[bare(set.clone()), bare(pod.clone())]),
+        list(&[pod.clone(), set.clone(), pod.clone(), set.clone()]),
+        format!("{set}\n{log}{pod}\n{log}"),
+        format!("{none}\n{text}"),
     ] {
         assert_eq!(decide_json(&input), expected, "{input}");
     }
-}
-
-#[test]
-fn items_of_api_lists_need_not_say_their_kind() {
-    let bare = |mut object: Value| {
-        object
-            .as_object_mut()
-            .expect("an object")
-            .retain(|key, _| key != "kind" && key != "apiVersion");
-        object
-    };
-    let (set, pod) = (replica_set("web", 2), pod("web-a", "web"));
-    let expected = decide_json(&list(&[set.clone(), pod.clone()]));
-    let sets = json!({"kind": "ReplicaSetList", "items": [bare(set.clone())]});
-    let pods = json!({"kind": "PodList", "items": [bare(pod.clone())]});
-    assert_eq!(decide_json(&format!("{sets}\n{pods}")), expected);
-    assert_eq!(decide_json(&list(&[bare(set), bare(pod)])), expected);
-}
-
-#[test]
-fn several_files_are_one_view() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let write = |name: &str, object: &Value| {
-        let file = folder.path().join(name);
-        fs::write(&file, object.to_string()).expect("it can be written");
-        file.display().to_string()
-    };
-    let (set, pod) = (replica_set("web", 1), pod("web-a", "web"));
-    let (sets, pods) = (write("sets.json", &set), write("pods.json", &pod));
-    let ended = decree(&["decide", "-f", &sets, "-f", &pods, "-o", "json"]);
-    let decision: Value = serde_json::from_str(&ended.out).expect("JSON");
-    assert_eq!(decision["creates"]["count"], 0);
-}
-
-#[test]
-fn other_kinds_are_ignored_with_a_notice() {
-    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}});
-    let ended = decide(
-        &list(&[service.clone(), replica_set("web", 1), service]),
-        &[],
-    );
-    assert_eq!(ended.exit, Exit::Done);
-    assert_eq!(ended.err, "notice: 2 of kind Service ignored\n");
-}
-
-#[test]
-fn orphan_that_two_replica_sets_would_adopt_is_told() {
-    let mut orphan = pod("lost", "web");
-    orphan["metadata"]["ownerReferences"] = json!([]);
-    let mut other = replica_set("api", 1);
-    other["spec"] = replica_set("web", 1)["spec"].clone();
-    let ended = decide(&list(&[replica_set("web", 1), other, orphan.clone()]), &[]);
-    let expected = "notice: default/lost matches default/api and default/web: \
-                    each is decided alone, and the first to adopt it has it\n";
-    assert_eq!((ended.exit, ended.err.as_str()), (Exit::Done, expected));
-    let one = decide(&list(&[replica_set("web", 1), orphan]), &[]);
-    assert_eq!(one.err, "");
-}
-
-#[test]
-fn object_that_is_there_twice_word_for_word_counts_once() {
-    let (set, pod) = (replica_set("web", 1), pod("web-a", "web"));
-    let decision = decide_json(&list(&[pod.clone(), set.clone(), pod, set]));
-    assert_eq!(decision["creates"]["count"], 0);
-}
-
-#[test]
-fn two_states_of_one_object_are_refused() {
-    let (one, mut other) = (pod("web-a", "web"), pod("web-a", "web"));
-    other["status"]["phase"] = "Failed".into();
-    let cause = refused(&list(&[replica_set("web", 1), one, other]));
-    assert_eq!(
-        cause,
-        "error: -: document 1: items[2]: pod default/web-a is in the input twice, and differs from the one at \
-         -: document 1: items[1]"
-    );
-}
-
-#[test]
-fn replica_set_that_is_not_there_is_an_answer() {
-    let input = list(&[replica_set("web", 1), replica_set("db", 1)]);
-    let ended = decide(&input, &["--replica-set", "default/shop"]);
-    assert_eq!((ended.exit, ended.out.as_str()), (Exit::No, ""));
-    expect![[r#"
-        error: ReplicaSet default/shop not found in the input
-        hint: the input contains default/db, default/web
-    "#]]
-    .assert_eq(&ended.err);
-}
-
-#[test]
-fn input_without_a_replica_set_is_refused() {
-    let pods = list(&[pod("web-a", "web")]);
-    let (empty, none) = (
-        "the input holds no objects",
-        "there is no ReplicaSet in the input",
-    );
-    for (input, said) in [("", empty), ("---\n# nothing\n", empty), (&pods, none)] {
-        assert_eq!(refused(input), format!("error: {said}"));
-    }
-    let nothing = decree(&["decide"]);
-    assert!(
-        nothing.err.starts_with("error: no file is named\n"),
-        "{}",
-        nothing.err
-    );
 }
 
 #[test]
@@ -417,49 +323,6 @@ fn refusals_name_file_document_and_field() {
     ] {
         assert!(cause.starts_with(&format!("{at}{expected}")), "{cause}");
     }
-}
-
-#[test]
-fn broken_files_are_refused_with_their_line() {
-    let cause = refused("kind: Pod\n---\nkind: [\n");
-    assert!(
-        cause.starts_with("error: -: document 2: ") && cause.contains("line "),
-        "{cause}"
-    );
-    let cause = refused("{\"kind\": \"Pod\",");
-    assert!(
-        cause.starts_with("error: -: document 1: ") && cause.contains("line 1"),
-        "{cause}"
-    );
-    let missing = decree(&["decide", "-f", "no/such/file.json"]);
-    assert_eq!(missing.exit, Exit::Usage);
-    assert!(
-        missing
-            .err
-            .starts_with("error: no/such/file.json: cannot be read: "),
-        "{}",
-        missing.err
-    );
-}
-
-#[test]
-fn file_that_is_no_text_is_refused() {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    fs::write(&file, [0xff, 0xfe, 0x00]).expect("it can be written");
-    let ended = decree(&["decide", "-f", &file.path().display().to_string()]);
-    assert_eq!(ended.exit, Exit::Usage);
-    assert!(
-        ended.err.contains("is neither UTF-8 nor UTF-16"),
-        "{}",
-        ended.err
-    );
-}
-
-#[test]
-fn time_must_be_rfc_3339() {
-    let ended = decree(&["decide", "-f", "-", "--now", "yesterday"]);
-    assert_eq!(ended.exit, Exit::Usage);
-    assert!(ended.err.contains("RFC 3339"), "{}", ended.err);
 }
 
 #[test]

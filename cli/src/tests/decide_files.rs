@@ -13,34 +13,6 @@ use super::{
 use crate::Exit;
 
 #[test]
-fn what_programs_print_is_read_as_kubectl_reads_it() {
-    let (set, pod) = (replica_set("web", 2), pod("web-a", "web"));
-    let text = list(&[set.clone(), pod.clone()]);
-    let expected = decide_json(&text);
-    let log = "==== START logs for container c of pod default/web-a ====\n{ broken\n==== END logs for container c of pod default/web-a ====\n";
-    let none = json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": null});
-    for input in [
-        format!("{set}\n{log}{pod}\n{log}"),
-        format!("{none}\n{text}"),
-    ] {
-        assert_eq!(decide_json(&input), expected, "{input}");
-    }
-    for (mark, bytes) in [
-        ([0xff, 0xfe], u16::to_le_bytes as fn(u16) -> [u8; 2]),
-        ([0xfe, 0xff], u16::to_be_bytes),
-    ] {
-        let units = text.encode_utf16().flat_map(bytes);
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        let all: Vec<_> = mark.into_iter().chain(units).collect();
-        fs::write(&file, all).expect("it can be written");
-        let file = file.path().display().to_string();
-        let ended = decree(&["decide", "-f", &file, "--now", NOON, "-o", "json"]);
-        let decision: Value = serde_json::from_str(&ended.out).expect("JSON");
-        assert_eq!(decision, expected);
-    }
-}
-
-#[test]
 fn strings_that_look_like_numbers_beyond_f64_are_strings() {
     for text in ["12e45678", "4E8888", "1e400", "7e310", "nan", "inf"] {
         let mut set = replica_set("web", 0);
@@ -112,7 +84,7 @@ fn decide_in(path: &Path, more: &[&str]) -> Ended {
 }
 
 #[test]
-fn folders_and_archives_are_read_with_all_below_them() {
+fn files_folders_and_archives_are_read_in_every_encoding() {
     let expected = decide_json(&list(&[replica_set("web", 2), pod("web-a", "web")]));
     let folder = tempfile::tempdir().expect("a folder");
     let dump = dump();
@@ -123,6 +95,31 @@ fn folders_and_archives_are_read_with_all_below_them() {
     }
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(&tarred(&dump)).expect("there is room");
+    let text = list(&[replica_set("web", 2), pod("web-a", "web")]);
+    let utf16 = |bytes: fn(u16) -> [u8; 2]| {
+        let units = ["\u{feff}", &text].concat();
+        units.encode_utf16().flat_map(bytes).collect::<Vec<_>>()
+    };
+    let plain = [
+        ("a.le", utf16(u16::to_le_bytes)),
+        ("a.be", utf16(u16::to_be_bytes)),
+    ];
+    for (name, bytes) in plain {
+        fs::write(folder.path().join(name), bytes).expect("there is room");
+        let ended = decide_in(&folder.path().join(name), &[]);
+        let decision: Value = serde_json::from_str(&ended.out).expect(&ended.err);
+        assert_eq!(decision, expected, "{name}");
+    }
+    for (bytes, said) in [
+        (&[0xff, 0xfe, 0x00][..], "is neither UTF-8 nor UTF-16"),
+        (&[0x1f, 0x8b, 8, 0], "cannot be read"),
+    ] {
+        let file = folder.path().join("a.torn");
+        fs::write(&file, bytes).expect("there is room");
+        let ended = decide_in(&file, &[]);
+        assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
+        assert!(ended.err.contains(said), "{}", ended.err);
+    }
     let archives = [
         ("a.tar", tarred(&dump)),
         ("a.tar.gz", packed.finish().expect("there is room")),
@@ -193,23 +190,4 @@ fn newer_of_two_states_counts() {
             ended.out
         );
     }
-}
-
-#[test]
-fn pods_that_were_left_out_are_told() {
-    let mut set = replica_set("web", 2);
-    set["status"] = json!({"replicas": 2});
-    let ended = decide(&set.to_string(), &[]);
-    let said = "notice: the input has no pods, but its ReplicaSets have, by their status; \
-                use the output of: kubectl get rs,pods -o json\n";
-    assert_eq!((ended.exit, ended.err.as_str()), (Exit::Done, said));
-}
-
-#[test]
-fn repeated_keys_are_told() {
-    let text = serde_saphyr::to_string(&replica_set("web", 1)).expect("YAML");
-    let ended = decide(&format!("{text}kind: ReplicaSet\n"), &[]);
-    assert_eq!(ended.exit, Exit::Done);
-    let said = r#""kind" is repeated; the last value counts"#;
-    assert!(ended.err.contains(said), "{}", ended.err);
 }

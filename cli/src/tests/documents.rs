@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{
-    decree, root,
+    decree, root, split,
     system::{System, assert_says},
 };
 
@@ -22,7 +22,7 @@ fn commands_of_the_manual_say_what_it_says() {
     );
     let system = System::start(&["demo"]);
     for (command, expected) in examples {
-        let words: Vec<_> = words(&command).iter().map(|it| from_root(it)).collect();
+        let words: Vec<_> = split(&command).iter().map(|it| from_root(it)).collect();
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         let ended = match words[0] {
             "watch" => system.decree_scaling("web-5f6a8b", 4, &words),
@@ -48,18 +48,6 @@ fn examples(manual: &str) -> Vec<(String, String)> {
     parts
         .map(|(command, output)| (command.to_owned(), output.to_owned()))
         .collect()
-}
-
-/// Splits a command into words as a shell does; text in single quotes is one word.
-fn words(command: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (at, part) in command.split('\'').enumerate() {
-        match at % 2 {
-            0 => words.extend(part.split_whitespace().map(str::to_owned)),
-            _ => words.push(part.to_owned()),
-        }
-    }
-    words
 }
 
 /// Makes the path of a file of the checkout absolute.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{NO_TERMINAL, decree, decree_into, path, printed_as};
+use super::{check, check_with, decree, decree_into, path, printed_as};
 use crate::Exit;
 
 /// A stream that takes some bytes and then fails.
@@ -27,28 +27,17 @@ impl Write for Closing {
     }
 }
 
-fn decide_into(left: usize, kind: io::ErrorKind) -> (Exit, String) {
+#[test]
+fn reader_that_goes_ends_a_command_quietly_and_a_full_disk_does_not() {
     let state = path("docs/examples/state.yaml");
-    decree_into(
-        "",
-        &mut Closing { left, kind },
-        NO_TERMINAL,
-        &["decide", "-f", &state],
-    )
-}
-
-#[test]
-fn reader_that_goes_ends_a_command_quietly() {
+    let decide_into = |left, kind| {
+        let words = ["decide", "-f", &state];
+        decree_into("", &mut Closing { left, kind }, "decree", &words)
+    };
     for left in 0..200 {
-        assert_eq!(
-            decide_into(left, io::ErrorKind::BrokenPipe),
-            (Exit::Done, String::new())
-        );
+        let ended = decide_into(left, io::ErrorKind::BrokenPipe);
+        assert_eq!(ended, (Exit::Done, String::new()));
     }
-}
-
-#[test]
-fn output_that_cannot_be_written_is_a_failure() {
     let (exit, err) = decide_into(10, io::ErrorKind::StorageFull);
     assert_eq!(exit, Exit::No);
     assert!(
@@ -58,49 +47,65 @@ fn output_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
-fn help_tells_every_exit_code() {
-    let help = decree(&["--help"]);
-    assert_eq!(help.exit, Exit::Done);
-    for exit in [
-        Exit::Done,
-        Exit::No,
-        Exit::Usage,
-        Exit::Unreachable,
-        Exit::Refused,
-    ] {
-        assert!(
-            help.out.contains(&format!("\n  {}  ", exit as u8)),
-            "{exit:?}: {}",
-            help.out
-        );
-    }
-}
-
-#[test]
-fn unknown_flags_are_usage_errors_on_standard_error() {
-    let ended = decree(&["decide", "--fil", "x"]);
-    assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
-    let said =
-        "error: unexpected argument '--fil' found\nhint: a similar argument exists: '--filename'\n";
-    assert_eq!(ended.err, said);
-    let ended = decree(&["demo", "scale", "web"]);
-    let said = "error: the following required arguments were not provided: <NUMBER>\nhint: list its arguments with: decree demo scale --help\n";
-    assert_eq!(ended.err, said);
+fn commands_without_a_server_say_what_is_wrong_and_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("its address").to_string();
+    let transcript = "
+[0] --help
+…
+  0  …
+  1  …
+  2  …
+  3  …
+  4  …
+[2] decide --fil x
+error: unexpected argument '--fil' found
+hint: a similar argument exists: '--filename'
+[2] demo scale web
+error: the following required arguments were not provided: <NUMBER>
+hint: list its arguments with: decree demo scale --help
+[2] demo scale web -1
+[2] gte rs
+error: …
+hint: did you mean get?
+[2] explian web
+error: …
+hint: …'explain'
+[2] frobnicate
+[0] version
+decree … (commit …, contract decree.v1)
+[0] --version
+decree @VERSION
+[2] completion tcl
+[2] simulate -f -
+[2] simulate web -f -
+[2] simulate --drain node-b -f - --cluster other
+[2] simulate web --drain node-b
+[2] simulate --drain node-b --quota 3
+[2] simulate --drain node-b -n shop
+[2] simulate --drain node-b --replicas 3
+[2] simulate --quota 3 -A
+[2] simulate --quota -1
+[2] up --context kind -f @WEB
+error: --filename fills the embedded cluster, …
+[2] up --cluster fake --context kind
+error: --kubeconfig and --context name a real cluster, …
+[2] up -n shop
+error: --namespace is for a real cluster, …
+[2] up --kubeconfig /nowhere/config
+error: …/nowhere/config…
+[1] up --listen @TAKEN --admin 127.0.0.1:0
+error: …@TAKEN…--listen…";
+    let transcript = transcript.replace("@VERSION", build_info::text());
+    let transcript = transcript.replace("@WEB", &path("docs/examples/web.yaml"));
+    check(&transcript.replace("@TAKEN", &taken));
     assert_eq!(decree(&[]).exit, Exit::Usage);
-}
-
-#[test]
-fn version_names_the_commit_and_the_contract() {
-    let version = decree(&["version"]);
-    assert_eq!(version.exit, Exit::Done);
-    let expected = format!(
-        "decree {} (commit {}, contract decree.v1)\n",
-        build_info::VERSION,
-        build_info::COMMIT
-    );
-    assert_eq!(version.out, expected);
-    let flag = decree(&["--version"]);
-    assert_eq!(flag.out, format!("decree {}\n", build_info::text()));
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let refused = "[2] up -f -\nerror: -: document 1: kind: \"Service\"…";
+    check_with(service, &[], refused);
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        check(&format!("[0] completion {shell}\n…COMPLETE…"));
+    }
 }
 
 #[test]
@@ -112,38 +117,16 @@ fn plugin_of_kubectl_speaks_of_itself_as_such() {
 #[test]
 fn each_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("it is text");
-    let written = decree(&["man", path]);
+    let new = folder.path().join("a/b");
+    let written = decree(&["man", new.to_str().expect("it is text")]);
     assert_eq!((written.exit, written.err.as_str()), (Exit::Done, ""));
-    for page in [
-        "decree.1",
-        "decree-get.1",
-        "decree-decide.1",
-        "decree-demo-scale.1",
-    ] {
-        let text = std::fs::read_to_string(folder.path().join(page));
+    for page in ["decree.1", "decree-get.1", "decree-demo-scale.1"] {
+        let text = std::fs::read_to_string(new.join(page));
         assert!(text.is_ok_and(|text| text.contains(".TH ")), "{page}");
     }
-    let new = folder.path().join("a/b");
-    let made = decree(&["man", new.to_str().expect("it is text")]);
-    assert_eq!(made.exit, Exit::Done);
     let page = std::fs::read_to_string(new.join("decree-get.1")).expect("it is there");
     assert!(page.contains("Examples:") && page.contains("tls"), "{page}");
-    let taken = folder.path().join("decree.1");
+    let taken = new.join("decree.1");
     let refused = decree(&["man", taken.to_str().expect("it is text")]);
     assert_eq!(refused.exit, Exit::No);
-}
-
-#[test]
-fn every_shell_gets_a_completion_that_asks_the_program() {
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = decree(&["completion", shell]);
-        assert_eq!(script.exit, Exit::Done);
-        assert!(
-            script.out.contains("COMPLETE") && script.out.contains("decree"),
-            "{shell}: {}",
-            script.out
-        );
-    }
-    assert_eq!(decree(&["completion", "tcl"]).exit, Exit::Usage);
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::{runtime::Runtime, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ended, NO_TERMINAL, decree, decree_into, path, text};
+use super::{Ended, check_with, decree, decree_into, path, text};
 
 /// The maximum duration of a wait.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -112,12 +112,26 @@ impl System {
         decree(&[arguments, &["--server", &self.url]].concat())
     }
 
+    /// Checks a transcript of commands against the server.
+    pub(super) fn check(&self, transcript: &str) {
+        check_with("", &["--server", &self.url], transcript);
+    }
+
+    /// Repeats a command until its output is as the pattern says. Returns the output.
+    pub(super) fn until(&self, line: &str, pattern: &str) -> String {
+        let out = || self.decree(&line.split(' ').collect::<Vec<_>>()).out;
+        self.wait_until(|| says(pattern, &out()));
+        out()
+    }
+
+    pub(super) fn scale(&self, set: &str, replicas: i32) {
+        let scaled = self.clusters[0].with(|it| it.scale("default", set, replicas));
+        scaled.expect("it is there");
+    }
+
     /// Runs a command that waits for decisions, and scales a ReplicaSet once the command waits.
     pub(super) fn decree_scaling(&self, set: &str, replicas: i32, arguments: &[&str]) -> Ended {
-        self.decree_while(arguments, || {
-            let scaled = self.clusters[0].with(|it| it.scale("default", set, replicas));
-            scaled.expect("it is there");
-        })
+        self.decree_while(arguments, || self.scale(set, replicas))
     }
 
     /// Runs a command that waits for decisions, and ends the server once the command waits.
@@ -134,7 +148,7 @@ impl System {
                     begun,
                 };
                 let all = [arguments, &["--server", &self.url]].concat();
-                let (exit, err) = decree_into("", &mut out, NO_TERMINAL, &all);
+                let (exit, err) = decree_into("", &mut out, "decree", &all);
                 Ended {
                     exit,
                     err,
@@ -191,7 +205,7 @@ fn is_full(set: &Value) -> bool {
         && set["status"]["terminatingReplicas"] == 0
 }
 
-/// Whether `line` matches `pattern`, in which `…` stands for anything.
+/// Whether a text matches `pattern`, in which `…` stands for anything.
 pub(super) fn says(pattern: &str, line: &str) -> bool {
     let mut parts = pattern.split('…');
     let Some(mut rest) = parts.next().and_then(|first| line.strip_prefix(first)) else {

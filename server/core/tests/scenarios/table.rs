@@ -35,6 +35,10 @@ mod printed;
 mod words;
 
 /// Plays the scenarios of a file, and compares what they print.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tables are files beside the test"
+)]
 pub(crate) fn play(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/scenarios/tables")
@@ -98,7 +102,7 @@ impl Table {
         }
         let (text, rest) = text
             .split_once(": ")
-            .unwrap_or((text.trim_end_matches(':'), ""));
+            .unwrap_or_else(|| (text.trim_end_matches(':'), ""));
         let words = Words::of(text);
         match (words.word(0), &self.rig) {
             ("config", None) => self.configure(&words),
@@ -290,12 +294,10 @@ impl Table {
                     .collect();
                 joined(&requests, "no list")
             }
-            "wakes" => rig
-                .controller
-                .poll_timeout()
-                .map_or("no timeout".to_owned(), |at| {
-                    format!("at {} ms", at.since(START).0 / 1_000_000)
-                }),
+            "wakes" => rig.controller.poll_timeout().map_or_else(
+                || "no timeout".to_owned(),
+                |at| format!("at {} ms", at.since(START).0 / 1_000_000),
+            ),
             "sizes" => sizes(rig),
             "reports" => reports(rig),
             "simulate" => {

@@ -120,10 +120,14 @@ pub(super) fn synced(rig: &mut Rig) -> String {
 }
 
 pub(super) fn reports(rig: &mut Rig) -> String {
-    let reports = rig.reports().into_iter().filter_map(|it| match it {
-        ControllerReport::OrphanMatchesMany { matches, .. } => Some(format!("orphan of {matches}")),
-        ControllerReport::Quarantined { key, .. } => Some(format!("quarantined {}", key.name)),
-        _ => None,
+    let reports = rig.reports().into_iter().filter_map(|it| {
+        if let ControllerReport::OrphanMatchesMany { matches, .. } = it {
+            Some(format!("orphan of {matches}"))
+        } else if let ControllerReport::Quarantined { key, .. } = it {
+            Some(format!("quarantined {}", key.name))
+        } else {
+            None
+        }
     });
     joined(&reports.collect::<Vec<_>>(), "no report")
 }
