@@ -83,7 +83,8 @@ impl Outbox {
     }
 
     fn unread(&mut self) -> &VecDeque<(Instant, usize)> {
-        let waiting = QUEUE - self.queue.capacity();
+        // The place of the final status is free again once that is gone.
+        let waiting = QUEUE.saturating_sub(self.queue.capacity());
         let read = self.queued.len().saturating_sub(waiting);
         self.queued.drain(..read);
         &self.queued
@@ -118,6 +119,14 @@ impl FinalStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn outbox_outlives_its_final_status() {
+        let (mut outbox, final_status, _frames) = Outbox::new(Duration::from_secs(1));
+        drop(final_status);
+        assert_eq!(outbox.give_up_at(), None);
+        assert_eq!(outbox.bytes(), 0);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn agent_that_reads_after_its_session_has_ended_learns_why() {
