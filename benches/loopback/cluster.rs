@@ -63,10 +63,9 @@ pub(crate) fn pods(replica_sets: &[v1::ReplicaSet], each: i32) -> Vec<v1::Pod> {
 
 /// Puts changes into one frame.
 pub(crate) fn events(events: impl IntoIterator<Item = Event>) -> Frame {
-    let events = events.into_iter().map(|event| v1::Event {
-        event: Some(event),
-        ..v1::Event::default()
-    });
+    let events = events
+        .into_iter()
+        .map(|event| v1::Event { event: Some(event) });
     Frame::Events(v1::Events {
         events: events.collect(),
     })
@@ -195,6 +194,5 @@ fn outcome(batch: u64, operation: usize, uid: &str, version: &str, object: Objec
             object: Some(object),
             already_existed: false,
         })),
-        ..v1::Outcome::default()
     }
 }

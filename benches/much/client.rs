@@ -161,7 +161,6 @@ impl Client {
         });
         let event = v1::Event {
             event: Some(deleted),
-            ..v1::Event::default()
         };
         let events = vec![event];
         self.send(Frame::Events(v1::Events { events })).await
@@ -197,7 +196,6 @@ impl Client {
                     object: Some(object),
                     already_existed: false,
                 })),
-                ..v1::Outcome::default()
             }
         });
         let outcomes = outcomes.collect();

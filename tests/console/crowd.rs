@@ -85,10 +85,7 @@ impl Crowd {
             let events = changes.map(|change| {
                 let changed = set(change % REPLICA_SETS, change / REPLICA_SETS + 1);
                 let event = v1::event::Event::ReplicaSetApplied(changed);
-                v1::Event {
-                    event: Some(event),
-                    ..v1::Event::default()
-                }
+                v1::Event { event: Some(event) }
             });
             let events = events.collect();
             self.send(Frame::Events(v1::Events { events })).await;

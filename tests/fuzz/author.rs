@@ -155,7 +155,6 @@ impl Author<'_> {
         let count = self.rng.between(1, 4);
         let events = (0..count).map(|_| v1::Event {
             event: Some(self.event()),
-            ..v1::Event::default()
         });
         let events = events.collect();
         self.frame(Frame::Events(v1::Events { events }));
@@ -191,7 +190,6 @@ impl Author<'_> {
             batch_id: batch.id,
             operation: u32::try_from(operation).expect("bursts are small"),
             outcome: Some(self.outcome(&batch, operation)),
-            ..v1::Outcome::default()
         });
         let outcomes = outcomes.collect();
         self.frame(Frame::Outcomes(v1::Outcomes { outcomes }));

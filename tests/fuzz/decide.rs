@@ -126,18 +126,27 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
     let active = here().filter(mine).count();
     let wanted = usize::try_from(set.replicas).unwrap_or(0);
     let burst = usize::try_from(config.burst_replicas).expect("it fits");
+    let unassigned = here().filter(mine).filter(|pod| pod.node.is_none()).count();
+    let slow = config.brake.as_ref().map_or(usize::MAX, |brake| {
+        let free = (brake.pods as usize).saturating_sub(unassigned);
+        if free == 0 {
+            brake.per_second as usize
+        } else {
+            free
+        }
+    });
     let (creates, deletes) = if set.deleting {
         (0, 0)
     } else {
         (
-            wanted.saturating_sub(active).min(burst),
+            wanted.saturating_sub(active).min(burst).min(slow),
             active.saturating_sub(wanted).min(burst),
         )
     };
     assert_eq!(
         (decision.creates.len(), decision.deletes.len()),
         (creates, deletes),
-        "{wanted} are wanted, {active} active, at most {burst}"
+        "{wanted} are wanted, {active} active, {unassigned} without a node, at most {burst}"
     );
     let victims = decision.deletes.iter().all(|victim| {
         let mut candidates = here().filter(mine);

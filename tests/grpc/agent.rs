@@ -209,10 +209,7 @@ impl Agent {
     }
 
     pub(crate) async fn event(&mut self, event: v1::event::Event) {
-        let event = v1::Event {
-            event: Some(event),
-            ..v1::Event::default()
-        };
+        let event = v1::Event { event: Some(event) };
         self.send(Frame::Events(v1::Events {
             events: vec![event],
         }))
@@ -243,7 +240,6 @@ impl Agent {
                     object: Some(v1::done::Object::Pod(pod)),
                     already_existed: false,
                 })),
-                ..v1::Outcome::default()
             });
         self.send(Frame::Outcomes(v1::Outcomes {
             outcomes: outcomes.collect(),

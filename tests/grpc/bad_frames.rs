@@ -14,10 +14,7 @@ type Row = (Option<Frame>, &'static str, &'static str);
 
 fn event(event: Option<event::Event>) -> Option<Frame> {
     Some(Frame::Events(v1::Events {
-        events: vec![v1::Event {
-            event,
-            ..v1::Event::default()
-        }],
+        events: vec![v1::Event { event }],
     }))
 }
 

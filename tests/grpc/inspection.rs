@@ -169,7 +169,6 @@ fn refused(batch: &v1::Batch, message: &str) -> v1::reconcile_request::Frame {
             batch_id: batch.id,
             operation: 0,
             outcome: Some(v1::outcome::Outcome::NotStarted(not_started)),
-            ..v1::Outcome::default()
         }],
     })
 }

@@ -122,10 +122,7 @@ fn put(message: &mut DynamicMessage, path: &[FieldDescriptor], text: &str) {
 fn sound() -> Vec<Frame> {
     let (set, pod) = (replica_set("web").build(), pod("a", "web").build());
     let event = |event| {
-        let event = v1::Event {
-            event: Some(event),
-            ..v1::Event::default()
-        };
+        let event = v1::Event { event: Some(event) };
         Frame::Events(v1::Events {
             events: vec![event],
         })
@@ -135,7 +132,6 @@ fn sound() -> Vec<Frame> {
             batch_id: 1,
             operation: 0,
             outcome: Some(outcome),
-            ..v1::Outcome::default()
         };
         Frame::Outcomes(v1::Outcomes {
             outcomes: vec![outcome],

@@ -54,7 +54,6 @@ pub(crate) fn frame(
         _ => {
             let event = |at| v1::Event {
                 event: event(verb, of, template, at, version),
-                ..v1::Event::default()
             };
             let events = numbers.map(event).collect();
             Frame::Events(v1::Events { events })
@@ -108,7 +107,6 @@ fn outcome(template: &Template, number: u64) -> v1::Outcome {
         batch_id: template.value("batch", number).unwrap_or(number + 1),
         operation: template.value("operation", number).unwrap_or(0),
         outcome,
-        ..v1::Outcome::default()
     }
 }
 

@@ -234,10 +234,7 @@ impl Session {
             resource_version: self.version.to_string(),
         });
         let event = Some(event);
-        let events = vec![v1::Event {
-            event,
-            ..v1::Event::default()
-        }];
+        let events = vec![v1::Event { event }];
         let before = processor_s(self.server);
         self.send(Frame::Events(v1::Events { events })).await;
         let answered = time::timeout(PATIENCE, self.until_replaced(since)).await;
@@ -306,7 +303,6 @@ impl Session {
                 object: Some(object),
                 ..v1::Done::default()
             })),
-            ..v1::Outcome::default()
         });
         let outcomes = outcomes.collect();
         self.send(Frame::Outcomes(v1::Outcomes { outcomes })).await;

@@ -269,10 +269,7 @@ impl Course {
     }
 
     async fn event(&mut self, event: Event) {
-        let events = vec![v1::Event {
-            event: Some(event),
-            ..v1::Event::default()
-        }];
+        let events = vec![v1::Event { event: Some(event) }];
         self.send(Frame::Events(v1::Events { events })).await;
     }
 

@@ -110,10 +110,7 @@ impl Installation {
 
     /// The number of nodes beside those of the control plane: with shards, one more than agents, none of which share a node.
     pub(crate) const fn workers(self) -> usize {
-        match self {
-            Self::Sharded => 9,
-            _ => 3,
-        }
+        if matches!(self, Self::Sharded) { 9 } else { 3 }
     }
 
     /// Whether its pods stay on nodes of the control plane.

@@ -107,7 +107,10 @@ async fn replica_sets_are_held_where_another_controller_is_at_work() {
     );
     let checked = server.ask(&["check", "--kubeconfig", &user, "--agent", &admin]);
     let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(checked.contains("another/a: creates since "), "{checked}");
+    assert!(
+        checked.contains("creates in replica set another/a are held since "),
+        "{checked}"
+    );
     let twice: Vec<_> = deletes(&log, held)
         .into_iter()
         .filter(|(_, count)| *count > 1)
@@ -115,8 +118,10 @@ async fn replica_sets_are_held_where_another_controller_is_at_work() {
     assert!(twice.is_empty(), "deleted twice: {twice:?}");
 
     drop(other);
-    let output = decree(&["resume", "--kubeconfig", &user, "-n", "another"]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    for set in SETS {
+        let output = decree(&["resume", "--kubeconfig", &user, "-n", "another", set]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
     scale(&namespace, FEW + 2).await;
     assert_eq!(agent.metric(HELD), 0);
 }

@@ -253,6 +253,7 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     );
     let up = Up::start(&command, &admin);
     up.says("Mode enforce: decisions are executed.");
+    up.says("REPLICASET");
     set.create(2).await;
     up.says("TOO_FEW_REPLICAS: 0 active pods, 2 wanted");
     set.comes_to_rest(2).await;

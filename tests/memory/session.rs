@@ -344,7 +344,6 @@ impl Fed {
             batch_id,
             operation,
             outcome: Some(outcome),
-            ..v1::Outcome::default()
         };
         let outcomes = outcomes.into_iter().map(outcome).collect();
         self.say(Frame::Outcomes(v1::Outcomes { outcomes }));

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::Write as _,
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -32,7 +33,10 @@ struct Sample {
 
 /// Reads a page; `None` without a parser on this machine.
 fn families(address: &str) -> Option<Vec<Family>> {
-    let python = tools::prometheus_parser()?;
+    tools::prometheus_parser().map(|python| parsed(python, address))
+}
+
+fn parsed(python: &Path, address: &str) -> Vec<Family> {
     let page = admin::get(address, "/metrics").expect("it serves its metrics");
     let (head, page) = page.split_once("\r\n\r\n").expect("a head and a body");
     let typed = format!("content-type: {OPENMETRICS}\r\n");

@@ -45,8 +45,8 @@ fn agent_of_up_serves_what_an_agent_of_its_own_serves() {
     let missing: Vec<_> = alone.difference(&within).collect();
     assert!(missing.is_empty(), "{missing:?} are not in {within:?}");
     let of_server = served(&up.address("admin"));
-    assert!(of_server.contains("decree_server_build_info"));
-    assert!(!of_server.contains("decree_agent_build_info"));
+    assert!(of_server.contains("decree_server_build"));
+    assert!(!of_server.contains("decree_agent_build"));
 
     assert!(admin::get(&agent, "/livez").is_ok());
     eventually("ready agent", || admin::get(&agent, "/readyz").ok());

@@ -383,9 +383,9 @@ impl Layouts {
 impl Process {
     /// Returns until when its creates may run; `None` if it may not write.
     fn writes_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let leads = self.leases.iter().map(|it| it.lease.lead(now));
-        leads.fold(Some(Timestamp::MAX), |least, lead| {
-            Some(least?.min(lead?.creates_until))
+        let mut leads = self.leases.iter().map(|it| it.lease.lead(now));
+        leads.try_fold(Timestamp::MAX, |least, lead| {
+            Some(least.min(lead?.creates_until))
         })
     }
 }

@@ -175,7 +175,6 @@ fn refused(batch: &v1::Batch) -> impl Iterator<Item = v1::Outcome> {
                 cause: NotStartedCause::NotEnforcing.into(),
                 message: String::new(),
             })),
-            ..v1::Outcome::default()
         })
 }
 

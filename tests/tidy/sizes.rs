@@ -1,8 +1,9 @@
-//! Files are small enough to read in one go. Clippy checks the length of functions.
+//! Files and functions are small enough to read in one go.
 
-use crate::files;
+use crate::files::{self, File};
 
 const FILE_MAX: usize = 500;
+const FUNCTION_MAX: usize = 70;
 
 #[test]
 fn files_are_short() {
@@ -12,4 +13,60 @@ fn files_are_short() {
         .map(|file| format!("{}: {}", file.path, file.text.lines().count()))
         .collect();
     assert!(long.is_empty(), "longer than {FILE_MAX} lines: {long:#?}");
+}
+
+#[test]
+fn functions_are_short() {
+    let long: Vec<_> = files::with_ending(&[".rs"])
+        .iter()
+        .flat_map(functions)
+        .filter(|(_, lines)| *lines > FUNCTION_MAX)
+        .collect();
+    assert!(
+        long.is_empty(),
+        "longer than {FUNCTION_MAX} lines: {long:#?}"
+    );
+}
+
+/// Returns the functions of a file with their lengths. It relies on rustfmt's indentation.
+fn functions(file: &File) -> Vec<(String, usize)> {
+    let lines: Vec<_> = file.text.lines().collect();
+    let opens = |line: &&str| {
+        let code = line.trim_start();
+        let words = [
+            "fn ",
+            "pub fn ",
+            "pub(crate) fn ",
+            "pub(super) fn ",
+            "async fn ",
+            "pub async fn ",
+            "const fn ",
+            "pub const fn ",
+        ];
+        words.iter().any(|word| code.starts_with(word))
+            || code.starts_with("pub(crate) async fn ")
+            || code.starts_with("pub(crate) const fn ")
+    };
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| opens(line)) {
+        let indent = line.len() - line.trim_start().len();
+        let close = format!("{}}}", " ".repeat(indent));
+        let end = lines[at..].iter().position(|line| **line == close);
+        if let Some(length) = end {
+            found.push((format!("{}:{}", file.path, at + 1), length + 1));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_rule_sees_functions() {
+    let count: usize = files::with_ending(&[".rs"])
+        .iter()
+        .map(|file| functions(file).len())
+        .sum();
+    assert!(
+        count > 500,
+        "only {count} functions were found: the rule is blind"
+    );
 }

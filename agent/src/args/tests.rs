@@ -220,9 +220,9 @@ fn shard_determines_session_leases_namespaces_and_budget() {
         );
         assert_eq!(shard.is_some(), names.len() == 2, "{flags:?}");
     }
-    let divided = parse(&["--shard=0/4", "--create-budget-cluster=101"]).expect("valid");
+    let divided = parse(&["--shard=0/4", "--create-budget=cluster=101"]).expect("valid");
     let cluster = divided.agent_config("i".into(), 1).budget.creates.cluster;
-    assert_eq!(cluster, agent_core::budget::Limit::Count(26));
+    assert_eq!(cluster, agent_core::budget::Limit::count(26));
 }
 
 #[test]

@@ -426,7 +426,6 @@ impl Link {
             batch_id: batch,
             operation: u32::try_from(operation).unwrap_or(u32::MAX),
             outcome: Some(outcome),
-            ..Outcome::default()
         }];
         self.send(Frame::Outcomes(Outcomes { outcomes })).await;
     }

@@ -292,11 +292,9 @@ impl Ring {
     /// Drops the oldest entries beyond the limits.
     fn limit(&mut self, bytes_max: usize) {
         for (is_status, max) in [(true, STATUS_MAX), (false, OTHERS_MAX)] {
-            let mut of_kind = self.entries.iter().enumerate().rev();
-            let of_kind = of_kind
-                .by_ref()
-                .filter(|(_, it)| it.is_status() == is_status);
-            if let Some((beyond, _)) = of_kind.take(max + 1).nth(max) {
+            let entries = self.entries.iter().enumerate().rev();
+            let mut of_kind = entries.filter(|(_, it)| it.is_status() == is_status);
+            if let Some((beyond, _)) = of_kind.nth(max) {
                 self.entries.remove(beyond);
             }
         }

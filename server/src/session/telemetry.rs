@@ -61,17 +61,15 @@ impl Telemetry {
         let stats = session.stats();
         let counted = mem::replace(&mut self.counted, stats);
         let metrics = &self.metrics;
-        let counters: [(&Counter, fn(&Stats) -> u64); 6] = [
-            (&self.pod_events, |it| it.pod_events),
-            (&self.replica_set_events, |it| it.replica_set_events),
-            (&metrics.comparisons, |it| it.comparisons),
-            (&metrics.not_compared, |it| it.not_compared),
-            (&metrics.queue_adds, |it| it.sizes.adds),
-            (&metrics.queue_retries, |it| it.sizes.retries),
-        ];
-        for (counter, of) in counters {
+        let count = |counter: &Counter, of: fn(&Stats) -> u64| {
             counter.inc_by(of(&stats).saturating_sub(of(&counted)));
-        }
+        };
+        count(&self.pod_events, |it| it.pod_events);
+        count(&self.replica_set_events, |it| it.replica_set_events);
+        count(&metrics.comparisons, |it| it.comparisons);
+        count(&metrics.not_compared, |it| it.not_compared);
+        count(&metrics.queue_adds, |it| it.sizes.adds);
+        count(&metrics.queue_retries, |it| it.sizes.retries);
         let syncs = stats.sizes.syncing;
         let is_recent = |looked: Instant| looked.elapsed() < LOOK_EVERY;
         // Many syncs are measured only from time to time. Zero syncs are reported at once.

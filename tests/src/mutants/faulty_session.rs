@@ -371,12 +371,7 @@ fn applied(objects: v1::SnapshotObjects) -> Option<request::Frame> {
     let pods = objects.pods.into_iter().map(Event::PodApplied);
     let sets = objects.replica_sets.into_iter();
     let events = pods.chain(sets.map(Event::ReplicaSetApplied)).map(Some);
-    let events: Vec<_> = events
-        .map(|event| v1::Event {
-            event,
-            ..v1::Event::default()
-        })
-        .collect();
+    let events: Vec<_> = events.map(|event| v1::Event { event }).collect();
     (!events.is_empty()).then_some(request::Frame::Events(v1::Events { events }))
 }
 

@@ -83,10 +83,7 @@ fn bookmark() -> v1::ReconcileRequest {
     };
     let event = Some(v1::event::Event::Bookmark(bookmark));
     request(Frame::Events(v1::Events {
-        events: vec![v1::Event {
-            event,
-            ..v1::Event::default()
-        }],
+        events: vec![v1::Event { event }],
     }))
 }
 
@@ -370,7 +367,6 @@ fn replica_set_that_is_too_large_is_quarantined_if_it_can_be_named() {
     let events = |set: &v1::ReplicaSet| {
         let event = v1::Event {
             event: Some(v1::event::Event::ReplicaSetApplied(set.clone())),
-            ..v1::Event::default()
         };
         log_of(&frame_of(EVENTS, &[event.encode_to_vec()]))
     };

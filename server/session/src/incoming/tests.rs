@@ -16,13 +16,11 @@ fn frames(items: usize) -> Vec<v1::ReconcileRequest> {
     let pods = (0..items).map(pod);
     let event = |pod| v1::Event {
         event: Some(Event::PodApplied(pod)),
-        ..v1::Event::default()
     };
     let outcome = |operation| v1::Outcome {
         batch_id: 7,
         operation,
         outcome: Some(Outcome::NotStarted(v1::NotStarted::default())),
-        ..v1::Outcome::default()
     };
     let operations = 0..u32::try_from(items).expect("few");
     let frames = [

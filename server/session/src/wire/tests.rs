@@ -271,7 +271,6 @@ fn unknown_failure_is_unavailable_and_unknown_cause_a_guard() {
             batch_id: 1,
             operation: 2,
             outcome: Some(outcome),
-            ..v1::Outcome::default()
         })
     };
     let failed = v1::Failed {
@@ -308,7 +307,6 @@ fn words_of_the_cluster_are_cut_at_a_character() {
         batch_id: 1,
         operation: 0,
         outcome,
-        ..v1::Outcome::default()
     })
     .expect("valid");
     let server_core::OperationResult::Failed { message, .. } = outcome.result else {

@@ -141,7 +141,7 @@ fn counts(status: &Status) -> String {
         terminating_replicas: terminating,
         ..
     } = status;
-    let terminating = terminating.map_or("absent".to_owned(), |it| it.to_string());
+    let terminating = terminating.map_or_else(|| "absent".to_owned(), |it| it.to_string());
     format!("{replicas}/{labeled}/{ready}/{available}+{terminating}")
 }
 

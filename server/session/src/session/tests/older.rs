@@ -72,7 +72,6 @@ fn deleted(kind: v1::Kind, name: &str, uid: &str, version: &str) -> v1::Reconcil
     };
     let event = v1::Event {
         event: Some(v1::event::Event::Deleted(gone)),
-        ..v1::Event::default()
     };
     let events = vec![event];
     request(Asked::Events(v1::Events { events }))
