@@ -275,15 +275,21 @@ impl Hostile {
 
     /// Replaces the ReplicaSet by one with another UID, whose pods are gone.
     pub(crate) fn recreate(&mut self) {
+        let next = self.delete_set();
+        self.delete_all();
+        self.rig.apply_replica_set(next);
+    }
+
+    /// Deletes the ReplicaSet, and leaves its pods. Returns another of its name.
+    pub(crate) fn delete_set(&mut self) -> ReplicaSet {
         let key = self.rig.view("web").key;
         let known = self.rig.controller.inspect().replica_set(&key);
         let mut next = known.expect("it is known").object().clone();
         let version = Some(self.rig.next_version());
         let deleted = Event::ReplicaSetDeleted { key, version };
         self.rig.observe(deleted);
-        self.delete_all();
         next.key.uid = uid(&format!("web-{}", self.seconds()));
-        self.rig.apply_replica_set(next);
+        next
     }
 
     /// Ends all pods, as if somebody deleted them.

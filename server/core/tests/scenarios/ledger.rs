@@ -154,6 +154,21 @@ fn pods_whose_owner_a_webhook_removes_at_each_write_are_created_once() {
 }
 
 #[test]
+fn pods_whose_owner_a_webhook_removes_belong_to_the_next_replica_set() {
+    let fate = Fate {
+        keeps_orphans: true,
+        ..GOOD
+    };
+    let mut cluster = Hostile::of(vec![set("web", 7)], fate);
+    cluster.live(50);
+    cluster.fate = GOOD;
+    let next = cluster.delete_set();
+    cluster.rig.apply_replica_set(next);
+    cluster.live(100);
+    assert_eq!(cluster.made.len(), 7, "{:?}", cluster.batches);
+}
+
+#[test]
 fn adoptions_without_effect_and_without_an_object_are_repeated_slowly_and_create_nothing() {
     let fate = Fate {
         keeps_orphans: true,
