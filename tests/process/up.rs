@@ -36,7 +36,7 @@ fn agent_of_up_serves_what_an_agent_of_its_own_serves() {
     let alone = world::agent(NOWHERE);
     // An agent without a session has no session metrics but one, so every agent serves all its other metrics.
     let mut alone = served(&alone.address("admin"));
-    alone.remove("decree_agent_disconnects_total");
+    alone.remove("decree_agent_disconnects");
     assert!(alone.len() > 10, "{alone:?}");
     let up = up("127.0.0.1:0");
     let agent = up.address("agent-admin");

@@ -72,7 +72,7 @@ async function until(page, what, check, ...args) {
 /** Waits until a row of the board contains a text, and returns the text of the row. */
 function row(page, name, text) {
   return until(page, `${name}: ${text}`, (wanted, part) => {
-    const found = [...document.querySelectorAll('.space .row')].find((one) => one.querySelector('.name').textContent === wanted);
+    const found = [...document.querySelectorAll('.space .row')].find((one) => one.querySelector('.name')?.textContent === wanted);
     return found && found.innerText.replace(/\s+/g, ' ').includes(part) && found.innerText;
   }, name, text);
 }

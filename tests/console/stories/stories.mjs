@@ -23,7 +23,7 @@ const RECORDING = new URL('web.recording.gz', import.meta.url);
 
 const answered = (page, until) => until(page, 'an answer', () => document.querySelectorAll('#would li').length > 0);
 const victims = (page) => page.$$eval('#would li .pod', (pods) => pods.map((pod) => pod.textContent));
-const status = (page, until, text) => until(page, `the status ${text}`, (wanted) => document.getElementById('status-text').textContent === wanted, text);
+const status = (page, until, text) => until(page, `the status ${text}`, (wanted) => document.getElementById('status-text')?.textContent === wanted, text);
 
 const text = (page, selector) => page.$eval(selector, (element) => element.innerText);
 const press = (page, label) => page.evaluate((wanted) => [...document.querySelectorAll('button')].find((button) => button.textContent === wanted).click(), label);
@@ -385,7 +385,7 @@ export const stories = {
     const page = await open('#/recording');
     await status(page, until, 'Not live');
     const fault = (part) => until(page, part, (wanted) => document.getElementById('fault')?.textContent.includes(wanted) && !document.getElementById('fault').hidden, part);
-    const input = await page.$('#file');
+    const input = await page.waitForSelector('#file');
     await input.uploadFile(new URL(import.meta.url).pathname);
     await fault('stories.mjs: It is no recording: its first line is not “decree recording 1”.');
     await page.evaluate(() => {

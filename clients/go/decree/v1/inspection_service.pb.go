@@ -750,7 +750,7 @@ type GetReplicaSetResponse struct {
 	Decisions []*DecisionRecord `protobuf:"bytes,5,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	// What led here since the session began, the newest first: at most 32 entries, and fewer where a session has very many. Writes of the status are left out unless they failed.
 	Timeline []*TimelineEntry `protobuf:"bytes,6,rep,name=timeline,proto3" json:"timeline,omitempty"`
-	// Its last deletion of surplus pods in this session; absent if there was none.
+	// Its last deletion of surplus pods in this session; absent if there was none, and where a session has very many.
 	LastScaleDown *ScaleDown `protobuf:"bytes,7,opt,name=last_scale_down,json=lastScaleDown,proto3" json:"last_scale_down,omitempty"`
 	// The view that the answer comes from, if it is stale.
 	StaleView     *StaleView `protobuf:"bytes,8,opt,name=stale_view,json=staleView,proto3" json:"stale_view,omitempty"`
@@ -858,7 +858,7 @@ type ScaleDown struct {
 	// How many pods were chosen; where several batches were needed, in all of them.
 	Chosen int32 `protobuf:"varint,5,opt,name=chosen,proto3" json:"chosen,omitempty"`
 	// The pods next to the cut, in the order of deletion: the last 20 that were chosen, and the first 5 that were not. No pod that was not chosen is
-	// known if all were chosen. Empty for an old deletion in a session that has very many: its pods are not known any more.
+	// known if all were chosen.
 	Pods          []*RankedPod `protobuf:"bytes,6,rep,name=pods,proto3" json:"pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1232,7 +1232,7 @@ func (x *Scaled) GetTo() int32 {
 	return 0
 }
 
-// Shows a decision in short; it may be remembered longer than the DecisionRecord of the same batch.
+// Shows a decision in short.
 type Decided struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The batch.
