@@ -238,19 +238,22 @@ impl Stage {
         lost.expect("it is there");
     }
 
-    /// Makes the pods of a ReplicaSet differ: one is not ready, and one has a lower deletion cost.
+    /// Makes the pods of a ReplicaSet differ: one is not ready, and two have lower deletion costs. Pods that differ only in age may change
+    /// their order from one moment to the next.
     fn vary(&self, name: &str) {
         self.cluster.with(|cluster| {
             let pods = cluster.objects(Kind::Pod);
             let its = pods.filter(|pod| pod["metadata"]["labels"]["app"] == name);
             let names = its.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned));
-            let names: Vec<_> = names.take(2).collect();
+            let names: Vec<_> = names.take(3).collect();
             let status = json!({"conditions": [{"type": "Ready", "status": "False"}]});
             let varied = cluster.set_pod_status(NAMESPACE, &names[0], &status);
             varied.expect("it is there");
-            let cost = json!({"metadata": {"annotations": {COST: "-10"}}});
-            let varied = cluster.patch(Kind::Pod, NAMESPACE, &names[1], &cost);
-            varied.expect("it is there");
+            for (name, cost) in [(&names[1], "-10"), (&names[2], "-5")] {
+                let cost = json!({"metadata": {"annotations": {COST: cost}}});
+                let varied = cluster.patch(Kind::Pod, NAMESPACE, name, &cost);
+                varied.expect("it is there");
+            }
         });
     }
 
