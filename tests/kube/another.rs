@@ -15,9 +15,9 @@ const HELD: &str = "decree_agent_budget_held{scope=\"replicaset\",operation=\"cr
 const FEW: u32 = 5;
 const MANY: u32 = 40;
 const ROUNDS: usize = 3;
-/// The maximum number of surplus pods of a ReplicaSet: those of three batches of the slow start, which begin before the agent sees the
+/// The maximum number of surplus pods of a ReplicaSet: those of four batches of the slow start, which begin before the agent sees the
 /// first pod of the other controller.
-const TOO_MANY: usize = 1 + 2 + 4;
+const TOO_MANY: usize = 1 + 2 + 4 + 8;
 
 /// A ReplicaSet whose pods have separate labels.
 pub(crate) fn set(name: &str, replicas: u32) -> Value {

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use tests::real::{
     Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, User, decree,
 };
-use tokio::time;
+use tokio::{
+    task,
+    time::{self, MissedTickBehavior},
+};
 use tokio_stream::StreamExt as _;
 
 use crate::{acts, budget, objects};
@@ -59,13 +62,18 @@ async fn end(namespace: &Namespace, pod: &Value, change: Change) {
     }
 }
 
-/// Waits until the server explains a ReplicaSet in these words; a batch in flight is explained first.
+/// Waits until the server explains a ReplicaSet in these words; a batch in flight is explained first. Meanwhile, [`meet`] goes on: the
+/// command runs on another thread.
 async fn is_explained(server: &DecisionServer, set: &str, words: &str) {
     let until = Instant::now() + PATIENCE;
+    let (server, set) = (server.url(), set.to_owned());
     let mut looks = time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
-        let explained = server.ask(&["explain", set]);
+        let (server, set) = (server.clone(), set.clone());
+        let asked = task::spawn_blocking(move || decree(&["explain", &set, "--server", &server]));
+        let explained = asked.await.expect("the command runs");
         let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
         if explained.contains(words) {
             return;
