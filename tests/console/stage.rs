@@ -146,7 +146,7 @@ impl Stage {
             "scale" => self.scale(&name, number("replicas")),
             "kill" => self.kill(&name),
             "lose" => self.lose_node(&name),
-            "vary" => self.vary(&name),
+            "vary" => self.vary(&name, number("costs")),
             "price" => self.price(&name, &number("cost").to_string()),
             "own" => self.give_owner(&name),
             "quota" => self.limit(number("pods")).await,
@@ -238,9 +238,9 @@ impl Stage {
         lost.expect("it is there");
     }
 
-    /// Makes the pods of a ReplicaSet differ: one is not ready, and two have lower deletion costs. Pods that differ only in age may change
-    /// their order from one moment to the next.
-    fn vary(&self, name: &str) {
+    /// Makes the pods of a ReplicaSet differ: one is not ready, and one or two have lower deletion costs. Pods that differ only in age may
+    /// change their order from one moment to the next.
+    fn vary(&self, name: &str, costs: i64) {
         self.cluster.with(|cluster| {
             let pods = cluster.objects(Kind::Pod);
             let its = pods.filter(|pod| pod["metadata"]["labels"]["app"] == name);
@@ -249,7 +249,12 @@ impl Stage {
             let status = json!({"conditions": [{"type": "Ready", "status": "False"}]});
             let varied = cluster.set_pod_status(NAMESPACE, &names[0], &status);
             varied.expect("it is there");
-            for (name, cost) in [(&names[1], "-10"), (&names[2], "-5")] {
+            let costs = if costs == 2 {
+                &["-10", "-5"][..]
+            } else {
+                &["-10"]
+            };
+            for (name, cost) in names[1..].iter().zip(costs) {
                 let cost = json!({"metadata": {"annotations": {COST: cost}}});
                 let varied = cluster.patch(Kind::Pod, NAMESPACE, name, &cost);
                 varied.expect("it is there");

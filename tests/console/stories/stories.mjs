@@ -88,7 +88,7 @@ export const stories = {
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8);
     await until(page, 'its sentence', () => document.querySelector('.standing .state').innerText.includes('In sync'));
 
-    await act('vary', { name: 'shop-7d4b9c' });
+    await act('vary', { name: 'shop-7d4b9c', costs: 2 });
     await until(page, 'a pod that is not ready', () => document.querySelector('.chip[data-kind="unready"]') !== null && document.querySelector('.standing .numbers').textContent === '7/8 ready');
     await photograph(page, 1);
     await page.focus('#scale');
