@@ -458,16 +458,16 @@ impl Controller {
     /// Lets a ReplicaSet that may create no pods now wait until it may, and reports that, at most once a minute.
     fn wait_for_limits(&mut self, id: SetId) {
         let now = self.clock;
-        let limits = limits(&self.index, &self.config, id).into_iter();
-        let Some(limit) = limits
-            .filter(|limit| limit.admitted == 0)
-            .max_by_key(|it| it.until)
-        else {
+        let mut blocking = limits(&self.index, &self.config, id);
+        blocking.retain(|limit| limit.admitted == 0);
+        let Some(until) = blocking.iter().map(|it| it.until).max() else {
             return;
         };
-        let wait = limit.until.since(now);
+        let wait = until.since(now);
         self.queue.add_after(id, wait);
-        if limit.reason.rule != Rule::Backoff
+        // A missing answer has a report of its own, and must not hide the other limits.
+        blocking.retain(|limit| limit.reason.rule != Rule::Backoff);
+        if let Some(limit) = blocking.into_iter().max_by_key(|it| it.until)
             && let Some(set) = self.index.set_mut(id)
             && set.pace.told_until <= now
         {

@@ -1,12 +1,12 @@
 //! Each create is paid for: whatever a cluster, an agent or a spec does, the number of creates is bounded.
 
 use server_core::{
-    Action, Brake, Config, ControllerReport, FailureClass, Reason, Rule, Span, State,
+    Action, Brake, Config, ControllerReport, FailureClass, Phase, Reason, Rule, Span, State,
 };
 
 use crate::{
     hostile::{Answer, End, Fate, GOOD, Hostile},
-    objects::{set, unready},
+    objects::{pod, set, unready, with},
     rig::{Rig, created},
 };
 
@@ -372,6 +372,39 @@ fn reason_names_the_numbers_the_end_and_the_way_on() {
     let rules = |batch: &server_core::Batch| batch.reasons.iter().map(|it| it.rule).collect();
     let rules: Vec<Vec<_>> = cluster.batches.iter().map(rules).collect();
     assert_eq!(rules[0], [Rule::TooFewReplicas, Rule::PodsDoNotLast]);
+}
+
+#[test]
+fn waiting_for_an_answer_hides_no_loss() {
+    let mut rig = Rig::of(vec![set("web", 100)], vec![]);
+    let mut late = Vec::new();
+    for _ in 0..14 {
+        late = loop {
+            match rig.poll() {
+                Some(batch) if matches!(batch.action, Action::Create { .. }) => {
+                    rig.fail_all(&batch, FailureClass::Timeout);
+                    break created(&batch);
+                }
+                Some(batch) => rig.succeed(&batch),
+                None => rig.wait(Span::seconds(1)),
+            }
+        };
+    }
+    rig.reports();
+    for name in late {
+        rig.apply_pod(with(pod(&name, "web"), |state| state.phase = Phase::Failed));
+    }
+    // All 20 pods must wait: for the grant, and longer for the retry of the create without an answer.
+    rig.apply_replica_set(set("web", 20));
+    rig.settle();
+    let told = rig.reports().into_iter().filter_map(|report| {
+        if let ControllerReport::CreatesWait { reason, .. } = report {
+            Some(reason.rule)
+        } else {
+            None
+        }
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [Rule::PodsDoNotLast]);
 }
 
 #[test]
