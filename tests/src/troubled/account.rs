@@ -20,7 +20,7 @@ use crate::{
 /// A pod that ends earlier than this after its creation has not lasted. After a quiet time of this length, their count starts
 /// again.
 const LASTING: SignedDuration = SignedDuration::from_secs(60);
-/// The minimum number of pods that a ReplicaSet may lose, and the number that it may have lost more by then without a notice.
+/// The minimum number of pods that a ReplicaSet may lose, and the maximum number that grants cancel within a minute.
 const ALLOWANCE: usize = 20;
 const GRANTED: usize = 16;
 
@@ -340,12 +340,13 @@ impl Account {
         }
     }
 
-    /// Handles a pod of a session that has ended early. Somebody must be told once creates wait.
+    /// Handles a pod of a session that has ended early. Somebody must be told once all creates wait: that is when the pods that are lost beyond
+    /// the allowance are as many as the lacking ones.
     fn end_early(&mut self, id: String, now: Timestamp) {
         let session = self.sessions.entry(id.clone()).or_default();
         session.ended.push_back(now);
         session.ended.retain(|at| *at + LASTING > now);
-        let allowed = self.wanted.max(ALLOWANCE) + GRANTED;
+        let allowed = self.wanted.max(ALLOWANCE) + self.wanted + GRANTED;
         let runs_on = |it: &Trouble| matches!(it, Trouble::RunsOn(_));
         let is_shown = number(&id) > self.blind && !self.troubles.iter().any(runs_on);
         if session.ended.len() >= allowed && !session.is_told && is_shown {
