@@ -141,7 +141,8 @@ impl Index {
     }
 
     /// Applies a pod without an owner, as the answer to a successful adoption shows it: a webhook may have removed the owner again. As
-    /// upstream does, the ReplicaSet counts the pod until the stream or a list shows that it has no owner.
+    /// upstream does, the ReplicaSet counts the pod until the stream or a list shows that it has no owner. A ReplicaSet that is gone
+    /// meanwhile counts none.
     pub(crate) fn apply_adopted_pod(&mut self, pod: &PodView<'_>, by: &Key) -> PodUpdate {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.filter(|(_, known)| known.uid.is(pod.uid));
@@ -150,6 +151,9 @@ impl Index {
             return PodUpdate::Nothing;
         };
         let owner = OwnerReference::to_replica_set(by);
+        if self.resolve(pod.namespace, owner.view()).is_none() {
+            return PodUpdate::Nothing;
+        }
         let controller = Some(owner.view());
         let news = self.change_pod(id, &PodView { controller, ..*pod });
         if let Some(entry) = self.pods.get_mut(id) {

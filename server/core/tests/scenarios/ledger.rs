@@ -1,13 +1,14 @@
 //! Each create is paid for: whatever a cluster, an agent or a spec does, the number of creates is bounded.
 
 use server_core::{
-    Action, Brake, Config, ControllerReport, FailureClass, Phase, Reason, Rule, Span, State,
+    Action, After, Brake, Config, ControllerReport, Event, FailureClass, OperationResult, Phase,
+    Pod, Reason, Rule, Span, State,
 };
 
 use crate::{
     hostile::{Answer, End, Fate, GOOD, Hostile},
-    objects::{pod, set, unready, with},
-    rig::{Rig, created},
+    objects::{orphan, pod, set, unready, with},
+    rig::{Rig, created, uid},
 };
 
 /// The grants of a ReplicaSet that loses creates all the time, until a second from its first loss.
@@ -166,6 +167,31 @@ fn pods_whose_owner_a_webhook_removes_belong_to_the_next_replica_set() {
     cluster.rig.apply_replica_set(next);
     cluster.live(100);
     assert_eq!(cluster.made.len(), 7, "{:?}", cluster.batches);
+}
+
+#[test]
+fn adoption_that_is_answered_after_its_replica_set_leaves_the_pod_to_the_next_one() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
+    let late = rig.batch();
+    let mut next = set("web", 1);
+    next.key.uid = uid("web-2");
+    rig.observe(Event::ReplicaSetDeleted {
+        key: set("web", 1).key,
+        version: None,
+    });
+    rig.apply_replica_set(next);
+    let version = Some(rig.next_version());
+    let after = Pod {
+        version,
+        ..orphan("a", "web")
+    };
+    let after = Some(After::Pod(Box::new(after)));
+    rig.answer(&late, 0, OperationResult::Done { version, after });
+    let next = rig.batch();
+    assert!(
+        matches!(&next.action, Action::Claim { adopts, .. } if adopts.len() == 1),
+        "{next:?}"
+    );
 }
 
 #[test]
