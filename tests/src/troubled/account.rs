@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     expected::Expected,
-    story::{Objection, SET, Story, Trouble},
+    story::{Meddling, Objection, SET, Story, Trouble},
 };
 use crate::{
     facts::{Cause, Fact, Teller, Told},
@@ -43,8 +43,9 @@ pub(super) struct Account {
     /// Whether only the troubles delete pods.
     deletes_nothing: bool,
     troubles: Vec<Trouble>,
-    /// Whether the store is restored at some time: an agent that lists again does not see which pods are new.
-    is_restored: bool,
+    /// Whether the agents list again at some time, after a restore of the store or as their connections are cut every few seconds: a list
+    /// does not show which pods are new.
+    lists_again: bool,
     version: u64,
     /// The current replicas.
     pods: BTreeMap<String, Replica>,
@@ -94,10 +95,9 @@ impl Account {
                 },
             deletes_nothing: !story.troubles.iter().any(|it| has_deletes(it.trouble)),
             troubles: Vec::new(),
-            is_restored: story
-                .troubles
-                .iter()
-                .any(|it| it.trouble.restore().is_some()),
+            lists_again: story.troubles.iter().any(|it| {
+                it.trouble == Trouble::Meddles(Meddling::Cuts) || it.trouble.restore().is_some()
+            }),
             version: 0,
             pods: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -334,7 +334,7 @@ impl Account {
     fn note_other(&mut self, world: &World, pod: &str) {
         let by_other = self.troubles.contains(&Trouble::OtherController)
             && !world.ledger.ours.contains_key(pod);
-        if by_other && self.is_calm && !self.is_restored {
+        if by_other && self.is_calm && !self.lists_again {
             self.expected
                 .other_controller(world, |life| self.held.contains_key(&life));
         }
