@@ -5,7 +5,7 @@ import { h, setAttribute, setText } from './dom.js';
 import { age, count, learnTime, now } from './format.js';
 import { makeHeat } from './heat.js';
 import { makeList } from './list.js';
-import { hashOf } from './route.js';
+import { hashOf, lastBoard } from './route.js';
 import { fillGroup, fillRow, makeGroup, makeRow } from './row.js';
 import { makeScope } from './scope.js';
 import { group, sorted } from './sort.js';
@@ -15,6 +15,10 @@ import { makeWhatIf } from './what-if.js';
 const ABSENT_MAX = 60_000;
 const HEADINGS = [['severity', 'Severity'], ['name', 'ReplicaSet'], ['pods', 'Pods'], ['cause', 'Cause'], ['unconverged', 'Unconverged']];
 const CONVERGED = Number.MAX_SAFE_INTEGER;
+
+/** The open groups, and the place on the board that was left last. Back returns to it. */
+const open = new Set();
+let left = null;
 
 const keyOf = (row) => `${row.replicaSet.uid} ${row.cluster}`;
 
@@ -30,13 +34,13 @@ export function showBoard(main, query) {
   let room = 24;
   let scheduled = false;
   let stale = true;
-  const open = new Set();
 
   const scope = makeScope(query, () => {
     list.toTop();
     stale = true;
     schedule();
   });
+  let returning = left?.address === lastBoard() ? left : null;
   const whatIf = makeWhatIf(query, clusterOf);
   const summary = h('p', { class: 'summary', id: 'summary' });
   const list = makeList({ make: (item) => (item.members ? makeGroup(() => toggle(item.key)) : makeRow()), fill, press });
@@ -95,6 +99,9 @@ export function showBoard(main, query) {
     tell(all.length, counts);
     explain();
     list.show(items);
+    if (!returning || items.length === 0) return;
+    list.restore(returning);
+    returning = null;
   }
 
   function tell(total, counts) {
@@ -177,6 +184,7 @@ export function showBoard(main, query) {
     },
     focusSearch: scope.focus,
     close() {
+      left = { ...list.place(), address: lastBoard() };
       clearInterval(second);
       sized.disconnect();
       heat.close();

@@ -55,12 +55,12 @@ export function makeList({ make, fill, press }) {
     }
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       stack();
-      place();
+      placeRows();
       if (!measure()) return;
     }
   }
 
-  function place() {
+  function placeRows() {
     const first = Math.max(0, rowAt(element.scrollTop) - BEYOND);
     const last = Math.min(items.length, rowAt(element.scrollTop + element.clientHeight) + 1 + BEYOND);
     const wanted = new Map();
@@ -134,6 +134,15 @@ export function makeList({ make, fill, press }) {
     },
     toTop() {
       element.scrollTop = 0;
+    },
+    /** Returns the place in the list, for `restore`. */
+    place: () => ({ top: element.scrollTop, key: document.activeElement?.closest?.('[data-key]')?.dataset.key ?? current }),
+    /** Scrolls to a place, and focuses its row unless something else has the focus. */
+    restore({ top, key }) {
+      element.scrollTop = top;
+      if (items.some((item) => item.key === key)) current = key;
+      draw();
+      if (document.activeElement?.matches('#main, body')) shown.get(current)?.link.focus({ preventScroll: true });
     },
   };
 }

@@ -127,7 +127,8 @@ function tellLost(message) {
 }
 
 function tellDenied(message) {
-  return [heading('Access denied'), h('p', {}, `${message}.`), h('p', {}, button('Use another token', () => tell('login', 'Paste a token whose subject has the role viewer in the policy.')))];
+  const again = () => tell('login', 'Paste a token whose subject has the role viewer in the policy.');
+  return [heading('Access denied'), h('p', {}, `${message}.`), ...(hasToken() ? [h('p', {}, button('Use another token', again))] : [])];
 }
 
 function tellDisplaced(message) {

@@ -19,7 +19,6 @@ use server_access::{
     token::TokenError,
 };
 use tonic::body::Body;
-use transport::Credential;
 
 pub(crate) use self::{
     args::AccessArgs,
@@ -116,7 +115,7 @@ impl Access {
         if need.is_some_and(|need| is_public(self.args.public_services, need)) {
             return Ok(Caller::nobody(address));
         }
-        let identified = self.identify(&peer.proved.credential, headers).await;
+        let identified = self.identify(&peer, headers).await;
         let authorized = identified.and_then(|(identity, expires)| {
             let permissions = self.authority().check_call(&identity, path, need)?;
             Ok((identity, permissions, expires))
@@ -125,6 +124,9 @@ impl Access {
             Ok((identity, permissions, expires)) => {
                 Ok(Caller::new(identity, address, permissions, expires))
             }
+            Err(Denial::CredentialRequired) if peer.is_console && self.tokens.is_none() => {
+                Err(self.refuse(address, path, Denial::ConsoleNotGranted))
+            }
             Err(denial) => Err(self.refuse(address, path, denial)),
         }
     }
@@ -132,7 +134,7 @@ impl Access {
     /// The token decides if there is one and this server accepts tokens, otherwise the certificate or socket of the connection.
     async fn identify(
         &self,
-        credential: &Credential,
+        peer: &ConnectionPeer,
         headers: &HeaderMap,
     ) -> Result<(Identity, Option<i64>), Denial> {
         if let (Some(tokens), Some(header)) = (&self.tokens, headers.get(header::AUTHORIZATION)) {
@@ -142,7 +144,12 @@ impl Access {
             let claims = tokens.verify(token).await.map_err(Denial::TokenInvalid)?;
             return Ok((Identity::Subject(claims.subject), Some(claims.expires)));
         }
-        Ok((caller::identity(credential)?, None))
+        let identity = if peer.is_console {
+            Identity::Console
+        } else {
+            caller::identity(&peer.proved.credential)?
+        };
+        Ok((identity, None))
     }
 
     /// Admits the session of a Hello. If the cluster's name belongs to another identity, the name is removed from the Hello.

@@ -19,6 +19,8 @@ pub(crate) struct ConnectionPeer {
     pub(crate) proved: transport::Peer,
     place: Option<PlaceHandle>,
     pub(crate) activity: Activity,
+    /// Whether it is a page of the console from the server's own machine.
+    pub(crate) is_console: bool,
 }
 
 // === impl ConnectionPeer ===
@@ -29,10 +31,14 @@ impl ConnectionPeer {
         Self::at(proved.address.ip(), proved, Some(place.clone()))
     }
 
-    /// The peer of a connection of the admin port. The connection has no credential and no place.
+    /// The peer of a connection of the admin port. The connection has no credential and no place. A forwarded port (`kubectl port-forward`)
+    /// connects from the loopback address of the server's pod.
     pub(crate) fn of_admin(address: SocketAddr) -> Self {
         let proved = transport::Peer::new(PeerAddress::Tcp(address), Credential::None);
-        Self::at(address.ip(), proved, None)
+        Self {
+            is_console: address.ip().to_canonical().is_loopback(),
+            ..Self::at(address.ip(), proved, None)
+        }
     }
 
     fn at(address: IpAddr, proved: transport::Peer, place: Option<PlaceHandle>) -> Self {
@@ -41,6 +47,7 @@ impl ConnectionPeer {
             proved,
             place,
             activity: Activity::start(),
+            is_console: false,
         }
     }
 

@@ -14,6 +14,8 @@ mod frames;
 mod moving;
 mod stage;
 
+use std::fs;
+
 use decree_server::Config;
 
 use self::stage::Stage;
@@ -23,6 +25,24 @@ async fn play(story: &str, stage: Stage) {
         return;
     };
     browser.play(story, stage).await;
+}
+
+/// The policies of all overlays let a page read that comes through a forwarded port.
+#[tokio::test(flavor = "multi_thread")]
+async fn forwarded_port_opens_the_pages_under_each_shipped_policy() {
+    let manifests = tests::binaries::checkout().join("deploy/kustomize");
+    for folder in [
+        "base",
+        "overlays/any-node",
+        "overlays/high-availability-tokens",
+    ] {
+        let policy = fs::read_to_string(manifests.join(folder).join("policy.toml"));
+        let policy = policy.expect("it is in the checkout");
+        let stage = Stage::granted(Config::embedded(), &policy).await;
+        play("forwarded_port_opens_the_pages", stage).await;
+    }
+    let stage = Stage::granted(Config::embedded(), "").await;
+    play("page_without_a_grant_says_which_one_it_lacks", stage).await;
 }
 
 /// Makes a test of each story, on a new stage.
@@ -50,6 +70,7 @@ stories! {
     fn file_that_is_no_recording_is_refused_in_words() on open;
     fn token_opens_the_pages() on guarded;
     fn board_puts_causes_first() on open;
+    fn back_returns_to_the_place_on_the_board() on open;
     fn board_is_filtered_and_sorted() on open;
     fn map_shows_every_replica_set() on open;
     fn page_of_a_replica_set_says_what_to_do() on open;

@@ -34,6 +34,13 @@ identities = ["sub:viewer"]
 role = "viewer"
 names = ["shop"]
 "#;
+/// The grant of an agent without a credential.
+const AGENT: &str = r#"
+[[grant]]
+identities = ["anonymous"]
+role = "agent"
+clusters = ["*"]
+"#;
 
 /// The retry delay of a throttled cluster in seconds. It exceeds the server's maximum delay, so the server retries earlier and is throttled again.
 const THROTTLED_SECONDS: u32 = 900;
@@ -88,6 +95,20 @@ impl Stage {
             access_interval: Duration::from_millis(50),
             token_keys: Some(issuer.file().display().to_string()),
             token_issuer: Some(ISSUER.to_owned()),
+            ..AccessArgs::default()
+        };
+        let config = Config { access, ..config };
+        Self::open_in(ENFORCE, config, Some((issuer, folder))).await
+    }
+
+    /// Opens a stage with the grants of a policy, and the agent as one without a credential.
+    pub(crate) async fn granted(config: Config, policy: &str) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let issuer = Issuer::new(folder.path());
+        let file = folder.path().join("policy.toml");
+        fs::write(&file, format!("{policy}{AGENT}")).expect("it can be written");
+        let access = AccessArgs {
+            policy: Some(file),
             ..AccessArgs::default()
         };
         let config = Config { access, ..config };
@@ -201,7 +222,10 @@ impl Stage {
             ..budget::BudgetConfig::default()
         };
         let token = |(_, folder): &(Issuer, TempDir)| TokenFile::new(&folder.path().join(TOKEN));
-        config.token = self.issuer.as_ref().map(token);
+        let issuer = self.issuer.as_ref();
+        config.token = issuer
+            .filter(|_| self.config.access.token_keys.is_some())
+            .map(token);
         let cluster = self.cluster.clone();
         self.agent = Some(Part::start(|stop| async move {
             decree_agent::run(config, cluster, stop)

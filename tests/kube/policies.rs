@@ -18,6 +18,8 @@ const ANY: NamedCluster<'_> = NamedCluster {
     shard: "7",
 };
 
+const STATIC_POD: &str = "static pod";
+
 /// The template of a pod with a server, and its volumes.
 struct Served<'a> {
     template: &'a Value,
@@ -107,6 +109,10 @@ fn text_admits_only(policy: &str, agents: &[Identity], what: &str) {
         let agent = policy.permissions(agent);
         assert!(agent.may_open(ANY) && agent.may_view(ANY), "{what}");
     }
+    // A static pod shares the network of its node, so that every process of the node reaches its console.
+    let console = policy.permissions(&Identity::Console);
+    assert_eq!(console.may_view(ANY), what != STATIC_POD, "{what}");
+    assert!(!console.may_open(ANY), "{what}");
     let strangers = [
         Identity::Anonymous,
         Identity::Uid(0),
@@ -176,7 +182,7 @@ fn server_of_the_static_pod_has_a_policy_for_its_own_agent() {
         rendered: &rendered,
     };
     let policy = served.policy().expect("it has one");
-    text_admits_only(policy, &[Identity::Uid(65532)], "static pod");
+    text_admits_only(policy, &[Identity::Uid(65532)], STATIC_POD);
 }
 
 #[test]
@@ -195,6 +201,7 @@ fn values_of_the_chart_add_grants_or_replace_the_policy() {
             _ => Identity::Uid(65532),
         };
         assert!(policy.permissions(&agent).may_open(ANY));
+        assert!(policy.permissions(&Identity::Console).may_view(ANY));
         let viewer = policy.permissions(&Identity::Dns("dashboard.example.org".to_owned()));
         let sees = |name| viewer.may_view(NamedCluster { name, ..ANY });
         assert!(sees("shop-1") && sees("a<b>") && !sees("other"));
@@ -205,6 +212,10 @@ fn values_of_the_chart_add_grants_or_replace_the_policy() {
     let policy = Policy::parse(text_of(policy)).expect("it is valid");
     assert!(!policy.permissions(&Identity::Uid(65532)).may_open(ANY));
     assert!(policy.permissions(&Identity::Uid(7)).may_view(ANY));
+    let without = templated(CHART, &["--set", "policy.console=false"]).expect("helm is there");
+    let policy = &without.one("ConfigMap", "decree-policy")["data"]["policy.toml"];
+    let policy = Policy::parse(text_of(policy)).expect("it is valid");
+    assert!(!policy.permissions(&Identity::Console).may_view(ANY));
 }
 
 #[test]

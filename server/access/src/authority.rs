@@ -52,7 +52,7 @@ impl Authority {
     pub fn permissions(&self, identity: &Identity) -> Permissions {
         match &self.policy {
             Some(policy) => policy.permissions(identity),
-            None if self.needs_proof && *identity == Identity::Anonymous => Permissions::default(),
+            None if self.needs_proof && !identity.is_proven() => Permissions::default(),
             None => Permissions::unrestricted(),
         }
     }
@@ -136,7 +136,7 @@ impl Authority {
         }
         let policy = self.policy.as_ref();
         let is_unproven = match identity {
-            Identity::Anonymous => true,
+            Identity::Anonymous | Identity::Console => true,
             Identity::Uid(_) => policy.is_none(),
             Identity::Uri(_) | Identity::Dns(_) | Identity::Subject(_) => false,
         };
@@ -160,7 +160,7 @@ fn serve(cluster: NamedCluster<'_>) -> String {
 }
 
 fn denial(identity: &Identity, what: String) -> Denial {
-    if *identity == Identity::Anonymous {
+    if !identity.is_proven() {
         return Denial::CredentialRequired;
     }
     let identity = identity.to_string();
@@ -168,7 +168,7 @@ fn denial(identity: &Identity, what: String) -> Denial {
 }
 
 fn foreign(identity: &Identity, cluster: NamedCluster<'_>) -> Denial {
-    if *identity == Identity::Anonymous {
+    if !identity.is_proven() {
         return Denial::CredentialRequired;
     }
     let (identity, what) = (identity.to_string(), serve(cluster));

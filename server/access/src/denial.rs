@@ -10,6 +10,11 @@ pub enum Denial {
     /// The peer has no credential, and needs one.
     #[error("this call needs a client certificate or a token")]
     CredentialRequired,
+    /// The page has no token, and this server accepts none.
+    #[error(
+        "the policy of this server grants `console` no role, and the server accepts no tokens; add a grant with identities = [\"console\"]"
+    )]
+    ConsoleNotGranted,
     /// The call carries an invalid token.
     #[error("the token does not count: {0}")]
     TokenInvalid(TokenError),
@@ -73,7 +78,7 @@ impl Denial {
             Self::TokenExpired => "TOKEN_EXPIRED",
             Self::IdentityMissing => "IDENTITY_MISSING",
             Self::IdentityAmbiguous => "IDENTITY_AMBIGUOUS",
-            Self::NotAllowed { .. } => "NOT_ALLOWED",
+            Self::NotAllowed { .. } | Self::ConsoleNotGranted => "NOT_ALLOWED",
             Self::OtherOwner { .. } => "OTHER_OWNER",
         }
     }

@@ -9,6 +9,8 @@ use crate::{denial::Denial, pattern::Pattern};
 pub enum Identity {
     /// A peer without a credential: `anonymous`.
     Anonymous,
+    /// A page of the console without a token, from the server's own machine or through a forwarded port: `console`.
+    Console,
     /// The URI of a certificate, such as a SPIFFE id: `spiffe://example.org/agent`.
     Uri(String),
     /// The DNS name of a certificate without a URI: `dns:agent.example.org`.
@@ -25,6 +27,8 @@ pub enum Identity {
 pub(crate) enum IdentityPattern {
     /// A peer without a credential: `anonymous`.
     Anonymous,
+    /// A page of the console without a token: `console`.
+    Console,
     /// URIs: `spiffe://example.org/*`.
     Uri(Pattern),
     /// DNS names: `dns:*.example.org`.
@@ -38,6 +42,12 @@ pub(crate) enum IdentityPattern {
 // === impl Identity ===
 
 impl Identity {
+    /// Whether a credential proves it.
+    #[must_use]
+    pub const fn is_proven(&self) -> bool {
+        !matches!(self, Self::Anonymous | Self::Console)
+    }
+
     /// Returns the identity of a certificate that a trusted authority has signed, by its subject alternative names: its URI, or its DNS name
     /// if it has no URI.
     ///
@@ -58,6 +68,7 @@ impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anonymous => f.write_str("anonymous"),
+            Self::Console => f.write_str("console"),
             Self::Uri(uri) => f.write_str(uri),
             Self::Dns(name) => write!(f, "dns:{name}"),
             Self::Subject(subject) => write!(f, "sub:{subject}"),
@@ -74,6 +85,8 @@ impl IdentityPattern {
         let pattern = |text: &str| (!text.is_empty()).then(|| Pattern::new(text));
         let parsed = if text == "anonymous" {
             Some(Self::Anonymous)
+        } else if text == "console" {
+            Some(Self::Console)
         } else if let Some(name) = text.strip_prefix("dns:") {
             pattern(name).map(Self::Dns)
         } else if let Some(subject) = text.strip_prefix("sub:") {
@@ -86,7 +99,7 @@ impl IdentityPattern {
         };
         // The text is not quoted, because it may be a token that is here by mistake.
         parsed.ok_or(
-            "is not an identity; write spiffe://DOMAIN/PATH, dns:NAME, sub:SUBJECT, uid:NUMBER or anonymous",
+            "is not an identity; write spiffe://DOMAIN/PATH, dns:NAME, sub:SUBJECT, uid:NUMBER, console or anonymous",
         )
     }
 
@@ -95,6 +108,7 @@ impl IdentityPattern {
         let exact = |pattern: &Pattern| pattern.exact().map(str::to_owned);
         match self {
             Self::Anonymous => Some(Identity::Anonymous),
+            Self::Console => Some(Identity::Console),
             Self::Uri(uri) => exact(uri).map(Identity::Uri),
             Self::Dns(name) => exact(name).map(Identity::Dns),
             Self::Subject(subject) => exact(subject).map(Identity::Subject),
@@ -105,6 +119,7 @@ impl IdentityPattern {
     pub(crate) fn matches(&self, identity: &Identity) -> bool {
         match self {
             Self::Anonymous => *identity == Identity::Anonymous,
+            Self::Console => *identity == Identity::Console,
             Self::Uri(uri) => matches!(identity, Identity::Uri(text) if uri.matches(text)),
             Self::Dns(name) => matches!(identity, Identity::Dns(text) if name.matches(text)),
             Self::Subject(it) => matches!(identity, Identity::Subject(text) if it.matches(text)),
@@ -146,9 +161,24 @@ mod tests {
 
     #[test]
     fn pattern_of_one_kind_matches_no_other() {
-        let patterns = ["anonymous", "spiffe://a/*", "dns:*", "sub:*", "uid:*"];
+        let patterns = [
+            "anonymous",
+            "console",
+            "spiffe://a/*",
+            "dns:*",
+            "sub:*",
+            "uid:*",
+        ];
         // Each text reads like an identity of some other kind.
-        for text in ["anonymous", "spiffe://a/b", "dns:a", "sub:a", "uid:7", "7"] {
+        for text in [
+            "anonymous",
+            "console",
+            "spiffe://a/b",
+            "dns:a",
+            "sub:a",
+            "uid:7",
+            "7",
+        ] {
             let identities = [
                 Identity::Uri(text.into()),
                 Identity::Dns(text.into()),
@@ -172,6 +202,9 @@ mod tests {
             ("uid:*", Identity::Uid(7), true),
             ("uid:7", Identity::Uid(70), false),
             ("anonymous", Identity::Anonymous, true),
+            ("anonymous", Identity::Console, false),
+            ("console", Identity::Console, true),
+            ("console", Identity::Anonymous, false),
         ] {
             let pattern = IdentityPattern::parse(pattern).expect("valid");
             assert_eq!(pattern.matches(&identity), expected, "{pattern:?}");
@@ -180,7 +213,7 @@ mod tests {
 
     #[test]
     fn uri_that_reads_like_another_kind_names_no_one() {
-        for uri in "anonymous dns:ops.a sub:a uid:7 urn:uuid:7 ://a a://".split(' ') {
+        for uri in "anonymous console dns:ops.a sub:a uid:7 urn:uuid:7 ://a a://".split(' ') {
             for names in [&[][..], &["x"][..]] {
                 assert_eq!(of(&[uri], names), Err(Denial::IdentityMissing), "{uri}");
             }

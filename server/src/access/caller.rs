@@ -85,7 +85,7 @@ impl Caller {
     }
 
     pub(super) fn is_proven(&self) -> bool {
-        self.identity != Identity::Anonymous
+        self.identity.is_proven()
     }
 }
 
@@ -101,5 +101,5 @@ pub(super) fn identity(credential: &Credential) -> Result<Identity, Denial> {
 /// The identity that a connection has proved, if any.
 pub(crate) fn proven(credential: &Credential) -> Option<Identity> {
     let identity = identity(credential).ok();
-    identity.filter(|identity| *identity != Identity::Anonymous)
+    identity.filter(Identity::is_proven)
 }

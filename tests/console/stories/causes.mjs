@@ -71,6 +71,22 @@ export const causes = {
     await until(page, 'that they are gone', () => document.querySelector('.row.group button').getAttribute('aria-expanded') === 'false' && document.querySelectorAll('.space .row').length < 30);
   },
 
+  async back_returns_to_the_place_on_the_board({ open, until }) {
+    const page = await open('', WIDE, true);
+    await say(page, troubled());
+    await until(page, 'the group', () => document.querySelector('.row.group button'));
+    await page.click('.row.group button');
+    await until(page, 'its members', () => document.querySelector('.space .row[data-at="1"] .name')?.textContent === 'ledger-00');
+    await page.$eval('.rows', (rows) => (rows.scrollTop = 900));
+    await until(page, 'a row further down', () => document.querySelector('.rows').scrollTop === 900 && document.querySelector('.space .row[data-at="20"] a'));
+    await page.click('.space .row[data-at="20"] a');
+    await until(page, 'the page of the ReplicaSet', () => window.location.hash.endsWith('/payments/ledger-19'));
+    await page.goBack();
+    await until(page, 'a new stream', () => window.made.opened === 3);
+    await say(page, troubled());
+    await until(page, 'the same place', () => document.activeElement.textContent.startsWith('ledger-19') && document.querySelector('.rows').scrollTop === 900);
+  },
+
   async board_is_filtered_and_sorted({ open, until, assert }) {
     const page = await open('', WIDE, true);
     await say(page, troubled());

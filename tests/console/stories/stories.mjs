@@ -446,6 +446,19 @@ export const stories = {
     await until(page, 'the login again', () => document.activeElement.id === 'token');
   },
 
+  async forwarded_port_opens_the_pages({ open, row }) {
+    const page = await open();
+    await row(page, 'api', '4/4 ready');
+  },
+
+  async page_without_a_grant_says_which_one_it_lacks({ open, until, assert, forgive }) {
+    forgive(/status of 403/);
+    const page = await open();
+    await until(page, 'the missing grant', () => document.getElementById('notice').innerText.includes('grants `console` no role'));
+    assert((await page.$$('.space .row')).length === 0, 'nothing is shown');
+    assert((await page.$$('#notice button')).length === 0, 'it asks for no token');
+  },
+
   async board_of_thousands_stays_smooth({ open, until, assert }) {
     const page = await open('#/?sort=name');
     await until(page, 'all rows', () => document.getElementById('summary').textContent.startsWith('5,003 ReplicaSets'));
