@@ -49,7 +49,7 @@ pub fn raise_file_limit(needed: u64) {
 }
 
 /// Requests short time slices for this thread and the threads that it starts. Such threads run sooner, but get no more processor time in
-/// all (docs/decisions/0040). If the system refuses, nothing changes.
+/// all (docs/decisions/0057). If the system refuses, nothing changes.
 pub fn shorten_time_slice() {
     if let Err(error) = time_slice::request(TIME_SLICE) {
         tracing::debug!(%error, "no shorter time slice is granted");

@@ -1,4 +1,4 @@
-//! Server and agent run soon after a wait: each of their threads has the short time slice of decision 40.
+//! Server and agent run soon after a wait: each of their threads has the short time slice of decision 57.
 
 use std::{fs, thread, time::Duration};
 
@@ -6,7 +6,7 @@ use tests::running::Running;
 
 use crate::world;
 
-/// The time slice of decision 40, in nanoseconds.
+/// The time slice of decision 57, in nanoseconds.
 const SHORT: &str = "100000";
 
 #[test]
