@@ -60,13 +60,13 @@ export function word(name, prefix) {
 
 /** The rules that choose victims, in the order in which the server applies them. */
 export const LADDER = [
-  ['UNASSIGNED', 'No node yet', 'pods without a node go before pods with one'],
+  ['UNASSIGNED', 'No node yet', 'pods without a node first'],
   ['PHASE', 'Phase', 'Pending before Unknown before Running'],
-  ['NOT_READY', 'Not ready', 'pods that are not ready go before ready ones'],
-  ['DELETION_COST', 'Deletion cost', 'the lower cost goes first'],
-  ['CROWDED_NODE', 'Crowded node', 'pods go first from the node with the most pods of the owner'],
-  ['READY_RECENTLY', 'Ready recently', 'the one that became ready later goes first, by powers of two'],
-  ['RESTARTS', 'Restarts', 'the one that restarted more often goes first'],
-  ['CREATED_RECENTLY', 'Created recently', 'the younger one goes first, by powers of two'],
-  ['UID', 'Uid', 'the smaller uid goes first'],
+  ['NOT_READY', 'Not ready', 'pods that are not ready first'],
+  ['DELETION_COST', 'Deletion cost', 'the lower cost first'],
+  ['CROWDED_NODE', 'Crowded node', 'pods on the node with most pods of the owner first'],
+  ['READY_RECENTLY', 'Ready recently', 'the pod that became ready later first, by powers of two'],
+  ['RESTARTS', 'Restarts', 'the pod with more restarts first'],
+  ['CREATED_RECENTLY', 'Created recently', 'the younger pod first, by powers of two'],
+  ['UID', 'Uid', 'the smaller UID first'],
 ];

@@ -7,7 +7,7 @@ export function makeLadder(name, reason) {
   const rule = word(reason?.rule ?? '', 'RULE_');
   const deciding = LADDER.findIndex(([id]) => id === rule);
   if (deciding < 0) {
-    const text = rule === 'ALL_GO' ? 'Every active pod goes, so none was compared with another.' : (reason?.detail ?? 'The reason is not known.');
+    const text = rule === 'ALL_GO' ? 'Every active pod is deleted, so none was compared with another.' : (reason?.detail ?? 'The reason is not known.');
     return h('p', { class: 'ladder-note' }, h('strong', {}, name), ': ', text);
   }
   return h('ol', { class: 'ladder', 'aria-label': `Rules that chose ${name}` }, LADDER.map(([, title, text], at) => rung(at - deciding, title, text, reason.detail)));

@@ -59,7 +59,7 @@ function tooLarge() {
 /** Returns the steps of a recording, and its header. */
 export function steps(bytes) {
   const magic = new TextDecoder().decode(bytes.subarray(0, MAGIC.length));
-  if (magic !== MAGIC) throw new Unreadable('It is no recording: its first line is not “decree recording 1”.');
+  if (magic !== MAGIC) throw new Unreadable('It is not a recording: its first line is not “decree recording 1”.');
   const reader = new Reader(bytes, MAGIC.length);
   const header = record(reader, 'Header');
   if (!header?.hello) throw new Unreadable('It ends before its session begins.');
@@ -199,7 +199,7 @@ class Session {
     }
     if (set) {
       this.setApplied(set);
-      return `ReplicaSet ${path(set)}: ${set.replicas ?? 1} wanted${set.deleted ? ', being deleted' : ''}`;
+      return `ReplicaSet ${path(set)}: ${set.replicas ?? 1} desired${set.deleted ? ', being deleted' : ''}`;
     }
     if (deleted) {
       this.gone(deleted.kind, deleted.object?.uid);

@@ -32,7 +32,7 @@ export function showRecording(main, file) {
   const table = h('table', {}, h('thead', {}, h('tr', {}, ['ReplicaSet', ...NUMBERS.map(([, text]) => text)].map((text) => h('th', { scope: 'col' }, text)))), rows);
   const more = h('p', { class: 'dim' });
   const player = h('section', { class: 'panel player', 'aria-labelledby': 'step-title' }, h('div', { class: 'slider' }, first, previous, next, last, h('label', { for: 'step' }, 'Step'), slider, number), title, time,
-    h('h3', {}, 'What came'), came, h('h3', {}, 'What the server answered'), answers,
+    h('h3', {}, 'Input'), came, h('h3', {}, 'Answer of the server'), answers,
     h('h3', { id: 'standing-title' }, 'ReplicaSets, before → after'), h('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-labelledby': 'standing-title' }, table), more);
   player.hidden = true;
   fault.hidden = true;

@@ -91,7 +91,7 @@ export function makeScale(subject, query, mark) {
 
   function drawVictim(element, { reason }) {
     setText(element.rule, word(reason.rule, 'RULE_'));
-    setText(element.detail, reason.rule === 'RULE_UID' ? 'tie by all other rules; the lower UID goes first' : reason.detail);
+    setText(element.detail, reason.rule === 'RULE_UID' ? 'tie by all other rules; the lower UID is first' : reason.detail);
   }
 
   /** Asks which changes would keep a pod, and shows them below that pod. Nothing is shown for other pods then. */

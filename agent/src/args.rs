@@ -14,11 +14,11 @@ pub use self::{
     shard::ShardArg,
 };
 
-/// Executes in a cluster what a decision server decides for its ReplicaSets.
+/// Executes the decisions of a server for the ReplicaSets of a cluster.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-agent", version = build_info::text())]
 pub struct AgentArgs {
-    /// The decision server: `https://HOST:PORT`, `unix:PATH`, or `http://HOST:PORT` for plain text, which beyond this machine needs
+    /// The decision server: `https://HOST:PORT`, `unix:PATH`, or `http://HOST:PORT` for plain text. Plain text to other machines needs
     /// `--insecure`.
     #[arg(
         long,
@@ -28,13 +28,13 @@ pub struct AgentArgs {
     )]
     pub server: Endpoint,
 
-    /// A file with the token that proves to the server who the agent is, such as one of a service account for the audience of its servers. It is
-    /// read again when it changes.
+    /// A file with the token that authenticates the agent, such as a service account token for the audience of the servers. The agent reads
+    /// a changed file again.
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Listen address for `/livez`, `/readyz`, `/metrics` and `/holds`, or `off`. With a trailing `?`, a free port is used if this one
-    /// is taken. Port 0 picks a free port and logs it.
+    /// Listen address for `/livez`, `/readyz`, `/metrics` and `/holds`, or `off`. With a trailing `?`, the agent uses a free port if this
+    /// port is taken. Port 0 picks a free port and logs it.
     #[arg(
         long,
         env = "DECREE_ADMIN",
@@ -43,8 +43,8 @@ pub struct AgentArgs {
     )]
     pub admin: ListenAddr,
 
-    /// The kind of cluster. By default a real one, from the first of `--kubeconfig` or `--context`, `KUBECONFIG`, the service
-    /// account of the pod, and `~/.kube/config`.
+    /// The kind of cluster. By default a real cluster, from the first of `--kubeconfig` or `--context`, `KUBECONFIG`, the service account
+    /// of the pod, and `~/.kube/config`.
     #[arg(long, env = "DECREE_CLUSTER", value_enum)]
     pub cluster: Option<ClusterKind>,
 
@@ -57,13 +57,13 @@ pub struct AgentArgs {
     )]
     pub cluster_name: String,
 
-    /// The shard that this agent serves, as `I/N` or `POD/N`: the one with index I of N, from 0 on, or with the ordinal of a StatefulSet's
-    /// pod modulo N. Each namespace belongs to one shard. Agents with another N wait until all agents before them have ended. A name
-    /// without `/` separates the session and the Lease of this agent from those of other agents.
+    /// The shard of this agent, as `I/N` or `POD/N`: index I of N, from 0 on, or the ordinal of a StatefulSet's pod modulo N. Each
+    /// namespace belongs to one shard. Agents with another N wait until all previous agents have ended. A name without `/` separates the
+    /// session and the Lease of this agent from those of other agents.
     #[arg(long, env = "DECREE_SHARD", default_value = "", value_name = "I/N")]
     pub shard: ShardArg,
 
-    /// A namespace in which the agent may act; repeatable. By default, all namespaces.
+    /// A namespace that the agent manages; repeatable. By default, all namespaces.
     #[arg(
         long = "namespace",
         env = "DECREE_NAMESPACE",
@@ -72,7 +72,7 @@ pub struct AgentArgs {
     )]
     pub namespaces: Vec<String>,
 
-    /// Whether the agent executes decisions, compares them with another controller, or only shows them.
+    /// Execute decisions, compare them with another controller, or only show them.
     #[arg(long, env = "DECREE_MODE", value_enum, default_value_t = Mode::Enforce)]
     pub mode: Mode,
 
@@ -80,21 +80,20 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_BURST_REPLICAS", default_value_t = 500, value_parser = clap::value_parser!(i32).range(1..=5000), value_name = "COUNT")]
     pub burst_replicas: i32,
 
-    /// Whether creates back off for a ReplicaSet whose pods fail, vanish or lose their labels within a minute of being created.
+    /// Whether creates back off for a ReplicaSet that loses pods within a minute of their creation.
     #[arg(long, env = "DECREE_CREATE_BACK_OFF", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub create_back_off: bool,
 
-    /// The number of pods of a ReplicaSet without a node from which on its creates are slow, so that a person can notice a mistake in
-    /// the number of replicas, up to 1000000; 0 for no limit.
+    /// The number of pods of a ReplicaSet without a node from which on its creates are slow, up to 1000000; 0 for no limit. A person can
+    /// then notice a mistake in the number of replicas.
     #[arg(long, env = "DECREE_UNASSIGNED_PODS_MAX", default_value_t = 1_000, value_parser = clap::value_parser!(i32).range(0..=1_000_000), value_name = "COUNT")]
     pub unassigned_pods_max: i32,
 
-    /// The number of pods that are created a second beyond --unassigned-pods-max, 1 to 5000.
+    /// The number of creates in a second beyond --unassigned-pods-max, 1 to 5000.
     #[arg(long, env = "DECREE_UNASSIGNED_CREATES", default_value_t = 20, value_parser = clap::value_parser!(i32).range(1..=5000), value_name = "COUNT")]
     pub unassigned_creates: i32,
 
-    /// The maximum number of concurrent calls to the cluster; on a real one there are fewer if calls start to queue in the API
-    /// server.
+    /// The maximum number of concurrent calls to the cluster. The agent makes fewer calls if they queue in the API server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
     pub calls_max: u16,
 
@@ -127,7 +126,7 @@ pub struct AgentArgs {
     pub config: ConfigArgs,
 }
 
-/// How a real cluster is reached.
+/// Connection to a real cluster.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Real cluster")]
 pub struct KubeArgs {
@@ -148,20 +147,21 @@ pub struct KubeArgs {
     )]
     pub resource: agent_kube::Resource,
 
-    /// A label selector, as in kubectl, for the ReplicaSets that this agent serves. Pods are watched whatever their labels.
+    /// A label selector, as in kubectl, for the ReplicaSets of this agent. The agent watches pods with any labels.
     #[arg(long, env = "DECREE_LABEL_SELECTOR", value_name = "SELECTOR")]
     pub label_selector: Option<String>,
 
-    /// Whether to elect a leader by a Lease among the agents of the same cluster and shard; the others stand by.
+    /// Whether the agents of a cluster and shard elect a leader by a Lease; the others stand by.
     #[arg(long, env = "DECREE_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
 
-    /// Declare that the ReplicaSet controller of kube-controller-manager is off. An agent in enforce mode stands by until that is declared, here
-    /// or with `decree take-over`, whose record in the ReplicaSet `decree-probe` takes precedence. The probe is in the namespace of the Lease.
+    /// Declare that the ReplicaSet controller of kube-controller-manager is off. An agent in enforce mode stands by until this declaration,
+    /// here or with `decree take-over`. The record of `decree take-over` takes precedence; it is in the ReplicaSet `decree-probe` in the
+    /// namespace of the Lease.
     #[arg(long, env = "DECREE_BUILT_IN_CONTROLLER", value_enum)]
     pub built_in_controller: Option<BuiltIn>,
 
-    /// The namespace of the Lease; by default that of this pod, or kube-system.
+    /// The namespace of the Lease; by default the namespace of this pod, or kube-system.
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
     pub lease_namespace: Option<String>,
 
@@ -170,21 +170,21 @@ pub struct KubeArgs {
     #[arg(long, env = "DECREE_LEASE_NAME", value_name = "NAME")]
     pub lease_name: Option<String>,
 
-    /// How long after the last renewal of the Lease another agent may take over.
+    /// The time after the last renewal of the Lease after which another agent takes over.
     #[arg(long, env = "DECREE_LEASE_DURATION", default_value = "15s", value_parser = lease_duration, value_name = "TIME")]
     pub lease_duration: Duration,
 
-    /// The maximum time for which the cluster's etcd works on a request: 5 s and two of its election timeouts. The Lease must last
-    /// longer, so that no create of a failed agent takes effect after another agent took over.
+    /// The request timeout of the cluster's etcd: 5 s and two election timeouts. The Lease must last longer, so that no create of a failed
+    /// agent takes effect after another agent took over.
     #[arg(long, env = "DECREE_ETCD_REQUEST_TIMEOUT", default_value = "7s", value_parser = runtime::config::duration, value_name = "TIME")]
     pub etcd_request_timeout: Duration,
 
-    /// The maximum number of calls per second, with a burst of twice as many; by default, as many as the API server can take.
+    /// The maximum number of calls per second, with a burst of twice as many; by default unlimited.
     #[arg(long, env = "DECREE_API_QPS", value_parser = positive, value_name = "COUNT")]
     pub api_qps: Option<f64>,
 }
 
-/// What an embedded cluster is made of.
+/// Contents of an embedded cluster.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Embedded cluster")]
 pub struct FakeArgs {
@@ -206,31 +206,31 @@ pub struct FakeArgs {
     )]
     pub fake_nodes: u16,
 
-    /// How long it takes to assign a new pod to a node.
+    /// The time to assign a new pod to a node.
     #[arg(long, env = "DECREE_FAKE_SCHEDULE_AFTER", default_value = "20ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_schedule_after: Duration,
 
-    /// How long it takes an assigned pod to start.
+    /// The time for an assigned pod to start.
     #[arg(long, env = "DECREE_FAKE_START_AFTER", default_value = "200ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_start_after: Duration,
 
-    /// How long it takes a running pod to become ready.
+    /// The time for a running pod to become ready.
     #[arg(long, env = "DECREE_FAKE_READY_AFTER", default_value = "300ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_ready_after: Duration,
 
-    /// How long it takes a pod to stop.
+    /// The time for a pod to stop.
     #[arg(long, env = "DECREE_FAKE_GRACE", default_value = "500ms", value_parser = runtime::config::duration, value_name = "TIME")]
     pub fake_grace: Duration,
 
-    /// The seed of uids, that of the cluster included, and of generated names; by default random.
+    /// The seed of UIDs and generated names; by default random.
     #[arg(long, env = "DECREE_FAKE_SEED", value_name = "SEED")]
     pub fake_seed: Option<u64>,
 }
 
-/// What is declared about the built-in controller.
+/// A declaration about the built-in controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BuiltIn {
-    /// It is off on each node of the control plane.
+    /// It is off on each control-plane node.
     Off,
 }
 
@@ -249,8 +249,8 @@ pub enum ClusterKind {
 pub enum ClusterError {
     /// No cluster is named, and none is found.
     #[error(
-        "no cluster: there is neither a kubeconfig (--kubeconfig, --context, KUBECONFIG, ~/.kube/config) nor the service account of a pod; \
-         name one, or take the embedded cluster with --cluster fake"
+        "no cluster: there is no kubeconfig (--kubeconfig, --context, KUBECONFIG, ~/.kube/config) and no service account of a pod. \
+         Name one, or take the embedded cluster with --cluster fake"
     )]
     None,
     /// Manifests would be left unread.
@@ -265,12 +265,12 @@ pub enum ClusterError {
     ShardOfFake,
 }
 
-/// How far the agent goes.
+/// The modes of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// Execute decisions.
     Enforce,
-    /// Change nothing, and compare decisions with what another controller does.
+    /// Change nothing, and compare decisions with another controller.
     Shadow,
     /// Change nothing, and show decisions.
     DryRun,

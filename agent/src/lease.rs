@@ -21,7 +21,7 @@ use crate::{
 
 /// The lead is over, and another may begin.
 #[derive(Clone, Copy, Debug, Error)]
-#[error("the lease is lost: another agent may lead")]
+#[error("the Lease is lost: another agent may lead")]
 pub struct LeaseLost;
 
 /// A Lease, its cluster, and the receivers of its state.
@@ -156,8 +156,8 @@ impl LeaseKeeper {
         };
         let lease = &self.config.name;
         match self.ask(&Command::Replace(record)).await {
-            Ok(_) => info!(%lease, "the lease is given back"),
-            Err(error) => warn!(%error, %lease, "the lease was not given back"),
+            Ok(_) => info!(%lease, "the Lease is released"),
+            Err(error) => warn!(%error, %lease, "the Lease was not released"),
         }
     }
 

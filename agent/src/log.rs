@@ -31,7 +31,7 @@ pub(crate) fn write(report: &Report) {
             from,
             to,
             "the versions of the cluster went back: it was restored from a backup, or another cluster answers at its address; \
-             the agent forgets what it knows and lists anew"
+             the agent forgets its view and lists the cluster again"
         ),
         Report::OldHistory { pods } => warn!(
             pods,
@@ -184,7 +184,7 @@ fn budget(change: &Change) {
             operation,
             scope = level,
             what = held,
-            "what the budget held goes on"
+            "held operations continue"
         ),
     }
 }
@@ -200,7 +200,7 @@ fn shown(batch: &v1::Batch) {
     let why = excerpt(&why.join("; "));
     info!(
         replica_set,
-        action, operations, pods, why, "decided, and not done"
+        action, operations, pods, why, "decided, not executed"
     );
 }
 
@@ -247,7 +247,7 @@ fn disconnected(cause: &Disconnect) {
             by_session = excerpt(&successor.session_id),
             by_epoch = excerpt(&successor.epoch),
             "superseded by another agent of this cluster and shard, trying again in minutes: \
-             stop one of the two, let them elect a leader, or give each a --shard or a server of its own"
+             stop one of the two, let them elect a leader, or give each its own --shard or server"
         ),
         Disconnect::Refused {
             status,

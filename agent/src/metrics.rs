@@ -198,7 +198,7 @@ impl Metrics {
         registry.register("batches_refused", help, self.batches_refused.clone());
         let help = "1 while the agent has a session, else 0; alert on 0";
         registry.register("session_open", help, self.session_open.clone());
-        let help = "Sessions and tries that ended, by cause";
+        let help = "Sessions and attempts that ended, by cause";
         registry.register("disconnects", help, self.disconnects.clone());
         let help = "1 while the agent stands by, by cause: the built-in ReplicaSet controller is not declared off, or a controller was found on; look at the log";
         registry.register("standing_by", help, self.standing_by.clone());

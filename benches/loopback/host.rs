@@ -280,7 +280,7 @@ fn creation(event: v1::Event) -> Option<v1::Batch> {
         })),
         reasons: vec![v1::Reason {
             rule: v1::Rule::TooFewReplicas.into(),
-            detail: "9 active pods, 10 wanted".to_owned(),
+            detail: "9 active pods, 10 desired".to_owned(),
         }],
         ..v1::Batch::default()
     })

@@ -57,42 +57,43 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run server and agent in one process, on a demo or a real cluster
     ///
-    /// Runs until interrupted. On a real cluster, writes nothing unless you pass --mode enforce: compares its decisions with the
-    /// built-in controller, and prints a report when you stop it. `decree demo scale`, `delete`, `fail` and others change the embedded
-    /// cluster from other terminals.
+    /// Runs until interrupted. On a real cluster, writes nothing without `--mode enforce`: compares its decisions with the built-in
+    /// controller, and prints a report when you stop it. `decree demo scale`, `delete`, `fail` and others change the embedded cluster from
+    /// other terminals.
     #[command(after_help = exit::HELP)]
     Up(UpArgs),
     /// Show server and agent at work, or act on a running demo cluster
     ///
-    /// The cluster is embedded in this process. Names the victims of a scale-down before they are deleted, kills the server during a
-    /// scale-up, stops a rogue server, and shows what a quota and a shadow report. The exit code is 0 if everything happened as expected.
+    /// The cluster is embedded in this process. Names the victims of a scale-down before their deletion, kills the server during a
+    /// scale-up, and stops a rogue server. Shows the reports of a quota and of shadow mode. The exit code is 0 if everything happened as
+    /// expected.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files
     ///
-    /// Reads the output of `kubectl get rs,pods -o json`, files that kubectl takes, and dumps of clusters. Needs neither a cluster nor a
-    /// server; all operations are assumed to succeed. Objects that are not in the input do not exist for the decision.
+    /// Reads the output of `kubectl get rs,pods -o json`, files that kubectl accepts, and dumps of clusters. Needs neither a cluster nor a
+    /// server, and assumes that all operations succeed. Other objects than those in the input do not exist for the decision.
     #[command(after_help = DECIDE_HELP)]
     Decide(DecideArgs),
-    /// Show what another size, a drain or a quota would do
+    /// Show the effect of another size, a drain or a quota
     ///
-    /// Changes nothing. The server decides on its current view. For a drain, all pods of the node are deleted; for a quota, ReplicaSets create
-    /// what they lack.
+    /// Changes nothing. The server decides on its current view. A drain deletes all pods of the node; with a quota, ReplicaSets create
+    /// their missing pods.
     #[command(after_help = exit::HELP)]
     Simulate(SimulateArgs),
     /// List the ReplicaSets or sessions of a running server
     #[command(after_help = exit::HELP)]
     Get(GetArgs),
-    /// Show the state of a ReplicaSet, what it is waiting for, and why
+    /// Show the state of a ReplicaSet, with its cause and its decisions
     #[command(after_help = exit::HELP)]
     Explain(ExplainArgs),
-    /// Print decisions as they are made, until interrupted
+    /// Print decisions as the server makes them, until interrupted
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
-    /// Report what another controller did differently
+    /// Report differences between another controller and the decisions
     ///
-    /// Needs an agent in shadow mode. The server compares only what both controllers have seen alike, and counts the rest as not
-    /// compared. Differences from before the agent's last connection are only in the server's log and metrics.
+    /// Needs an agent in shadow mode. The server compares only acts on pods that both controllers have seen alike, and counts all others as
+    /// not compared. Differences from before the agent's last connection are only in the server's log and metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
     /// Write an archive for a bug report, without names
@@ -112,15 +113,16 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Resume creates or deletes that a budget or lost pods hold back
     ///
-    /// Sets the annotation decree.dev/resume of a ReplicaSet, with the credentials of a kubeconfig; the agent sees it change and
-    /// ends the holds that are meant. Holds that begin later are not affected. The server cancels the lost pods of the same
-    /// ReplicaSets, so their missing pods are created at once, at most once a minute.
+    /// Sets the annotation decree.dev/resume of a ReplicaSet, with the credentials of a kubeconfig; the agent sees the change and ends the
+    /// holds. Later holds are not affected. The server cancels the lost pods of the same ReplicaSets, so their missing pods are created at
+    /// once, at most once a minute.
     #[command(after_help = resume::HELP)]
     Resume(ResumeArgs),
     /// Declare that the built-in ReplicaSet controller is off
     ///
-    /// Agents in enforce mode stand by until then. Turn the built-in controller off first. Waits until an agent acts, or has found another
-    /// controller on and stopped. Records the declaration in the ReplicaSet `decree-probe` of the agents, with the credentials of a kubeconfig.
+    /// Agents in enforce mode stand by until then. Turn the built-in controller off first. Waits until an agent acts, or until it has found
+    /// another controller and stopped. Records the declaration in the ReplicaSet `decree-probe` of the agents, with the credentials of a
+    /// kubeconfig.
     #[command(after_help = declare::HELP)]
     TakeOver(DeclareArgs),
     /// Stop Decree, so that the built-in controller can be turned on
@@ -136,9 +138,9 @@ pub(crate) enum Command {
     },
     /// Print the completion script of a shell
     ///
-    /// The script asks this program for candidates, so it knows the names that the server at DECREE_SERVER has. To try it in this shell only:
-    /// `source <(decree completion bash)`. To install it, write it to where the shell looks, as below, and start the shell anew; for
-    /// zsh, that folder must be in `fpath`, and for PowerShell, the script is added to `$PROFILE`.
+    /// The script asks this program for candidates, so it knows the names that the server at DECREE_SERVER has. To try it in this shell
+    /// only: `source <(decree completion bash)`. To install it, write it to the folder of the shell, as below, and start a new shell. For
+    /// zsh, that folder must be in `fpath`; for PowerShell, add the script to `$PROFILE`.
     #[command(after_help = exit::HELP)]
     Completion {
         /// The shell
@@ -179,10 +181,10 @@ pub(crate) struct ReplayArgs {
     /// Recordings; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Show what came before each difference: the agent's frames with their objects, or that time passed
+    /// Show the input before each difference: the agent's frames with their objects, or the time that passed
     #[arg(long)]
     pub(crate) explain: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }
@@ -191,8 +193,8 @@ pub(crate) struct ReplayArgs {
 pub(crate) enum PkiCommand {
     /// Make a CA and certificates for a server, an agent, a viewer and an admin, to try TLS with
     ///
-    /// The key of the CA lies beside what it issued, and nothing can be revoked: do not use the set in production. The
-    /// certificates name their owners by the SPIFFE ids spiffe://TRUST_DOMAIN/agent and so on. Prints the commands that use them.
+    /// The folder contains the key of the CA, and nothing can be revoked: do not use the certificates in production. The certificates name
+    /// their owners by the SPIFFE ids spiffe://TRUST_DOMAIN/agent and so on. Prints the commands that use them.
     #[command(after_help = exit::HELP)]
     Dev(PkiDevArgs),
 }
@@ -202,13 +204,13 @@ pub(crate) struct PkiDevArgs {
     /// The folder to write to; it is created, and must be empty
     #[arg(long, value_name = "DIR", default_value = "decree-pki")]
     pub(crate) out: PathBuf,
-    /// A further DNS name or IP address of the server, beside localhost and those of the manifests' Service. Repeatable
+    /// A further DNS name or IP address of the server, in addition to localhost and the manifests' Service. Repeatable
     #[arg(long = "host", value_name = "HOST", value_parser = host)]
     pub(crate) hosts: Vec<String>,
     /// The trust domain of the SPIFFE ids
     #[arg(long, value_name = "NAME", default_value = "decree.local", value_parser = trust_domain)]
     pub(crate) trust_domain: String,
-    /// How many days the certificates are valid
+    /// The number of days for which the certificates are valid
     #[arg(long, value_name = "NUMBER", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
     pub(crate) days: u16,
 }
@@ -267,7 +269,9 @@ fn program(arguments: &[OsString]) -> &'static str {
     }
 }
 
-pub(crate) fn command() -> clap::Command {
+/// The commands of the program, with their help.
+#[must_use]
+pub fn command() -> clap::Command {
     help::complete(Args::command(), "", "decree")
 }
 
@@ -292,7 +296,7 @@ pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     let shells = Shells::builtins();
     let shell = shells
         .completer(&name)
-        .ok_or_else(|| io::Error::other(format!("{name} is no shell that is known")))?;
+        .ok_or_else(|| io::Error::other(format!("{name} is not a known shell")))?;
     shell.write_registration("COMPLETE", "decree", "decree", "decree", out)
 }
 

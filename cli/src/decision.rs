@@ -136,7 +136,7 @@ fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
     }));
     lines.extend(decision.status.as_ref().map(status_line));
     lines.extend(decision.requeue_after.as_ref().map(|wait| {
-        let detail = format!("looks again in {}", age::human(span(wait)));
+        let detail = format!("next check in {}", age::human(span(wait)));
         ("wait", NONE.into(), Rule::AvailabilityCheck, detail)
     }));
     lines.extend(decision.reasons.iter().filter_map(remark));

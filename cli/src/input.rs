@@ -130,7 +130,7 @@ fn is_manifest(path: &Path) -> bool {
 fn unreadable(file: &Path, error: &io::Error) -> Failure {
     let cause = format!("{}: cannot be read: {error}", file.display());
     let hint = if error.kind() == io::ErrorKind::FileTooLarge {
-        "leave out what is no ReplicaSet and no pod"
+        "leave out all objects but ReplicaSets and pods"
     } else {
         "use a readable file, or - for standard input"
     };

@@ -69,6 +69,7 @@ mod take_over;
 mod up;
 mod watch;
 
+pub use args::command;
 pub use exit::Exit;
 pub use streams::{Colors, Io};
 

@@ -155,7 +155,7 @@ fn write_text(difference: &Difference, explain: bool, out: &mut dyn Write) -> io
             decided,
         } => {
             let word = |end: &str| match end {
-                "" => "the session goes on".to_owned(),
+                "" => "the session continues".to_owned(),
                 end => format!("the session ends: {end}"),
             };
             let pair = entry::Pair {

@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(300);
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ServerArgs {
-    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text, which beyond this machine needs --insecure
+    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text. Plain text to other machines needs --insecure
     #[arg(
         long,
         env = "DECREE_SERVER",
@@ -50,7 +50,7 @@ pub(crate) struct ServerArgs {
     /// File with the token that authenticates you
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// How long to wait for an answer of the server
+    /// The maximum time to wait for an answer of the server
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
@@ -234,8 +234,9 @@ fn refused(code: Code, status: &Status) -> Failure {
         Some("CLUSTER_REQUIRED") => {
             failure.hint("select a cluster with --cluster; decree get sessions lists them")
         }
-        Some("CLUSTER_AMBIGUOUS") => failure
-            .hint("write the uid of one behind --cluster; decree get sessions -o wide lists them"),
+        Some("CLUSTER_AMBIGUOUS") => {
+            failure.hint("select a uid with --cluster; decree get sessions -o wide lists them")
+        }
         Some("CREDENTIAL_REQUIRED" | "TOKEN_INVALID") => {
             failure.hint("prove who asks with --token-file")
         }

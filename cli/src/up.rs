@@ -96,13 +96,13 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let context = api.context.as_ref().map(|name| format!(", context {name}"));
     let effect = match mode {
         Mode::Enforce => {
-            "Mode enforce: decisions are executed. No other controller of ReplicaSets may run: the agent stands by until `decree take-over`, \
+            "Enforce mode: the agent executes decisions. No other controller of ReplicaSets may run: the agent stands by until `decree take-over`, \
              unless DECREE_BUILT_IN_CONTROLLER=off."
         }
         Mode::Shadow => {
-            "Mode shadow: nothing is written; decisions are compared with what the controller of the cluster does."
+            "Shadow mode: the agent writes nothing; the server compares its decisions with the controller of the cluster."
         }
-        Mode::DryRun => "Mode dry-run: nothing is written; decisions are only shown.",
+        Mode::DryRun => "Dry-run mode: the agent writes nothing; the server only shows decisions.",
     };
     let context = context.unwrap_or_default();
     let target = format!("{}{context}\n{effect}", api.api_server);

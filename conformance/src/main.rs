@@ -21,7 +21,7 @@ Exit codes:
   2  invalid command line
   3  the server cannot be reached";
 
-/// Tests a server or an agent of any make against the rules of the protocol of Decree, from outside.
+/// Tests any server or agent against the rules of Decree's protocol, from outside.
 #[derive(Debug, Parser)]
 #[command(name = "decree-conformance", version = build_info::text(), arg_required_else_help = true)]
 struct Arguments {
@@ -33,26 +33,25 @@ struct Arguments {
 enum Command {
     /// Test a server
     ///
-    /// Opens about ninety sessions at the same time, each for a cluster of its own, and sends what an agent may and may not send. It
-    /// takes nine heartbeat intervals, 45 seconds with the defaults of decree-server. The server must accept agents without a token.
+    /// Opens about ninety sessions at the same time, each for a separate cluster, and sends valid and invalid frames. It takes nine
+    /// heartbeat intervals, 45 seconds with the defaults of decree-server. The server must accept agents without a token.
     #[command(after_help = HELP)]
     Server(ServerArgs),
     /// Test an agent
     ///
-    /// Starts the agent, plays a server to it that cuts, pauses, refuses and repeats itself, ends the agent with SIGKILL and
-    /// with SIGTERM, and starts it again. Its cluster must have one ReplicaSet, which wants {replicas} pods and has none at first, and must outlive
-    /// the agent. What the agent prints is not shown.
+    /// Starts the agent, and acts as a server that disconnects, pauses, refuses and repeats frames. Ends the agent with SIGKILL and with
+    /// SIGTERM, and starts it again. Its cluster must have one ReplicaSet with {replicas} desired pods and none at first, and must outlive
+    /// the agent. The output of the agent is not shown.
     #[command(after_help = HELP)]
     Agent(AgentArgs),
 }
 
 #[derive(Debug, Args)]
 struct ServerArgs {
-    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text, which beyond this machine needs --insecure
+    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text. Plain text to other machines needs --insecure
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:50051")]
     target: Endpoint,
-    /// A command of the shell that stops the server, such as "kill 1234". It is run last; without it, what a server does that is
-    /// stopped is not tested
+    /// A shell command that stops the server, such as "kill 1234", for the last tests. Without it, the stop of a server is not tested
     #[arg(long, value_name = "COMMAND")]
     stop: Option<String>,
     /// Test only rules that contain this text
@@ -72,13 +71,13 @@ struct ServerArgs {
 
 #[derive(Debug, Args)]
 struct AgentArgs {
-    /// The program that is the agent
+    /// The program of the agent
     #[arg(long, value_name = "PROGRAM")]
     target: String,
     /// Its arguments, in which {address} stands for HOST:PORT of the server, and {replicas} for the number of pods
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
-    /// Show only rules that contain this text. The whole test is run, because its steps build on each other
+    /// Show only rules that contain this text. The whole test runs, because its steps build on each other
     #[arg(
         long,
         value_name = "TEXT",
@@ -194,7 +193,7 @@ fn find(only: &str, rules: &[Rule]) -> Result<(), Failure> {
     Err(Failure {
         code: 2,
         cause: format!("--only {only:?}: no rule contains this"),
-        hint: "docs/conformance.md lists the rules, in these words",
+        hint: "docs/conformance.md lists the names of the rules",
     })
 }
 

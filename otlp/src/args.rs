@@ -12,20 +12,20 @@ const PREFIXES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
 const TIMEOUT: Duration = Duration::from_secs(10);
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 
-/// Where traces go. Flatten it into the binary's arguments.
+/// Export of traces. Flatten it into the binary's arguments.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "Traces")]
 pub struct OtlpArgs {
-    /// The OpenTelemetry collector that traces are sent to, by OTLP over gRPC: `http://HOST:4317`, `https://HOST:4317` or `unix:PATH`. By
-    /// default `OTEL_EXPORTER_OTLP_ENDPOINT`; without either there are no traces
+    /// The OpenTelemetry collector for traces, by OTLP over gRPC: `http://HOST:4317`, `https://HOST:4317` or `unix:PATH`. By default
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`; without either, no traces are exported
     #[arg(long, env = "DECREE_OTLP_ENDPOINT", value_name = "URL")]
     pub otlp_endpoint: Option<Endpoint>,
 
-    /// File with the CA certificates by which an `https` collector is checked, in PEM. By default `OTEL_EXPORTER_OTLP_CERTIFICATE`
+    /// File with the CA certificates for checking an `https` collector, in PEM. By default `OTEL_EXPORTER_OTLP_CERTIFICATE`
     #[arg(long, env = "DECREE_OTLP_CA", value_name = "FILE")]
     pub otlp_ca: Option<PathBuf>,
 
-    /// The share of decisions that are traced, 0 to 1. The agent traces the calls of traced decisions, and of these at most this share
+    /// The share of traced decisions, 0 to 1. The agent traces at most this share of the calls of traced decisions
     #[arg(
         long,
         env = "DECREE_OTLP_SAMPLE_RATIO",

@@ -176,7 +176,7 @@ fn read(command: &Command, path: &Path) -> Result<Vec<Setting>, String> {
         // The error's own text quotes the line.
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = 1 + before.map_or(0, |before| before.matches('\n').count());
-        format!("line {line} is no TOML: {}", error.message())
+        format!("line {line} is not TOML: {}", error.message())
     })?;
     let settings = table
         .into_iter()

@@ -16,7 +16,7 @@ pub fn report(error: &dyn Error) {
     let (text, causes) = (error.to_string(), causes(error));
     if tracing::enabled!(Level::ERROR) {
         let cause = (!causes.is_empty()).then(|| causes.join(": "));
-        tracing::error!(error = text, cause, "the process cannot go on");
+        tracing::error!(error = text, cause, "the process cannot continue");
         return;
     }
     let mut lines = format!("error: {}\n", escaped(&text));

@@ -33,7 +33,7 @@ pub enum ListenAddr {
 
 /// Why a text is no [`ListenAddr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("must be an address and a port, with ? behind it where another port will do, or off")]
+#[error("must be an address and a port, with a trailing ? to allow another port, or off")]
 pub struct ListenAddrError;
 
 /// Reads an IP address and a port; `localhost` is 127.0.0.1.

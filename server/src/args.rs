@@ -27,7 +27,7 @@ const THREADS_MIN: usize = 2;
 /// More threads than any machine can use.
 const THREADS_MAX: usize = 1024;
 
-/// Decides what is to be done so that ReplicaSets have the pods they want.
+/// Decides which pods to create and delete for ReplicaSets. Agents execute the decisions in their clusters.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-server", version = build_info::text())]
 pub struct Args {
@@ -37,8 +37,8 @@ pub struct Args {
     /// The logs.
     #[command(flatten)]
     pub log: LogArgs,
-    /// The number of threads that serve the sessions, beside those that are added for long steps. By default as many as the machine has
-    /// processors, and two at least.
+    /// The number of threads that serve sessions; the server starts more threads for long steps. By default the number of processors, and
+    /// at least 2.
     #[arg(long, env = "DECREE_THREADS", value_parser = threads)]
     pub threads: Option<usize>,
     /// The server itself.
@@ -46,16 +46,16 @@ pub struct Args {
     pub server: Config,
 }
 
-/// Where the server listens, how long it waits, and what it bears.
+/// Listen addresses, timeouts and limits of the server.
 #[derive(Clone, Debug, PartialEq, Group)]
 pub struct Config {
-    /// Listen address for gRPC: ADDRESS:PORT, or `unix:PATH` for a Unix socket. Port 0 picks a free port and logs it. For other
-    /// machines it needs TLS, proof of peers (`--tls-ca` or `--token-keys`) and a `--policy`, unless `--insecure` is given.
+    /// Listen address for gRPC: ADDRESS:PORT, or `unix:PATH` for a Unix socket. Port 0 picks a free port and logs it. An address on the
+    /// network needs TLS, authentication (`--tls-ca` or `--token-keys`) and a `--policy`, or `--insecure`.
     #[arg(long, env = "DECREE_LISTEN", default_value = "127.0.0.1:50051")]
     pub listen: ListenEndpoint,
 
-    /// Listen address for /livez, /readyz, /metrics and the console over HTTP, or `off`. With a trailing `?`, a free port is used if this one is
-    /// taken.
+    /// Listen address for /livez, /readyz, /metrics and the console over HTTP, or `off`. With a trailing `?`, the server uses a free port
+    /// if this port is taken.
     #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080?")]
     pub admin: ListenAddr,
 
@@ -63,11 +63,11 @@ pub struct Config {
     #[arg(long, env = "DECREE_PROBE", default_value = "127.0.0.1:8082?")]
     pub probe: ListenAddr,
 
-    /// How long sessions have to finish after SIGTERM before they are closed.
+    /// The time for sessions to finish after SIGTERM before the server closes them.
     #[arg(long, env = "DECREE_DRAIN_DEADLINE", default_value = "20s", value_parser = config::duration)]
     pub drain_deadline: Duration,
 
-    /// How long agents should wait after a drain before they reconnect.
+    /// The delay before agents reconnect after a drain.
     #[arg(long, env = "DECREE_RECONNECT_AFTER", default_value = "1s", value_parser = config::duration)]
     pub reconnect_after: Duration,
 
@@ -75,50 +75,49 @@ pub struct Config {
     #[arg(long, env = "DECREE_HEARTBEAT_INTERVAL", default_value = "5s", value_parser = interval)]
     pub heartbeat_interval: Duration,
 
-    /// How long a new stream may take to send its Hello, and a new connection to end its TLS handshake and to
-    /// begin its first call.
+    /// The maximum time for the Hello of a new stream, and for the TLS handshake and the first call of a new connection.
     #[arg(long, env = "DECREE_HELLO_DEADLINE", default_value = "5s", value_parser = config::duration)]
     pub hello_deadline: Duration,
 
-    /// How long a connection may be open without a call before it is closed. Its first call must come within --hello-deadline.
+    /// The maximum time for which a connection stays open without a call. The first call must begin within --hello-deadline.
     #[arg(long, env = "DECREE_IDLE_DEADLINE", default_value = "60s", value_parser = config::duration)]
     pub idle_deadline: Duration,
 
-    /// The deadline of unary calls whose caller sets none that is shorter.
+    /// The maximum deadline of unary calls.
     #[arg(long, env = "DECREE_DEADLINE", default_value = "10s", value_parser = config::duration)]
     pub deadline: Duration,
 
-    /// The longest delay between two tries of a ReplicaSet whose writes are refused, by a quota or an admission webhook for example.
+    /// The longest delay between attempts of a ReplicaSet whose writes are refused, for example by a quota or an admission webhook.
     #[arg(long, env = "DECREE_BACKOFF_MAX", default_value = "30s", value_parser = interval)]
     pub backoff_max: Duration,
 
-    /// Who may do what.
+    /// Access.
     #[command(flatten)]
     pub access: AccessArgs,
 
-    /// What the server bears.
+    /// Limits of the server.
     #[command(flatten)]
     pub limits: Limits,
 
-    /// What it keeps of its sessions.
+    /// Recordings of sessions.
     #[command(flatten)]
     pub recording: Recording,
 
-    /// How peers are received.
+    /// TLS for peers.
     #[command(flatten)]
     pub tls: transport::ServerArgs,
 
-    /// Seed for session ids, and so for pod names. Set it only where two runs must print the same: ids of different servers must never
-    /// be equal. By default, ids are random.
+    /// Seed for session ids, and so for pod names. Set it only for runs with equal output: ids of different servers must never be equal. By
+    /// default, ids are random.
     #[arg(skip)]
     pub session_seed: Option<u64>,
 
-    /// Where traces go.
+    /// Export of traces.
     #[command(flatten)]
     pub otlp: otlp::OtlpArgs,
 }
 
-/// Where recordings of sessions are kept, and how much of them.
+/// The folder and the size of recordings.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 #[command(next_help_heading = "Recording")]
 pub struct Recording {
@@ -126,12 +125,13 @@ pub struct Recording {
     #[arg(long, env = "DECREE_RECORD", value_name = "DIR")]
     pub record: Option<PathBuf>,
 
-    /// Maximum size of all recordings together, in bytes, at least 1048576. The oldest are deleted first; a single one may take a quarter
+    /// Maximum size of all recordings together, in bytes, at least 1048576. The oldest recording is deleted first; a single recording may
+    /// take a quarter
     #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, value_parser = many_bytes)]
     pub record_bytes_max: u64,
 }
 
-/// Bounds everything that a peer could make grow.
+/// Limits of every resource that a peer can use.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
@@ -139,34 +139,36 @@ pub struct Limits {
     #[arg(long, env = "DECREE_FRAME_BYTES_MAX", default_value_t = 4 << 20, value_parser = frame_bytes)]
     pub frame_bytes_max: usize,
 
-    /// The maximum number of sessions. When it is reached, one of another identity gives way to a new one if that identity holds at least two more.
+    /// The maximum number of sessions. At the limit, a newcomer displaces one of the identity that has most, if that identity has at least
+    /// two more.
     #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub sessions_max: usize,
 
-    /// The maximum number of streams that have not sent their Hello. When it is reached, a new one displaces the oldest of the identity that has most.
+    /// The maximum number of streams without a Hello. At the limit, a new stream displaces the oldest of the identity that has most.
     #[arg(long, env = "DECREE_PENDING_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub pending_sessions_max: usize,
 
-    /// The maximum number of concurrent calls other than sessions. When it is reached, a new one displaces the oldest of the identity that has most.
+    /// The maximum number of concurrent calls other than sessions. At the limit, a new call displaces the oldest of the identity that has
+    /// most.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = count)]
     pub calls_max: usize,
 
-    /// The maximum number of bytes, over all connections, of messages that have not arrived completely and of unary calls that are not
-    /// answered. When it is reached, the call of the identity that holds most is refused that has held its bytes for longest.
+    /// The maximum number of bytes of incomplete messages and unanswered unary calls, over all connections. At the limit, the server
+    /// refuses the oldest such call of the identity that holds most.
     #[arg(long, env = "DECREE_RECEIVED_BYTES_MAX", default_value_t = 64 << 20, value_parser = frame_bytes)]
     pub received_bytes_max: usize,
 
-    /// The share of connections, calls, streams without a Hello and received bytes that one peer address may have, in percent. What
-    /// belongs to sessions is not counted.
+    /// The maximum share of connections, calls, streams without a Hello and received bytes per peer address, in percent. Sessions do not
+    /// count.
     #[arg(long, env = "DECREE_PEER_SHARE", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub peer_share: u8,
 
-    /// The maximum memory for what all sessions together hold of their clusters, in bytes. Beyond it, the largest session of the identity
-    /// that holds most is ended. The process takes up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
+    /// The maximum memory of all sessions together, in bytes. Beyond it, the server ends the largest session of the identity that holds
+    /// most. The process needs up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
     #[arg(long, env = "DECREE_MEMORY_MAX", default_value_t = MEMORY_MAX, value_parser = memory_bytes)]
     pub memory_max: usize,
 
-    /// The maximum memory for what one session holds of its cluster, in bytes.
+    /// The maximum memory of one session, in bytes.
     #[arg(long, env = "DECREE_SESSION_MEMORY_MAX", default_value_t = SESSION_MEMORY_MAX, value_parser = memory_bytes)]
     pub session_memory_max: usize,
 
@@ -178,34 +180,35 @@ pub struct Limits {
     #[arg(long, env = "DECREE_OPERATIONS_IN_FLIGHT_MAX", default_value_t = 10_000, value_parser = count)]
     pub operations_in_flight_max: usize,
 
-    /// The maximum number of WatchDecisions streams. When it is reached, one of another identity gives way to a new one if that identity holds at
-    /// least two more.
+    /// The maximum number of WatchDecisions streams. At the limit, a newcomer displaces one of the identity that has most, if that identity
+    /// has at least two more.
     #[arg(long, env = "DECREE_WATCHERS_MAX", default_value_t = 64, value_parser = count)]
     pub watchers_max: usize,
 
-    /// The number of decisions buffered for a slow WatchDecisions stream before it misses some.
+    /// The number of decisions that the server buffers for a slow WatchDecisions stream.
     #[arg(long, env = "DECREE_WATCH_BUFFER", default_value_t = 256, value_parser = count)]
     pub watch_buffer: usize,
 
-    /// The maximum number of unary decisions computed at a time, beside the threads of the sessions; further ones wait within their
-    /// deadline, and identities take turns.
+    /// The maximum number of concurrent unary decisions, on threads other than those of sessions. Further decisions wait within their
+    /// deadline, and identities alternate.
     #[arg(long, env = "DECREE_DECIDES_MAX", default_value_t = 2, value_parser = count)]
     pub decides_max: usize,
 
-    /// The maximum number of pods and ReplicaSets that a unary decision is made from.
+    /// The maximum number of pods and ReplicaSets of a unary decision.
     #[arg(long, env = "DECREE_DECIDE_OBJECTS_MAX", default_value_t = 100_000, value_parser = count)]
     pub decide_objects_max: usize,
 
-    /// The maximum number of connections. When it is reached, a new connection displaces the one without a session that was opened first by the
-    /// identity that has most.
+    /// The maximum number of connections. At the limit, a new connection displaces the oldest one without a session, of the identity that
+    /// has most.
     #[arg(long, env = "DECREE_CONNECTIONS_MAX", default_value_t = 512, value_parser = count)]
     pub connections_max: usize,
 
-    /// The maximum number of connections of the admin port, and of the probe port. A new one displaces the oldest of the peer address that has most.
+    /// The maximum number of connections of the admin port, and of the probe port. A new connection displaces the oldest of the peer
+    /// address that has most.
     #[arg(long, env = "DECREE_ADMIN_CONNECTIONS_MAX", default_value_t = 64, value_parser = count)]
     pub admin_connections_max: usize,
 
-    /// The maximum number of pages of the console that are followed at a time. A new one displaces the oldest. 0 turns the console off.
+    /// The maximum number of open console pages. A new page displaces the oldest. 0 turns the console off.
     #[arg(long, env = "DECREE_CONSOLE_STREAMS_MAX", default_value_t = 16)]
     pub console_streams_max: u8,
 
@@ -213,7 +216,7 @@ pub struct Limits {
     #[arg(long, env = "DECREE_STREAMS_MAX", default_value_t = 64, value_parser = small_count)]
     pub streams_max: u32,
 
-    /// The HTTP/2 window of a stream, in bytes: what a peer may send before the server reads.
+    /// The HTTP/2 window of a stream, in bytes: the maximum that a peer sends before the server reads.
     #[arg(long, env = "DECREE_STREAM_WINDOW_BYTES", default_value_t = 1 << 20, value_parser = small_count)]
     pub stream_window_bytes: u32,
 
@@ -221,7 +224,7 @@ pub struct Limits {
     #[arg(long, env = "DECREE_CONNECTION_WINDOW_BYTES", default_value_t = 4 << 20, value_parser = small_count)]
     pub connection_window_bytes: u32,
 
-    /// The maximum number of streams per connection that are reset for errors of the peer before the connection is closed.
+    /// The number of streams that the server resets for errors of the peer before it closes the connection.
     #[arg(long, env = "DECREE_RESETS_MAX", default_value_t = 256, value_parser = count)]
     pub resets_max: usize,
 }

@@ -105,7 +105,7 @@ fn fault(config: &Config) -> Result<Option<(String, String)>, AccessError> {
         (None, Some(path)) => {
             let policy = access::read_policy(path)?;
             let anyone = policy.permissions(&Identity::Anonymous);
-            let fault = "none can prove who they are, while the policy of --policy grants `anonymous` nothing";
+            let fault = "no peer can authenticate, and the policy grants `anonymous` nothing";
             let fault = (fault.to_owned(), "give --tls-ca or --token-keys".to_owned());
             (!anyone.may_call(Some(Need::AnyRole))).then_some(fault)
         }

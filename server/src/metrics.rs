@@ -51,7 +51,7 @@ metrics! {
     connections: Gauge = "decree_connections",
         "Open gRPC connections. At the limit: raise --connections-max or find who connects";
     connections_refused: Counter = "decree_connections_refused",
-        "Connections closed at once, as none could give way. Any: raise --connections-max";
+        "Connections closed at once, as no other could be evicted. Any: raise --connections-max";
     session_ends: Counters<1> = "decree_session_ends",
         "Ended sessions by reason; docs/protocol.md explains each";
     events: Counters<1> = "decree_events",
@@ -59,7 +59,7 @@ metrics! {
     rejected_objects: Counters<1> = "decree_rejected_objects",
         "Objects that were not accepted by kind. Above 0: the log names them";
     resyncs: Counters<1> = "decree_resyncs",
-        "Lists asked for again by kind. Frequent: the agent's watches lose events";
+        "Requested lists by kind. Frequent: the agent's watches lose events";
     denials: Counters<1> = "decree_access_denials",
         "Calls and sessions that were denied by reason; the log names the peer once a minute";
     access_reload_errors: Counters<1> = "decree_access_reload_errors",
@@ -69,7 +69,7 @@ metrics! {
     decisions: Counters<2> = "decree_decisions",
         "Batches sent by action and by the rule that decided";
     operations: Counters<2> = "decree_operations",
-        "Outcomes received by action and result. Failures: the agent's log has the cluster's words";
+        "Outcomes received by action and result. Failures: the agent's log has the cluster's messages";
     differences: Counters<2> = "decree_differences",
         "Acts of another controller that differ from the decisions by subject and explanation. With departure none above 0: decree diff shows which";
     comparisons: Counter = "decree_comparisons",
@@ -86,7 +86,7 @@ metrics! {
     recording_ends: Counters<1> = "decree_recording_ends",
         "Ended recordings by reason. full: raise --record-bytes-max; behind or failed: the disk is slow or full";
     stale_sync_skips: Counters<2> = "replicaset_controller_stale_sync_skips",
-        "Syncs that waited for a list because an outcome did not carry the object after its write, or a created pod that the stream has passed and not shown. Any: the agent is not ours, or an object cannot be read";
+        "Syncs that waited for a list, because an outcome or the stream lacked an object. Any: a third-party agent, or an object that cannot be read";
     deletion_age_ratio: Histogram = "replicaset_controller_sorting_deletion_age_ratio",
         "Ratio of a deleted pod's age to that of the youngest ready pod; below 2 as upstream",
         Histogram::new(exponential_buckets(0.25, 2.0, 6));
@@ -100,7 +100,7 @@ metrics! {
     queue_adds: Counter = "workqueue_adds",
         "ReplicaSets queued for a sync";
     queue_retries: Counter = "workqueue_retries",
-        "Syncs that were put off and came back, availability checks included";
+        "Delayed syncs, including availability checks";
     queue_wait: Histogram = "workqueue_queue_duration_seconds",
         "How long ReplicaSets waited for their sync. Growing: the server is short of CPU",
         Histogram::new(exponential_buckets(1e-8, 10.0, 10));

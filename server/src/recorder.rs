@@ -53,7 +53,7 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// Another server records here.
-    #[error("{}: another server records here; give each a folder of its own", .0.display())]
+    #[error("{}: another server records here; give each server its own folder", .0.display())]
     Taken(PathBuf),
 }
 

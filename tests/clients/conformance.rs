@@ -116,7 +116,7 @@ async fn naive_agent_breaks_the_rules_that_it_does_not_know() {
             "a batch of a ReplicaSet that is not known by name and uid has no effect",
             "a create of a name that exists makes no second pod",
             "each operation has exactly one outcome",
-            "an adoption of a pod that is not there has an outcome other than Done",
+            "an adoption of a missing pod has an outcome other than Done",
             "a deletion hits the pod of its uid and no other",
             "a quiet agent sends heartbeats",
             "a server that reads late gets each outcome, once",

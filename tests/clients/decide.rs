@@ -7,8 +7,7 @@ use tests::binaries;
 use crate::{language::Examples, world};
 
 /// The victims of docs/examples/decide.json, as docs/grpcurl.md shows them.
-const ANSWER: &str =
-    "web-starting phase Pending before Running\nweb-cheap deletion cost -10 before 0\n";
+const ANSWER: &str = "web-starting phase Pending vs Running\nweb-cheap deletion cost -10 < 0\n";
 
 test_each_language! { decide:
     fn decide_in_go_names_the_victims() in go;

@@ -102,7 +102,7 @@ fn call_that_hangs_is_answered_and_keeps_its_place() {
             why,
             [
                 "name: an earlier create of it has not returned",
-                "surplus: there are as many pods as wanted",
+                "surplus: there are as many pods as desired",
             ]
         );
         play.puppet.obey("release");

@@ -252,10 +252,10 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
         admin.display()
     );
     let up = Up::start(&command, &admin);
-    up.says("Mode enforce: decisions are executed.");
+    up.says("Enforce mode: the agent executes decisions.");
     up.says("REPLICASET");
     set.create(2).await;
-    up.says("TOO_FEW_REPLICAS: 0 active pods, 2 wanted");
+    up.says("TOO_FEW_REPLICAS: 0 active pods, 2 desired");
     set.comes_to_rest(2).await;
     let pods = namespace.pods().await.expect("they can be listed");
     assert_eq!(pods.len(), 2);
@@ -267,7 +267,7 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     let admin = cluster.admin().await;
     let taken = admin.patch(lease, Patch::Merge, &taken).await;
     taken.expect("it may be written");
-    up.says("error: the agent failed: the lease is lost: another agent may lead");
+    up.says("error: the agent failed: the Lease is lost: another agent may lead");
     assert_eq!(up.running.wait().code(), Some(1));
 }
 

@@ -67,7 +67,7 @@ fn shown(agent: &Agent, replica_set: &str, action: &str) -> Value {
         .wait_for(&format!("{action} for {replica_set}"), |lines| {
             let mut logged = lines.iter().filter_map(|line| {
                 let line: Value = serde_json::from_str(line).ok()?;
-                (line["message"] == "decided, and not done").then_some(line)
+                (line["message"] == "decided, not executed").then_some(line)
             });
             logged.find(|line| line["replica_set"] == replica_set && line["action"] == action)
         })
@@ -102,10 +102,10 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     let agent = Agent::start(&server, &reader, &flags);
     let created = shown(&agent, "dry-run/few", "create");
     assert_eq!(created["operations"], 2, "{created}");
-    assert_eq!(created["why"], "TOO_FEW_REPLICAS: 0 active pods, 2 wanted");
+    assert_eq!(created["why"], "TOO_FEW_REPLICAS: 0 active pods, 2 desired");
     let deleted = shown(&agent, "dry-run/many", "delete");
     assert_eq!(
-        deleted["pods"], "surplus (ALL_GO: all active pods go)",
+        deleted["pods"], "surplus (ALL_GO: all active pods are deleted)",
         "{deleted}"
     );
     shown(&agent, "dry-run/few", "status");
@@ -139,7 +139,7 @@ fn decisions_are_seen_from_outside(server: &DecisionServer) {
     let explained = server.ask(&["explain", "dry-run/few"]);
     let text = String::from_utf8_lossy(&explained.stdout);
     assert!(
-        text.contains("TOO_FEW_REPLICAS: 0 active pods, 2 wanted"),
+        text.contains("TOO_FEW_REPLICAS: 0 active pods, 2 desired"),
         "{text}"
     );
     let sets = server.ask_json(&["get", "replicasets", "-n", "dry-run"]);

@@ -19,7 +19,7 @@ const WANTED: usize = 3;
 /// The number of other writes between the backup and the restore, which is the number of lost versions.
 const LOST: usize = 400;
 const WENT_BACK: &str = "the versions of the cluster went back: it was restored from a backup, or another cluster answers at its \
-                         address; the agent forgets what it knows and lists anew";
+                         address; the agent forgets its view and lists the cluster again";
 
 const OLD_HISTORY: &str = "the API server lists a state that was lost, without pods that it has created since: restart it; until \
                            then nothing is decided";

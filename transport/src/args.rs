@@ -7,11 +7,11 @@ use runtime::config;
 
 use crate::failure::SetupError;
 
-/// The files of TLS. They may be replaced at any time.
+/// The files of TLS. You can replace them at any time.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "TLS")]
 pub struct TlsArgs {
-    /// File with the certificate of this process and those that lead to its CA, in PEM; with `--tls-key`
+    /// File with the certificate chain of this process, in PEM; with `--tls-key`
     #[arg(long, env = "DECREE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
 
@@ -19,21 +19,20 @@ pub struct TlsArgs {
     #[arg(long, env = "DECREE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
 
-    /// File with the CA certificates by which the other side is checked, in PEM
+    /// File with the CA certificates for checking the other side, in PEM
     #[arg(long, env = "DECREE_TLS_CA", value_name = "FILE")]
     pub tls_ca: Option<PathBuf>,
 
-    /// File with the certificate revocation lists of these CAs, in PEM. Each CA that issues certificates needs one that is not
-    /// outdated
+    /// File with the certificate revocation lists of these CAs, in PEM. Each CA that issues certificates needs a current list
     #[arg(long, env = "DECREE_TLS_CRL", value_name = "FILE")]
     pub tls_crl: Option<PathBuf>,
 
-    /// How often the files are looked at for changes
+    /// The interval for checking the files for changes
     #[arg(long, env = "DECREE_TLS_RELOAD_INTERVAL", default_value = "5s", value_name = "TIME", value_parser = interval)]
     pub tls_reload_interval: Duration,
 }
 
-/// How a server receives its peers.
+/// TLS of a server.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(next_help_heading = "TLS")]
 pub struct ServerArgs {
@@ -41,7 +40,7 @@ pub struct ServerArgs {
     #[command(flatten)]
     pub files: TlsArgs,
 
-    /// Whether a client must have a certificate, where `--tls-ca` is given
+    /// Whether a client needs a certificate, with `--tls-ca`
     #[arg(
         long,
         env = "DECREE_TLS_CLIENT_AUTH",
@@ -51,12 +50,12 @@ pub struct ServerArgs {
     )]
     pub tls_client_auth: ClientAuth,
 
-    /// Serve other machines too in plain text, or without proof of who they are, or without a policy
+    /// Serve other machines in plain text, without authentication, or without a policy
     #[arg(long, env = "DECREE_INSECURE", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub insecure: bool,
 }
 
-/// How a client reaches its server.
+/// TLS of a client.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(next_help_heading = "TLS")]
 pub struct ClientArgs {
@@ -64,11 +63,11 @@ pub struct ClientArgs {
     #[command(flatten)]
     pub files: TlsArgs,
 
-    /// The name that the server's certificate must have, instead of the host of the URL
+    /// The name in the server's certificate, if it is not the host of the URL
     #[arg(long, env = "DECREE_TLS_SERVER_NAME", value_name = "NAME")]
     pub tls_server_name: Option<String>,
 
-    /// Speak plain text with servers on other machines too: anyone on the path can read and change everything
+    /// Allow plain text to servers on other machines: anyone on the path can read and change everything
     #[arg(long, env = "DECREE_INSECURE", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub insecure: bool,
 }
@@ -79,7 +78,7 @@ pub enum ClientAuth {
     /// A client without a certificate is refused in its handshake.
     #[default]
     Require,
-    /// A client without one gets in, and must prove itself otherwise.
+    /// A client without a certificate needs another proof of its identity.
     Optional,
 }
 

@@ -44,7 +44,7 @@ pub enum ListenEndpoint {
 /// Why a text is no [`Endpoint`] or [`ListenEndpoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EndpointError {
-    /// The text is no URL of a server.
+    /// The text is not a URL of a server.
     #[error("must be a URL such as http://127.0.0.1:50051 or https://HOST:PORT, or unix:PATH")]
     Url,
     /// The URL has more than scheme, host and port.
@@ -54,7 +54,7 @@ pub enum EndpointError {
     #[error("must be an address and a port, such as 127.0.0.1:50051, or unix:PATH")]
     Address,
     /// The path of a Unix socket is missing.
-    #[error("must have a path behind unix:, such as unix:/run/decree/server.sock")]
+    #[error("must have a path after unix:, such as unix:/run/decree/server.sock")]
     Path,
 }
 

@@ -73,7 +73,7 @@ pub enum SetupError {
     )]
     NotTcp(String),
     /// The name is invalid in a certificate.
-    #[error("{0:?} is no name that a certificate can be for; set one with --tls-server-name")]
+    #[error("{0:?} cannot be the name in a certificate; set a name with --tls-server-name")]
     ServerName(String),
 }
 

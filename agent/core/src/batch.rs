@@ -373,7 +373,7 @@ impl ActiveBatch {
 fn absent(pod: &v1::ObjectRef) -> Next {
     failed(
         FailureClass::NotFound,
-        format!("pod {} is not there", display(pod)),
+        format!("pod {} does not exist", display(pod)),
     )
 }
 

@@ -209,7 +209,7 @@ fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer
         }
         Ok(Reply::ReplicaSet(live)) => {
             let (name, found) = (display(owner), live.projected.uid);
-            let text = format!("replica set {name}: uid is {found}, wanted {}", owner.uid);
+            let text = format!("replica set {name}: uid is {found}, expected {}", owner.uid);
             failed(FailureClass::Precondition, text)
         }
         Err(error) => Next::Finish(Kind::Failed(refused(&error))),

@@ -149,14 +149,14 @@ pub(crate) fn check_create(
     name: &str,
 ) -> Checked {
     if !is_pod_name(&set.name, &create.generate_name, name) {
-        let text = format!("{name:?} is no name for a pod of {}", set.name);
+        let text = format!("{name:?} is not a pod name of {}", set.name);
         return Err(Refusal::new(Rule::Name, text));
     }
     let key = pods::key(&set.namespace, &set.uid);
     let (active, wanted) = (view.pods.counts(&key).active as usize, wanted(set));
     let creating = view.pods.creates_besides(&key, name);
     if active + creating >= wanted {
-        let text = format!("{active} pods are active, {creating} being created, {wanted} wanted");
+        let text = format!("{active} pods are active, {creating} being created, {wanted} desired");
         return Err(Refusal::new(Rule::Surplus, text));
     }
     Ok(())
@@ -169,7 +169,7 @@ pub(crate) fn check_delete(view: &View, set: &v1::ReplicaSet, pod: &v1::ObjectRe
     let (active, wanted) = (view.pods.counts(&key).active as usize, wanted(set));
     let leaving = view.pods.leaving_besides(&key, &pod.uid) as usize;
     if active <= wanted + leaving {
-        let text = format!("{active} pods are active, {leaving} being deleted, {wanted} wanted");
+        let text = format!("{active} pods are active, {leaving} being deleted, {wanted} desired");
         return Err(Refusal::new(Rule::Shortage, text));
     }
     Ok(())

@@ -137,7 +137,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
 /// Reads the text of one file with objects of any kind; lists become their items. Skips the logs of containers that `kubectl cluster-info
 /// dump` prints between lists.
 ///
-/// As kubectl does, it reads JSON first, and what follows the first value as YAML if it is no JSON.
+/// As kubectl does, it reads JSON first, and what follows the first value as YAML if it is not JSON.
 ///
 /// # Errors
 /// Names the document and the value that is no object.
@@ -223,7 +223,7 @@ fn json(text: &str) -> (Vec<Value>, Option<(usize, serde_json::Error)>) {
     let mut values = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter();
     if !text.trim_start().starts_with(['{', '[']) {
-        return (values, Some((0, serde::de::Error::custom("is no JSON"))));
+        return (values, Some((0, serde::de::Error::custom("is not JSON"))));
     }
     while let Some(value) = stream.next() {
         match value {

@@ -196,7 +196,7 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String
         _ => value.is_number(),
     };
     fits.then_some(value)
-        .ok_or_else(|| format!("{text:?} is no {tag}"))
+        .ok_or_else(|| format!("{text:?} is not of type {tag}"))
 }
 
 /// The name of a field. JSON has only texts as names.

@@ -3,16 +3,16 @@
 use agent_core::budget::{Action, BudgetConfig, Limits};
 use clap::{Args, ValueEnum};
 
-/// How much may be created and deleted in a minute.
+/// Budget of creates and deletes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Budget")]
 pub struct BudgetArgs {
-    /// What happens where a limit of the budget is exceeded.
+    /// The action if a limit of the budget is exceeded.
     #[arg(long, env = "DECREE_BUDGET_ACTION", value_enum, default_value_t)]
     pub budget_action: BudgetAction,
 
-    /// The maximum number of pods that are created in a minute for a ReplicaSet and for the cluster: a number, a percentage of the desired
-    /// pods, or both, such as `replicaset=300%+20,cluster=1000`. A scope without a limit is left out; `off` has no limit at all.
+    /// The maximum number of creates in a minute for a ReplicaSet and for the cluster. A limit is a number, a percentage of the desired
+    /// pods, or both, such as `replicaset=300%+20,cluster=1000`. Leave out a scope without a limit; `off` sets no limit.
     #[arg(
         long,
         env = "DECREE_CREATE_BUDGET",
@@ -21,8 +21,8 @@ pub struct BudgetArgs {
     )]
     pub create_budget: Limits,
 
-    /// The maximum number of pods that are deleted in a minute, written as for `--create-budget`; a percentage is of the active pods. A
-    /// percentage of the cluster leaves out the ReplicaSet with the most operations.
+    /// The maximum number of deletes in a minute, as for `--create-budget`, with percentages of the active pods. A percentage of the
+    /// cluster leaves out the ReplicaSet with the most deletes.
     #[arg(
         long,
         env = "DECREE_DELETE_BUDGET",
@@ -32,13 +32,13 @@ pub struct BudgetArgs {
     pub delete_budget: Limits,
 }
 
-/// What happens where a limit is exceeded.
+/// The action if a limit is exceeded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum BudgetAction {
-    /// Go on, with a Kubernetes event, a line of the log, and a metric.
+    /// Continue, with a Kubernetes event, a log line and a metric.
     #[default]
     Warn,
-    /// Start no further operation of that kind there, until `decree resume` or an annotation.
+    /// Start no further operation of that kind in that scope, until `decree resume` or an annotation.
     Hold,
 }
 

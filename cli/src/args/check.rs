@@ -10,10 +10,10 @@ use crate::server::ServerArgs;
 
 #[derive(Debug, Group)]
 pub(crate) struct CheckArgs {
-    /// Check only this, and leave out the rest; repeatable. In a container without credentials of the cluster: `--only server`
+    /// Check only this; repeatable. In a container without credentials of the cluster: `--only server`
     #[arg(long, value_enum, value_name = "SECTION")]
     pub(crate) only: Vec<Section>,
-    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
+    /// A kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or the service account of a pod
     #[arg(long, env = "DECREE_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig other than its current one
@@ -22,7 +22,7 @@ pub(crate) struct CheckArgs {
     /// The mode in which the agent will run: `shadow` and `dry-run` need fewer permissions
     #[arg(long, env = "DECREE_MODE", value_enum, default_value_t = decree_agent::Mode::Enforce)]
     pub(crate) mode: decree_agent::Mode,
-    /// The namespace in which the agent will act; by default, all namespaces
+    /// The namespace that the agent will manage; by default, all namespaces
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     /// The resource that the agent will reconcile
@@ -36,16 +36,16 @@ pub(crate) struct CheckArgs {
     /// The shard of the agent
     #[arg(long, env = "DECREE_SHARD", value_name = "I/N", default_value = "")]
     pub(crate) shard: decree_agent::ShardArg,
-    /// The namespace of the agents' Lease; by default that of this pod, or kube-system
+    /// The namespace of the agents' Lease; by default the namespace of this pod, or kube-system
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
     pub(crate) lease_namespace: Option<String>,
     /// The name of the agents' Lease; by default `decree-agent`, or `decree-agent-NAME` with `--shard NAME`
     #[arg(long, env = "DECREE_LEASE_NAME", value_name = "NAME")]
     pub(crate) lease_name: Option<String>,
-    /// What the agent declares by this flag
+    /// The value of this flag of the agent
     #[arg(long, env = "DECREE_BUILT_IN_CONTROLLER", value_enum)]
     pub(crate) built_in_controller: Option<decree_agent::BuiltIn>,
-    /// The admin address of the agent, http://HOST:PORT, or `off`: what its budget holds is a failure
+    /// The admin address of the agent, http://HOST:PORT, or `off`. A hold of its budget is a failure
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081")]
     pub(crate) agent: String,
     /// Output format; JSON is an array of objects with check, result, detail and hint

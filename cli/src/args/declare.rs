@@ -15,7 +15,7 @@ Exit codes:
 
 #[derive(Debug, Group)]
 pub(crate) struct DeclareArgs {
-    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
+    /// A kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or the service account of a pod
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig other than its current one
@@ -27,7 +27,7 @@ pub(crate) struct DeclareArgs {
     /// The name of the agents' Lease
     #[arg(long, value_name = "NAME", default_value = "decree-agent")]
     pub(crate) lease_name: String,
-    /// How long to wait for the effect
+    /// The maximum time to wait for the effect
     #[arg(long, value_name = "TIME", default_value = "90s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,
 }

@@ -63,7 +63,7 @@ demo delete web-7qz9m # as a user would
 [demo fail]
 demo fail node-b # its pods become Unknown
 [demo restore]
-demo restore node-b # it answers again
+demo restore node-b # it is up again
 [demo quota]
 demo quota 10 -n shop # at most 10 pods in a namespace
 [decide]
@@ -75,7 +75,7 @@ sysdump # writes decree-sysdump.tar.gz
 sysdump --out - --names | tar tz # what is in it
 [replay]
 replay session.recording # does this version agree?
-replay --explain *.recording # what came before
+replay --explain *.recording # the input before
 [completion]
 completion bash > ~/.local/share/bash-completion/completions/decree
 completion zsh > ~/.zfunc/_decree

@@ -11,14 +11,14 @@ const LONG_ONLY: [&str; 2] = ["Connection", "TLS"];
 
 pub(super) const DECIDE_HELP: &str = "\
 Output:
-  table  a line for each operation: what, which pod, by which rule, and why
+  table  a line for each operation: action, pod, rule and reason
   json   an object on its own line for each ReplicaSet, by namespace and name:
          replicaSet, creates{count,names}, deletes[{name,reason{rule,detail}}],
          adopts, releases, status (as Kubernetes writes it, null if no write is
          needed), requeueAfterSeconds, quarantined.
-         `deletes` are in the order of choice, all other lists in that of names.
+         `deletes` are in the order of deletion, all other lists in the order of names.
 
-Rules of `deletes`, the first that tells a victim from the next pod:
+Rules of `deletes`, the first that distinguishes a victim from the next pod:
   ALL_GO UNASSIGNED PHASE NOT_READY DELETION_COST CROWDED_NODE READY_RECENTLY
   RESTARTS CREATED_RECENTLY UID
 
@@ -29,8 +29,8 @@ Exit codes:
 
 pub(super) const DIFF_HELP: &str = "\
 Exit codes:
-  0  no differences, or none that --fail-on names
-  1  there are some, or the output cannot be written
+  0  no differences, or none of --fail-on
+  1  differences, or the output cannot be written
   2  invalid command line, or no agent in shadow mode is connected
   3  the server cannot be reached, or the server or a session does not respond
   4  the server refused";
@@ -39,8 +39,8 @@ pub(super) const REPLAY_HELP: &str = "\
 Output:
   table  for each difference the time, the ReplicaSet, the recorded decision,
          and the decision of this version
-  json   an object on a line of its own for each difference, and one for each
-         file behind its differences:
+  json   an object on a separate line for each difference, and one for each
+         file after its differences:
          difference{file,time,recorded,decided,after[{time,input,frame}]}
          summary{file,cluster,session,serverVersion,differences,decisions{
          batches,creates,deletes,adopts,releases,statusWrites},framesIn,
@@ -50,8 +50,8 @@ Output:
 
 Exit codes:
   0  all decisions agree, up to the end of a truncated recording
-  1  some differ, or the output cannot be written
-  2  a file cannot be read, is no recording, or is damaged";
+  1  some decisions differ, or the output cannot be written
+  2  a file cannot be read, is not a recording, or is damaged";
 
 pub(super) const CHECK_HELP: &str = "\
 Exit codes:

@@ -23,13 +23,13 @@ pub(crate) struct SimulateArgs {
     pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
-    /// The number of replicas to assume; by default, that of the ReplicaSet
+    /// The number of replicas to assume; by default, the current number
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
-    /// Instead of names: drain this node, and show which ReplicaSets lose pods
+    /// Instead of names: drain this node, and show the ReplicaSets that lose pods
     #[arg(long, value_name = "NODE", conflicts_with_all = ["names", "replicas", "quota", "namespace", "all_namespaces"])]
     pub(crate) drain: Option<String>,
-    /// Instead of names: limit the namespace to this number of pods, and show which creates a quota refuses
+    /// Instead of names: limit the namespace to this number of pods, and show the refused creates
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["names", "replicas", "all_namespaces"], value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) quota: Option<i32>,
     /// With --drain or --quota: objects instead of a server
@@ -75,13 +75,13 @@ pub(crate) struct ExplainArgs {
     pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
-    /// Show why this pod went, or where it stands in the order of deletion
+    /// Show why this pod was deleted, or its place in the order of deletion
     #[arg(long, value_name = "POD")]
     pub(crate) why: Option<String>,
     /// With --why, the number of replicas to assume; by default, that of the ReplicaSet
     #[arg(long, value_name = "NUMBER", requires = "why", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
-    /// Show status writes as well, and the timeline: what led here, from the changes of spec.replicas to the outcomes
+    /// Also show status writes and the timeline, from changes of spec.replicas to outcomes
     #[arg(long, conflicts_with = "why")]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -107,10 +107,10 @@ pub(crate) struct WatchArgs {
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
-    /// Only those that nothing explains
+    /// Only unexplained differences
     #[arg(long)]
     pub(crate) unexplained: bool,
-    /// Which differences make the exit code 1: those that nothing explains, any, or never
+    /// Set the exit code to 1 for unexplained differences, for any, or never
     #[arg(long, value_name = "WHICH", default_value = "any")]
     pub(crate) fail_on: FailOn,
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub(crate) struct DiffArgs {
 /// Which differences let a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
-    /// Those that nothing explains
+    /// Unexplained differences
     Unexplained,
     /// All
     Any,

@@ -33,7 +33,7 @@ pub(crate) struct ExtentArgs {
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) extent: ExtentArgs,
-    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
+    /// A kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or the service account of a pod
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig other than its current one
@@ -45,7 +45,7 @@ pub(crate) struct ResumeArgs {
     /// The admin address of an agent with an embedded cluster, http://HOST:PORT, instead of a kubeconfig
     #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "context"])]
     pub(crate) agent: Option<String>,
-    /// How long to wait for an answer
+    /// The maximum time to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,
 }

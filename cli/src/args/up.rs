@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) input: FileArgs,
-    /// The kind of cluster; by default `kubernetes` if a kubeconfig or a context is named, and otherwise `fake`
+    /// The kind of cluster; by default `kubernetes` with a kubeconfig or a context, and `fake` without
     #[arg(long, value_enum)]
     pub(crate) cluster: Option<ClusterKind>,
     /// Use the cluster of this kubeconfig
@@ -38,7 +38,7 @@ pub(crate) struct UpArgs {
         value_parser = runtime::socket_address
     )]
     pub(crate) listen: SocketAddr,
-    /// Address for /livez, /readyz, /metrics, and what `decree demo` asks of the embedded cluster; port 0 picks a free port
+    /// Address for /livez, /readyz, /metrics and `decree demo`; port 0 picks a free port
     #[arg(
         long,
         env = "DECREE_ADMIN",
@@ -47,8 +47,8 @@ pub(crate) struct UpArgs {
         value_parser = runtime::socket_address
     )]
     pub(crate) admin: SocketAddr,
-    /// Address for /livez, /readyz, /metrics and /holds of the agent, or `off`. With a trailing `?`, a free port is used if
-    /// this one is taken
+    /// Address for /livez, /readyz, /metrics and /holds of the agent, or `off`. With a trailing `?`, the agent uses a free port if this
+    /// port is taken
     #[arg(
         long,
         env = "DECREE_AGENT_ADMIN",
@@ -56,7 +56,7 @@ pub(crate) struct UpArgs {
         default_value = "127.0.0.1:8081?"
     )]
     pub(crate) agent_admin: ListenAddr,
-    /// The seed of the embedded cluster: uids, nodes and delays are drawn from it
+    /// The seed of the UIDs, nodes and delays of the embedded cluster
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) seed: u64,
     #[command(flatten)]

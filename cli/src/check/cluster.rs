@@ -96,7 +96,7 @@ fn supported(version: &str) -> Finding {
     if minor.is_some_and(|minor| minor >= MINOR_MIN) {
         return Finding::ok(CHECK, format!("answers, {version}"));
     }
-    let hint = format!("Decree is tried with v1.{MINOR_MIN} and later");
+    let hint = format!("Decree is tested with v1.{MINOR_MIN} and later");
     Finding::warn(CHECK, format!("answers, {version}"), hint)
 }
 

@@ -104,10 +104,10 @@ pub(super) const ACTS: [(&str, &[Step]); 5] = [
     (
         "Explain what a quota refuses",
         &[
-            Run("demo quota 44", &["allows 44 pods"]),
+            Run("demo quota 44", &["set to 44 pods"]),
             Run("demo scale web-new 44", &["web-new scaled to 44"]),
             Run("explain web-new", &["Refused: QUOTA", "exceeded quota"]),
-            Run("demo quota 100", &["allows 100 pods"]),
+            Run("demo quota 100", &["set to 100 pods"]),
             Say("A change of the ReplicaSet ends its wait for the next attempt:"),
             Run("demo scale web-new 45", &["web-new scaled to 45"]),
             Run("get rs web-new", &["web-new 45 45 45 45 In sync"]),

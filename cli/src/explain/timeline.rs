@@ -59,8 +59,8 @@ pub(super) fn write(
 
 fn scaled(scaled: &v1::Scaled) -> String {
     match scaled.from {
-        Some(from) => format!("{from} to {} wanted", scaled.to),
-        None => format!("created, {} wanted", scaled.to),
+        Some(from) => format!("{from} to {} desired", scaled.to),
+        None => format!("created, {} desired", scaled.to),
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
             operations,
             reason: Some(v1::Reason {
                 rule: v1::Rule::TooFewReplicas.into(),
-                detail: "7 active pods, 15 wanted".to_owned(),
+                detail: "7 active pods, 15 desired".to_owned(),
             }),
         })
     }
@@ -186,9 +186,9 @@ mod tests {
         expect![[r#"
             Timeline, in UTC:
               TIME                       AGO         EVENT     DETAIL
-              1970-01-01T00:05:10.000Z   0s ago      decided   create 8: TOO_FEW_REPLICAS: 7 active pods, 15 wanted
-              1970-01-01T00:05:00.000Z   10s ago     failed    create: 0 of 8 done, 1 failed (QUOTA), 7 not started, 36 times since 1970-01-01T00:01:00.000Z: exceeded quota; TOO_FEW_REPLICAS: 7 active pods, 15 wanted
-              1970-01-01T00:00:50.000Z   4m20s ago   scaled    7 to 15 wanted
+              1970-01-01T00:05:10.000Z   0s ago      decided   create 8: TOO_FEW_REPLICAS: 7 active pods, 15 desired
+              1970-01-01T00:05:00.000Z   10s ago     failed    create: 0 of 8 done, 1 failed (QUOTA), 7 not started, 36 times since 1970-01-01T00:01:00.000Z: exceeded quota; TOO_FEW_REPLICAS: 7 active pods, 15 desired
+              1970-01-01T00:00:50.000Z   4m20s ago   scaled    7 to 15 desired
               1970-01-01T00:00:10.000Z   5m ago      done      create: 7 of 7 done
         "#]]
         .assert_eq(&written(|out| write(&timeline, now, Page::default(), out)));

@@ -196,7 +196,7 @@ impl<'a> Ladder<'a> {
         });
         Some(Self {
             answer: format!(
-                "{} was deleted at {}{}. {} had {} active pods, {} wanted.",
+                "{} was deleted at {}{}. {} had {} active pods, {} desired.",
                 asked.pod,
                 age::time_text(last.time.as_ref()),
                 reason.as_ref().map_or_else(String::new, because),

@@ -84,7 +84,7 @@ fn pair(recorded: Option<&v1::Batch>, decided: Option<&v1::Batch>) -> Pair {
         decided: decided.map_or_else(|| NOTHING.to_owned(), batch),
     };
     if pair.recorded == pair.decided {
-        pair.decided = "the same in these words; -o json shows the difference".to_owned();
+        pair.decided = "the same as text; -o json shows the difference".to_owned();
     }
     pair
 }

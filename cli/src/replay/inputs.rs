@@ -102,7 +102,7 @@ fn pod(pod: &v1::Pod) -> String {
 fn replica_set(set: &v1::ReplicaSet) -> String {
     let replicas = set.replicas.unwrap_or(1);
     format!(
-        "replica set {}/{}: {replicas} wanted, generation {}",
+        "replica set {}/{}: {replicas} desired, generation {}",
         set.namespace, set.name, set.generation
     )
 }

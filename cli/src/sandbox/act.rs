@@ -85,12 +85,12 @@ impl Act {
                 let pods = pods.filter(|it| it["spec"]["nodeName"] == **node && is_active(it));
                 let pods = count(pods.count(), "pod");
                 cluster.fail_node(node)?;
-                Ok(format!("node/{node} does not answer, with {pods} on it"))
+                Ok(format!("node/{node} is down ({pods})"))
             }
             Self::Restore { node } => {
                 check(cluster, Kind::Node, "", node)?;
                 cluster.recover_node(node)?;
-                Ok(format!("node/{node} answers"))
+                Ok(format!("node/{node} is up"))
             }
             Self::Quota { namespace, pods } => {
                 let spec = json!({"hard": {"pods": pods.to_string()}});
@@ -106,7 +106,7 @@ impl Act {
                 }
                 let pods = count(*pods, "pod");
                 Ok(format!(
-                    "resourcequota/{QUOTA} of {namespace} allows {pods}"
+                    "resourcequota/{QUOTA} of {namespace} set to {pods}"
                 ))
             }
         }
@@ -184,20 +184,20 @@ mod tests {
             ),
             (
                 r#"{"fail": {"node": "node-b"}}"#,
-                "node/node-b does not answer, with 2 pods on it",
+                "node/node-b is down (2 pods)",
             ),
-            (r#"{"restore": {"node": "node-b"}}"#, "node/node-b answers"),
+            (r#"{"restore": {"node": "node-b"}}"#, "node/node-b is up"),
             (
                 r#"{"fail": {"node": "node-x"}}"#,
                 "node node-x not found; the nodes are node-a, node-b, node-c",
             ),
             (
                 r#"{"quota": {"namespace": "default", "pods": 1}}"#,
-                "resourcequota/pods of default allows 1 pod",
+                "resourcequota/pods of default set to 1 pod",
             ),
             (
                 r#"{"quota": {"namespace": "default", "pods": 9}}"#,
-                "resourcequota/pods of default allows 9 pods",
+                "resourcequota/pods of default set to 9 pods",
             ),
         ] {
             let act: Act = serde_json::from_str(act).expect("it is an act");

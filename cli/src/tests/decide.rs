@@ -79,10 +79,10 @@ fn victims_come_in_the_order_of_choice_with_their_reasons() {
 REPLICASET    ACTION   POD         RULE             DETAIL
 default/web   adopt    web-lost4   ORPHAN_MATCHES   1 orphan matches the selector
 default/web   delete   web-jv8tl   NOT_READY        not ready
-default/web   delete   web-7qz9m   DELETION_COST    deletion cost -5 before 0
+default/web   delete   web-7qz9m   DELETION_COST    deletion cost -5 < 0
 default/web   status   -           STATUS_DIFFERS   5 replicas, 5 fully labeled, 4 ready, 4 available, 0 terminating
 [0] decide -f @STATE --now @NOON -o json
-{"replicaSet":"default/web","creates":{"count":0,"names":[]},"deletes":[{"name":"web-jv8tl","reason":{"rule":"NOT_READY","detail":"not ready"}},{"name":"web-7qz9m","reason":{"rule":"DELETION_COST","detail":"deletion cost -5 before 0"}}],"adopts":["web-lost4"],"releases":[],"status":{"replicas":5,"fullyLabeledReplicas":5,"readyReplicas":4,"availableReplicas":4,"terminatingReplicas":0,"observedGeneration":4},"requeueAfterSeconds":null,"quarantined":null}
+{"replicaSet":"default/web","creates":{"count":0,"names":[]},"deletes":[{"name":"web-jv8tl","reason":{"rule":"NOT_READY","detail":"not ready"}},{"name":"web-7qz9m","reason":{"rule":"DELETION_COST","detail":"deletion cost -5 < 0"}}],"adopts":["web-lost4"],"releases":[],"status":{"replicas":5,"fullyLabeledReplicas":5,"readyReplicas":4,"availableReplicas":4,"terminatingReplicas":0,"observedGeneration":4},"requeueAfterSeconds":null,"quarantined":null}
 [2] decide
 error: no file is named
 …
@@ -115,10 +115,10 @@ fn decisions_are_printed_as_asked() {
 [0] --replicas 1 -o json
 …"deletes":[{"name":"web-a",…
 [0] --replicas 1
-…UID              the same by every rule
+…UID              tie by every other rule
 …
 [0] --replicas 1 -o wide
-…the same by every rule, uid uid-web-a before uid-web-b
+…tie by every other rule, uid uid-web-a < uid-web-b
 …"#,
         ),
         (

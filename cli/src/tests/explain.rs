@@ -49,14 +49,14 @@ fn scale_down_is_told_before_and_after() {
     system.until(
         "explain web-5f6a8b --all",
         "…\nTimeline, in UTC:\n… EVENT    DETAIL\n\
-         … done     delete: 2 of 2 done; TOO_MANY_REPLICAS: 3 active pods, 1 wanted\n\
-         … scaled   3 to 1 wanted\n… done     create: 3 of 3 done; …",
+         … done     delete: 2 of 2 done; TOO_MANY_REPLICAS: 3 active pods, 1 desired\n\
+         … scaled   3 to 1 desired\n… done     create: 3 of 3 done; …",
     );
     system.settle();
     system.check(&format!(
         "
 [0] {why}
-{victim} was deleted at 2…default/web-5f6a8b had 3 active pods, 1 wanted.
+{victim} was deleted at 2…default/web-5f6a8b had 3 active pods, 1 desired.
 …  ------- 2 above went, the others stayed -------
 …
 [1] explain web-5f6a8b --why web-x
@@ -124,7 +124,7 @@ fn what_the_cluster_refuses_is_told_in_its_words() {
         &format!(
             "…\nCause:       {CAUSE}, retry …\nNext:        kubectl -n default describe resourcequota\n\
              …\nRefused:     QUOTA, … times since 2…: {WORDS}\n\
-             …  create   2 … TOO_FEW_REPLICAS: 3 active pods, 5 wanted, … times since 2…"
+             …  create   2 … TOO_FEW_REPLICAS: 3 active pods, 5 desired, … times since 2…"
         ),
     );
     // The attempts are one line, among the decisions and in the timeline.

@@ -219,7 +219,7 @@ fn candidates_come_as_kubectl_takes_them_from_a_plugin() {
     let offered = |words: &[&str]| printed_as("/usr/local/bin/kubectl_complete-decree", words);
     assert_eq!(
         offered(&["exp"]),
-        "explain\tShow the state of a ReplicaSet, what it is waiting for, and why\n:4\n"
+        "explain\tShow the state of a ReplicaSet, with its cause and its decisions\n:4\n"
     );
     assert_eq!(offered(&["completion", "nothing"]), ":4\n");
     let folder = tempfile::tempdir().expect("there is room");

@@ -186,7 +186,7 @@ func (w work) refusedCreate(name string) any {
 		}
 	}
 	if a.active(owner.Uid)+creating >= w.wanted() {
-		return guard("surplus: there are as many pods as wanted")
+		return guard("surplus: there are as many pods as desired")
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (w work) beginDelete(victim *v1.Victim) (pod *v1.Pod, refused any) {
 	case !isActive(pod) || a.deleting[pod.Uid]:
 		return nil, guard("inactive: the pod has ended or is being deleted")
 	case a.active(w.ReplicaSet.Uid) <= w.wanted():
-		return nil, guard("shortage: no more pods are active than wanted")
+		return nil, guard("shortage: no more pods are active than desired")
 	}
 	a.deleting[pod.Uid] = true
 	return pod, nil

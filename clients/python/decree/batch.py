@@ -164,7 +164,7 @@ class Work:
             return guarded("name: an earlier create of it has not returned")
         creating = list(agent.creating.values()).count(owner.uid)
         if agent.active(owner.uid) + creating >= self.wanted():
-            return guarded("surplus: there are as many pods as wanted")
+            return guarded("surplus: there are as many pods as desired")
         return None
 
     def created(self, owner, name, began, made):
@@ -217,7 +217,7 @@ class Work:
         if not self.agent.is_active(pod):
             return guarded("inactive: the pod has ended or is being deleted")
         if self.agent.active(self.owner.uid) <= self.wanted():
-            return guarded("shortage: no more pods are active than wanted")
+            return guarded("shortage: no more pods are active than desired")
         return None
 
     def adopt(self, target):

@@ -175,7 +175,7 @@ export class Work {
     if (same) return failed(FailureClass.NAME_TAKEN, "the name is that of another pod");
     if (creating.has(`${owner.namespace}/${name}`)) return guarded("name: an earlier create of it has not returned");
     const count = [...creating.values()].filter((uid) => uid === owner.uid).length;
-    if (this.view.active(owner.uid) + count >= wanted(owner)) return guarded("surplus: there are as many pods as wanted");
+    if (this.view.active(owner.uid) + count >= wanted(owner)) return guarded("surplus: there are as many pods as desired");
     return undefined;
   }
 
@@ -203,7 +203,7 @@ export class Work {
     }
     if (pod.controller?.uid !== owner.uid) return guarded("ownership: the ReplicaSet does not control the pod");
     if (!this.view.isActive(pod)) return guarded("inactive: the pod has ended or is being deleted");
-    if (this.view.active(owner.uid) <= wanted(owner)) return guarded("shortage: no more pods are active than wanted");
+    if (this.view.active(owner.uid) <= wanted(owner)) return guarded("shortage: no more pods are active than desired");
     return undefined;
   }
 

@@ -43,7 +43,7 @@ rules! {
         CREATE = "the outcome of a create carries the pod, under its name and with its controller";
         EXISTING = "a create of a name that exists makes no second pod";
         ONE_EACH = "each operation has exactly one outcome";
-        ADOPT = "an adoption of a pod that is not there has an outcome other than Done";
+        ADOPT = "an adoption of a missing pod has an outcome other than Done";
         UID = "a deletion hits the pod of its uid and no other";
         DELETE = "the outcome of a deletion shows that the pod is gone or going";
         STATUS = "the outcome of a status carries the ReplicaSet with that status";
@@ -56,7 +56,7 @@ rules! {
         PAUSE = "a server that pauses for less than four intervals is not left";
         READ_LATE = "a server that reads late gets each outcome, once";
         UNREAD = "an agent whose frames are not read notices the end of its session, and comes back";
-        CUT = "after a cut the agent comes back and lists what is there, its writes included";
+        CUT = "after a cut the agent comes back and lists the cluster, its writes included";
         IN_FLIGHT = "calls that are in flight at a cut end before the next Hello, and the lists show what they did";
         DRAIN = "a drained agent sends its outcomes, closes the stream and comes back";
         AFTER = "a drained agent stays away for as long as the Drain asks";

@@ -33,7 +33,7 @@ cases! {
         "an agent that does not read is given up after four intervals, and holds up no other" => never,
         "an idle server sends heartbeats with the last sequence" => heartbeats,
         "a silent agent is given up after four intervals" => silence,
-        "what was decided is sent before a closed stream ends with OK" => closed,
+        "decisions are sent before a closed stream ends with OK" => closed,
         "a deadline that the agent sets ends the stream" => deadline,
     }
     "isolation" {

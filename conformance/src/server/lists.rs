@@ -20,7 +20,7 @@ cases! {
         "a new begin discards the open list" => begin_again,
         "an event before any list ends the session" => early_event,
         "an event inside an open list is applied on top" => event_inside,
-        "what a complete list does not name is gone" => absent_object,
+        "objects that a complete list does not name are gone" => absent_object,
         "a pod newer than the list survives it" => newer_pod,
         "a list older than a reported write is not used" => old_list,
         "changes that come as one lead where they lead one by one" => merged,

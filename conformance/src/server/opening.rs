@@ -33,7 +33,7 @@ cases! {
     "one-writer" {
         "an equal epoch ends the older session" => equal_epoch,
         "a lower epoch is refused while a newer session lives" => lower_epoch,
-        "shards of a cluster stand side by side" => shards,
+        "shards of a cluster have independent sessions" => shards,
         "each batch carries session and epoch" => guard,
         "a higher epoch ends the older session, and the refusal names the newer one" => higher_epoch,
         "a session that is refused for its epoch leaves the newer one alone" => undisturbed,

@@ -63,7 +63,7 @@ mod system {
         if i32::try_from(attributes.sched_policy) == Ok(libc::SCHED_OTHER) {
             return Ok(attributes);
         }
-        let text = "the thread has a scheduling policy of its own";
+        let text = "the thread has another scheduling policy";
         Err(io::Error::new(io::ErrorKind::Unsupported, text))
     }
 

@@ -16,7 +16,7 @@ pub enum Denial {
     )]
     ConsoleNotGranted,
     /// The call carries an invalid token.
-    #[error("the token does not count: {0}")]
+    #[error("the token is not valid: {0}")]
     TokenInvalid(TokenError),
     /// The token of an open stream has expired.
     #[error("the token has expired; renew the session before it does")]

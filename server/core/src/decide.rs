@@ -161,7 +161,7 @@ fn run(
     }
     decision.conclude(controller);
     if decision.reasons.is_empty() {
-        decision.say(Rule::InSync, "as wanted");
+        decision.say(Rule::InSync, "nothing to do");
     }
     Ok(Some(decision))
 }

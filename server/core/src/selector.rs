@@ -265,8 +265,9 @@ impl Requirement {
             "DoesNotExist" => Test::DoesNotExist,
             other => {
                 let other = quoted(other);
-                let detail =
-                    format!("\"{other}\" is no operator; use In, NotIn, Exists or DoesNotExist");
+                let detail = format!(
+                    "\"{other}\" is not an operator; use In, NotIn, Exists or DoesNotExist"
+                );
                 return refuse(format!("{path}.operator"), detail);
             }
         };

@@ -32,7 +32,7 @@ pub enum ReadError {
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
     /// The first line is not the first line of a recording.
-    #[error("is no recording: its first line is not \"decree recording 1\"")]
+    #[error("is not a recording: its first line is not \"decree recording 1\"")]
     Foreign,
     /// The recording ends before the session begins.
     #[error("ends at byte {0}, before its session begins")]

@@ -270,8 +270,8 @@ fn tampered_frame_is_found_with_what_came_before_it() {
 #[test]
 fn recording_with_other_words_has_the_same_decisions() {
     let whole = recording();
-    let (other_words, other_rule) = ("0 active pods, 3 wanted", v1::Rule::TooManyReplicas);
-    let words = tampered(&whole, other_words, "only 0 of 3 pods exist.");
+    let (other_words, other_rule) = ("0 active pods, 3 desired", v1::Rule::TooManyReplicas);
+    let words = tampered(&whole, other_words, "only 0 of 3 pods existed");
     let paused = |bytes: &[u8]| paused(bytes, |_| true);
     for bytes in [&words, &paused(&words)] {
         let (differences, summary) = replay(bytes).expect("it can be read");

@@ -89,7 +89,10 @@ fn not_enforced(summary: &v1::ReplicaSetSummary, mode: v1::Mode) -> Option<Findi
     };
     let text = match reason(summary, Rule::Quarantined) {
         Some(why) => format!("{what}, quarantined: {}", short(why)),
-        None => format!("{what}: wants {}, has {}", summary.replicas, summary.active),
+        None => format!(
+            "{what}: {} desired, {} active",
+            summary.replicas, summary.active
+        ),
     };
     Some(Finding::new(Severity::Watched, text))
 }

@@ -214,12 +214,11 @@ mod tests {
         let node = "n".repeat(63);
         let count = u32::MAX;
         // The longest details: of two crowded nodes, and of two uids.
-        let crowded = format!(
-            "{count} pods of this owner on {node} before {count} pods of this owner on {node}"
-        );
+        let crowded =
+            format!("{count} pods of this owner on {node} vs {count} pods of this owner on {node}");
         let said = "u".repeat(64);
         let uids = format!(
-            "ready for 106751d23h and 106751d23h, the same age bucket: restarts are not compared, uid {said} before {said}"
+            "ready for 106751d23h and 106751d23h, the same age bucket: restarts are not compared, uid {said} < {said}"
         );
         for (rule, detail) in [(v1::Rule::CrowdedNode, crowded), (v1::Rule::Uid, uids)] {
             let pod = v1::ObjectRef {

@@ -5,15 +5,15 @@ use std::{path::PathBuf, str::FromStr, time::Duration};
 use clap::Args as Group;
 use runtime::config;
 
-/// Who may do what, and how they prove who they are.
+/// Policy and authentication.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 #[command(next_help_heading = "Access")]
 pub struct AccessArgs {
-    /// A TOML file that says which identity may do what; what it does not grant is denied. It is read again when it changes
+    /// A TOML file with the grants of identities; everything else is denied. The server reads a changed file again
     #[arg(long, env = "DECREE_POLICY", value_name = "FILE")]
     pub policy: Option<PathBuf>,
 
-    /// How often the files of policy and keys are looked at for changes, and open streams for whether they are still allowed
+    /// The interval for checking the files of policy and keys for changes, and open streams for their permission
     #[arg(long, env = "DECREE_ACCESS_INTERVAL", default_value = "2s", value_name = "TIME", value_parser = interval)]
     pub access_interval: Duration,
 
@@ -26,20 +26,20 @@ pub struct AccessArgs {
     )]
     pub public_services: PublicServices,
 
-    /// Take tokens that are signed with the keys of this JSON Web Key Set: a file, or a URL that begins with `https://`. It is read again
-    /// when it changes, or every 5 minutes
+    /// Accept tokens signed with the keys of this JSON Web Key Set: a file, or a URL that begins with `https://`. The server reads a
+    /// changed file again, and a URL every 5 minutes
     #[arg(long, env = "DECREE_TOKEN_KEYS", value_name = "FILE_OR_URL")]
     pub token_keys: Option<String>,
 
-    /// File with the CA certificates of the server of a URL in `--token-keys`, in PEM
+    /// File with the CA certificates for the URL in `--token-keys`, in PEM
     #[arg(long, env = "DECREE_TOKEN_KEYS_CA", value_name = "FILE")]
     pub token_keys_ca: Option<PathBuf>,
 
-    /// The issuer that a token must be from: its claim `iss`. Needed with `--token-keys`
+    /// The required issuer of tokens: their claim `iss`. Needed with `--token-keys`
     #[arg(long, env = "DECREE_TOKEN_ISSUER", value_name = "ISSUER")]
     pub token_issuer: Option<String>,
 
-    /// The audience that a token must be for: one of its claim `aud`
+    /// The required audience of tokens: one of their claim `aud`
     #[arg(
         long,
         env = "DECREE_TOKEN_AUDIENCE",
@@ -48,7 +48,7 @@ pub struct AccessArgs {
     )]
     pub token_audience: String,
 
-    /// How far the clocks of the issuer and of this machine may differ; at most 5 minutes
+    /// The maximum difference between the clocks of the issuer and of this machine; at most 5 minutes
     #[arg(long, env = "DECREE_TOKEN_LEEWAY", default_value = "10s", value_name = "TIME", value_parser = leeway)]
     pub token_leeway: Duration,
 }

@@ -225,7 +225,7 @@ impl Telemetry {
                 self.metrics.queue_wait.observe(seconds(waited));
                 match error {
                     Some(error) => {
-                        tracing::debug!(replica_set = %key, error, "sync is tried again");
+                        tracing::debug!(replica_set = %key, error, "sync retried");
                     }
                     None => tracing::trace!(replica_set = %key, "synced"),
                 }

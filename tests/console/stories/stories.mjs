@@ -354,7 +354,7 @@ export const stories = {
       slider.value = 73;
       slider.dispatchEvent(new Event('input'));
     });
-    await until(page, 'a scale-down', () => document.getElementById('answers').textContent.includes('web-49q5k (DELETION_COST: deletion cost -5 before 0)'));
+    await until(page, 'a scale-down', () => document.getElementById('answers').textContent.includes('web-49q5k (DELETION_COST: deletion cost -5 < 0)'));
     await picture(page, 'recording');
     const down = await text(page, '.player tbody');
     await press(page, 'Last');
@@ -387,7 +387,7 @@ export const stories = {
     const fault = (part) => until(page, part, (wanted) => document.getElementById('fault')?.textContent.includes(wanted) && !document.getElementById('fault').hidden, part);
     const input = await page.waitForSelector('#file');
     await input.uploadFile(new URL(import.meta.url).pathname);
-    await fault('stories.mjs: It is no recording: its first line is not “decree recording 1”.');
+    await fault('stories.mjs: It is not a recording: its first line is not “decree recording 1”.');
     await page.evaluate(() => {
       const transfer = new DataTransfer();
       transfer.items.add(new File([new Uint8Array(65 * 1_048_576)], 'long.recording'));

@@ -42,7 +42,7 @@ function refusedLedger() {
   const row = summary('ledger', { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, nextCommand: COMMAND, replicas: 38, ready: 30, since: 130, failure: WORDS, nextSync: new Date(Date.now() + 60_000).toISOString() });
   const object = row.replicaSet;
   const decisions = Array.from({ length: 20 }, (_, number) => ({
-    time: at(2 * number + 3), cluster: 'north', clusterUid: 'north-uid', replicaSet: object, batchId: String(60 - number), action: 'create', operations: 8, reasons: [reason('TOO_FEW_REPLICAS', '30 active pods, 38 wanted')],
+    time: at(2 * number + 3), cluster: 'north', clusterUid: 'north-uid', replicaSet: object, batchId: String(60 - number), action: 'create', operations: 8, reasons: [reason('TOO_FEW_REPLICAS', '30 active pods, 38 desired')],
     targets: Array.from({ length: 8 }, (_, pod) => ({ name: `ledger-n${number}-${pod}`, reason: null })), status: null,
   }));
   const answer = { action: 'create', done: 0, failed: 1, notStarted: 7, class: 'FAILURE_CLASS_QUOTA', message: WORDS, times: 36, last: at(2), batchId: '60' };
@@ -51,7 +51,7 @@ function refusedLedger() {
     { time: at(120), answered: answer },
     { time: at(125), scaled: { from: 30, to: 38 } },
     { time: at(170), answered: { action: 'delete', done: 20, failed: 2, notStarted: 0, class: 'FAILURE_CLASS_CONFLICT', message: '', times: 1, last: at(169), batchId: '20' } },
-    { time: at(180), decided: { batchId: '20', action: 'delete', operations: 22, reason: reason('TOO_MANY_REPLICAS', '52 active pods, 30 wanted') } },
+    { time: at(180), decided: { batchId: '20', action: 'delete', operations: 22, reason: reason('TOO_MANY_REPLICAS', '52 active pods, 30 desired') } },
     { time: at(181), scaled: { from: 52, to: 30 } },
   ];
   return standing(row, { decisions: [...writes, ...decisions], timeline, lastScaleDown: { time: at(180), batchId: '20', from: 52, to: 30, chosen: 22, pods: Array.from({ length: 25 }, (_, order) => ranked(order)) } });
@@ -127,7 +127,7 @@ export const subject = {
   async page_says_what_it_does_not_know({ open, until, assert, audit, axe, picture }) {
     // An older server names the pods of a decision, without values.
     const row = summary('ledger', { namespace: 'payments' });
-    const decision = { time: at(9), cluster: 'north', clusterUid: 'north-uid', replicaSet: row.replicaSet, batchId: '3', action: 'delete', operations: 1, reasons: [reason('TOO_MANY_REPLICAS', '4 active pods, 3 wanted')], targets: [{ name: 'ledger-1', reason: reason('NOT_READY', 'not ready before ready') }], status: null };
+    const decision = { time: at(9), cluster: 'north', clusterUid: 'north-uid', replicaSet: row.replicaSet, batchId: '3', action: 'delete', operations: 1, reasons: [reason('TOO_MANY_REPLICAS', '4 active pods, 3 desired')], targets: [{ name: 'ledger-1', reason: reason('NOT_READY', 'not ready before ready') }], status: null };
     const decided = { time: at(9), decided: { batchId: '3', action: 'delete', operations: 1, reason: decision.reasons[0] } };
     const why = async (fields, text) => {
       const page = await open(ADDRESS, WIDE, true);
@@ -205,7 +205,7 @@ export const subject = {
     const later = await page.$$eval('#timeline li', (lines) => lines.map((line) => line.dataset.later === 'true'));
     assert(later.filter((one) => !one).length === 1 && !later.at(-1), `all but the first are later: ${later}`);
     await page.keyboard.press('ArrowRight');
-    await told('30 desired, .* Last decision: delete 22 pods, TOO_MANY_REPLICAS: 52 active pods, 30 wanted\\.$');
+    await told('30 desired, .* Last decision: delete 22 pods, TOO_MANY_REPLICAS: 52 active pods, 30 desired\\.$');
 
     // The page knows its own observations exactly.
     const after = { ...found, summary: { ...found.summary, active: 31, ready: 31, available: 31 } };

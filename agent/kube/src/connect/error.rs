@@ -115,8 +115,8 @@ fn of_kubeconfig(error: &KubeconfigError) -> String {
             let place = place.map(|at| format!(" in line {}, column {}", at.line(), at.column()));
             format!("its YAML has a mistake{}", place.unwrap_or_default())
         }
-        Is::ParseClusterUrl(error) => format!("clusters[].cluster.server is no URL: {error}"),
-        Is::ParseProxyUrl(error) => format!("proxy-url or HTTPS_PROXY is no URL: {error}"),
+        Is::ParseClusterUrl(error) => format!("clusters[].cluster.server is not a URL: {error}"),
+        Is::ParseProxyUrl(error) => format!("proxy-url or HTTPS_PROXY is not a URL: {error}"),
         Is::LoadCertificateAuthority(error) => of_data("certificate-authority", error),
         Is::LoadClientCertificate(error) => of_data("client-certificate", error),
         Is::LoadClientKey(error) => of_data("client-key", error),
@@ -153,7 +153,7 @@ fn of_auth(error: &AuthError) -> String {
             out.status
         ),
         Is::AuthExecParse(_) => {
-            "the output of the plugin for credentials is no ExecCredential".to_owned()
+            "the output of the plugin for credentials is not an ExecCredential".to_owned()
         }
         Is::AuthExec(_) | Is::AuthExecSerialize(_) | Is::ParseTokenKey(_) => {
             "the auth-provider of the kubeconfig gives no token".to_owned()

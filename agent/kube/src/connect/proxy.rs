@@ -103,7 +103,7 @@ impl Proxy {
     /// Returns the URL of the proxy for an API server.
     ///
     /// # Errors
-    /// If the setting is no URL of a proxy.
+    /// If the setting is not a URL of a proxy.
     pub(super) fn find(
         named: Option<&str>,
         target: &Uri,

@@ -247,7 +247,7 @@ impl<'a> Inspect<'a> {
                 let detail = format!("adopted pods show no owner, next try in {wait}");
                 Reason::new(Rule::Backoff, detail)
             } else {
-                let detail = format!("availability is looked at in {wait}");
+                let detail = format!("next availability check in {wait}");
                 Reason::new(Rule::AvailabilityCheck, detail)
             }
         });

@@ -174,10 +174,10 @@ fn reasons(set: &Set, count: usize) -> Vec<Reason> {
 /// Compares the active pods with the desired ones.
 pub(crate) fn difference(set: &Set) -> Reason {
     let rule = match set.surplus() {
-        0 => return Reason::new(Rule::InSync, "as many pods as wanted"),
+        0 => return Reason::new(Rule::InSync, "as many active pods as desired"),
         ..0 => Rule::TooFewReplicas,
         1.. => Rule::TooManyReplicas,
     };
     let active = wording::count(set.counts.active, "active pod");
-    Reason::new(rule, format!("{active}, {} wanted", set.wanted()))
+    Reason::new(rule, format!("{active}, {} desired", set.wanted()))
 }

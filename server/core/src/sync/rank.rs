@@ -79,7 +79,7 @@ pub(crate) fn choose<I: Copy>(
         let victims = &candidates[..count.min(candidates.len())];
         let chosen = victims.iter().map(|victim| Chosen {
             id: victim.id,
-            reason: Reason::new(Rule::AllGo, "all active pods go"),
+            reason: Reason::new(Rule::AllGo, "all active pods are deleted"),
             age_ratio: None,
         });
         let order: Vec<_> = (0..victims.len()).collect();

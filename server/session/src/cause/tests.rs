@@ -262,7 +262,7 @@ fn what_has_converged_is_in_sync_and_what_is_not_enforced_is_watched() {
     ] {
         known.mode = mode;
         let said = |summary: &v1::ReplicaSetSummary| told(summary, &known).1[0].clone();
-        assert_eq!(said(&lacks), format!("{what}: wants 6, has 4"));
+        assert_eq!(said(&lacks), format!("{what}: 6 desired, 4 active"));
         assert_eq!(
             said(&quarantined),
             format!("{what}, quarantined: spec.selector: is empty")

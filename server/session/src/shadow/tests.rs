@@ -31,7 +31,7 @@ another victim is not a person's again | a b~ c | scale 2; go a; ok; wait 11; sc
 a victim too many differs | a b c | scale 2; go a b; make d; ok; wait 11 | Victims (DeletedByOthers): delete no more pods, deleted b; compared 3
 of pods that are alike any may go | a b c d | scale 2; go c b; ok; wait 11 | compared 3
 the order of a moment ago is right | a@139 b@130 | scale 1; go a; ok; wait 11 | compared 3
-the order of a minute ago is not | a@199 b@130 | scale 1; go a; ok; wait 11 | Victims (DeletedByOthers): delete b (ready for 2m12s before 3m21s), deleted a; compared 3
+the order of a minute ago is not | a@199 b@130 | scale 1; go a; ok; wait 11 | Victims (DeletedByOthers): delete b (ready for 2m12s vs 3m21s), deleted a; compared 3
 victims of a view that just changed are not compared | a b~ | change a-5; scale 1; go a-5; ok; wait 11 | compared 2 not 1
 victims of two quick numbers are not compared | a b c~ | scale 2; scale 1; go a c~; ok; wait 11 | compared 2 not 1
 an eviction is no decision | a b~ | scale 1; evict a; ok; wait 11 | compared 2

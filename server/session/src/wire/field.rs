@@ -165,7 +165,7 @@ pub(crate) fn check_labels(field: &str, labels: &[(&str, &str)], faults: &mut Fa
 }
 
 /// Reads labels; the violations come in the order of the keys. With violations, the labels must not be used.
-#[expect(clippy::disallowed_methods, reason = "what is read is kept sorted")]
+#[expect(clippy::disallowed_methods, reason = "the labels stay sorted")]
 pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Faults) -> Labels {
     let labels = map.iter().map(|(key, value)| (&**key, &**value));
     let mut labels: Vec<_> = labels.collect();

@@ -57,7 +57,7 @@ fn by_class<I>([victim, other]: Pair<'_, I>) -> Option<Reason> {
     }
     let (mine, others) = (victim.state, other.state);
     if mine.phase.ordinal() != others.phase.ordinal() {
-        let detail = format!("phase {} before {}", name(mine.phase), name(others.phase));
+        let detail = format!("phase {} vs {}", name(mine.phase), name(others.phase));
         return Some(Reason::new(Rule::Phase, detail));
     }
     if mine.ready.ready != others.ready.ready {
@@ -65,11 +65,11 @@ fn by_class<I>([victim, other]: Pair<'_, I>) -> Option<Reason> {
     }
     let (mine, others) = (mine.deletion_cost, others.deletion_cost);
     if mine != others {
-        let detail = format!("deletion cost {mine} before {others}");
+        let detail = format!("deletion cost {mine} < {others}");
         return Some(Reason::new(Rule::DeletionCost, detail));
     }
     (victim.rank != other.rank).then(|| {
-        let detail = format!("{} before {}", crowd(victim), crowd(other));
+        let detail = format!("{} vs {}", crowd(victim), crowd(other));
         Reason::new(Rule::CrowdedNode, detail)
     })
 }
@@ -78,7 +78,7 @@ fn by_time<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     let (mine, others) = (victim.state.ready.since, other.state.ready.since);
     let differs = victim.state.ready.ready && bucket(mine, now) != bucket(others, now);
     differs.then(|| {
-        let detail = format!("ready for {} before {}", ago(mine, now), ago(others, now));
+        let detail = format!("ready for {} vs {}", ago(mine, now), ago(others, now));
         Reason::new(Rule::ReadyRecently, detail)
     })
 }
@@ -86,17 +86,17 @@ fn by_time<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
 fn by_tail<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     let (mine, others) = (victim.state.restarts, other.state.restarts);
     if mine != others {
-        let detail = format!("{mine} restarts before {others}");
+        let detail = format!("{mine} restarts vs {others}");
         return Some(Reason::new(Rule::Restarts, detail));
     }
     let (mine, others) = (victim.state.sidecar_restarts, other.state.sidecar_restarts);
     if mine != others {
-        let detail = format!("{mine} sidecar restarts before {others}");
+        let detail = format!("{mine} sidecar restarts vs {others}");
         return Some(Reason::new(Rule::Restarts, detail));
     }
     let (mine, others) = (victim.state.created, other.state.created);
     (bucket(mine, now) != bucket(others, now)).then(|| {
-        let detail = format!("{} old before {}", ago(mine, now), ago(others, now));
+        let detail = format!("{} old vs {}", ago(mine, now), ago(others, now));
         Reason::new(Rule::CreatedRecently, detail)
     })
 }
@@ -105,7 +105,7 @@ fn by_tail<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
 fn by_uid<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Reason {
     let (mine, others) = (victim.state.created, other.state.created);
     let tie = if mine == others {
-        "the same by every rule".to_owned()
+        "tie by every other rule".to_owned()
     } else {
         let (mine, others) = (ago(mine, now), ago(others, now));
         format!("{mine} old and {others}, the same age bucket")
@@ -131,7 +131,7 @@ fn uids<I>(pair: Pair<'_, I>) -> String {
         uid.truncate(uid.floor_char_boundary(UID_BYTES_MAX));
         uid
     });
-    format!("uid {mine} before {others}")
+    format!("uid {mine} < {others}")
 }
 
 fn crowd<I>(candidate: &Candidate<'_, I>) -> String {

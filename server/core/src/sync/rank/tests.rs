@@ -151,7 +151,7 @@ fn phases_go_pending_unknown_running() {
     let running = pod("a");
     assert_eq!(
         goes_first(&pending, &unknown, Rule::Phase),
-        "phase Pending before Unknown"
+        "phase Pending vs Unknown"
     );
     goes_first(&unknown, &running, Rule::Phase);
     goes_first(&pod("z").phase(Phase::Other), &running, Rule::Phase);
@@ -186,7 +186,7 @@ fn cost_comes_before_rank() {
     let (i, j) = (pod("b").cost(-5).rank(1), pod("a").rank(9));
     assert_eq!(
         goes_first(&i, &j, Rule::DeletionCost),
-        "deletion cost -5 before 0"
+        "deletion cost -5 < 0"
     );
     goes_first(
         &pod("b").cost(i32::MIN),
@@ -204,7 +204,7 @@ fn surplus_pod_on_crowded_node_goes_first() {
     let detail = goes_first(&i, &j, Rule::CrowdedNode);
     assert_eq!(
         detail,
-        "3 pods of this owner on n before 2 pods of this owner on m"
+        "3 pods of this owner on n vs 2 pods of this owner on m"
     );
     goes_first(
         &pod("b").rank(u32::MAX),
@@ -218,7 +218,7 @@ fn ready_since_an_unknown_time_goes_before_a_known_one() {
     let (i, j) = (pod("b").ready_since(None), pod("a").ready_since(ago(1)));
     assert_eq!(
         goes_first(&i, &j, Rule::ReadyRecently),
-        "ready for an unknown time before 1s"
+        "ready for an unknown time vs 1s"
     );
     goes_first(&i, &pod("a").ready_since(ago(0)), Rule::ReadyRecently);
 }
@@ -231,7 +231,7 @@ fn ready_more_recently_goes_first_by_powers_of_two() {
     );
     assert_eq!(
         goes_first(&i, &j, Rule::ReadyRecently),
-        "ready for 10s before 1m40s"
+        "ready for 10s vs 1m40s"
     );
     let (i, j) = (
         pod("b").ready_since(ago(2 * 3600)),
@@ -265,7 +265,7 @@ fn same_power_of_two_goes_by_uid_and_restarts_do_not_count() {
     let j = pod("a").ready_since(ago(110)).restarts(9000, 0);
     assert_eq!(
         goes_first(&j, &i, Rule::Uid),
-        "ready for 1m50s and 1m40s, the same age bucket: restarts are not compared, uid a before b"
+        "ready for 1m50s and 1m40s, the same age bucket: restarts are not compared, uid a < b"
     );
     let (i, j) = (pod("b").restarts(9000, 0), pod("a").ready_since(ago(110)));
     goes_first(&j, &i, Rule::Uid);
@@ -277,7 +277,7 @@ fn more_restarts_go_first_when_readiness_is_equal() {
         pod("b").not_ready().restarts(4, 0),
         pod("a").not_ready().restarts(3, 0),
     );
-    assert_eq!(goes_first(&i, &j, Rule::Restarts), "4 restarts before 3");
+    assert_eq!(goes_first(&i, &j, Rule::Restarts), "4 restarts vs 3");
     goes_first(
         &pod("b").restarts(4, 0),
         &pod("a").restarts(3, 0),
@@ -298,7 +298,7 @@ fn sidecar_restarts_count_after_the_regular_ones() {
     );
     assert_eq!(
         goes_first(&i, &j, Rule::Restarts),
-        "5 sidecar restarts before 0"
+        "5 sidecar restarts vs 0"
     );
     let (i, j) = (
         pod("b").not_ready().restarts(3, 0),
@@ -312,12 +312,12 @@ fn created_more_recently_goes_first_by_powers_of_two() {
     let (i, j) = (pod("b").created(None), pod("a").created(ago(1)));
     assert_eq!(
         goes_first(&i, &j, Rule::CreatedRecently),
-        "an unknown time old before 1s"
+        "an unknown time old vs 1s"
     );
     let (i, j) = (pod("b").created(ago(10)), pod("a").created(ago(100)));
     assert_eq!(
         goes_first(&i, &j, Rule::CreatedRecently),
-        "10s old before 1m40s"
+        "10s old vs 1m40s"
     );
     goes_first(
         &pod("b").created(ago(0)),
@@ -330,13 +330,13 @@ fn created_more_recently_goes_first_by_powers_of_two() {
             &pod("b").created(ago(100)),
             Rule::Uid,
         ),
-        "1m50s old and 1m40s, the same age bucket, uid a before b"
+        "1m50s old and 1m40s, the same age bucket, uid a < b"
     );
 }
 
 #[test]
 fn equal_in_all_goes_by_uid() {
-    let said = "the same by every rule, uid a before b";
+    let said = "tie by every other rule, uid a < b";
     assert_eq!(goes_first(&pod("a"), &pod("b"), Rule::Uid), said);
     let (i, j) = (pod("a").not_ready(), pod("b").not_ready());
     assert_eq!(goes_first(&i, &j, Rule::Uid), said);

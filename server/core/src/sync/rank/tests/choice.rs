@@ -24,7 +24,7 @@ fn cycle_of_upstream_is_cut_in_a_settled_way() {
     let first = &chosen(&all, 1)[0].reason;
     assert_eq!(
         (first.rule, &*first.detail),
-        (Rule::Restarts, "5 restarts before 0")
+        (Rule::Restarts, "5 restarts vs 0")
     );
 }
 

@@ -196,7 +196,7 @@ final class Work {
             return guarded("name: an earlier create of it has not returned");
         }
         long creating = agent.creating.values().stream().filter(owner.getUid()::equals).count();
-        return agent.active(owner.getUid()) + creating < wanted() ? null : guarded("surplus: there are as many pods as wanted");
+        return agent.active(owner.getUid()) + creating < wanted() ? null : guarded("surplus: there are as many pods as desired");
     }
 
     /** Adds the created pod to the view, if the pod is valid. */
@@ -261,7 +261,7 @@ final class Work {
         if (!agent.isActive(pod)) {
             return guarded("inactive: the pod has ended or is being deleted");
         }
-        return agent.active(owner().getUid()) > wanted() ? null : guarded("shortage: no more pods are active than wanted");
+        return agent.active(owner().getUid()) > wanted() ? null : guarded("shortage: no more pods are active than desired");
     }
 
     private Supplier<Outcome.Builder> adopt(ObjectRef target) {
