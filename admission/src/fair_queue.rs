@@ -5,15 +5,13 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, Hash, RandomState},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::yield_now,
 };
-
-use crate::usage::Usage;
 
 /// A queue of permits. Clones are the same queue.
 #[derive(Clone, Debug)]
@@ -48,8 +46,6 @@ struct QueueState {
 #[derive(Debug)]
 struct PeerState {
     turn: Arc<Semaphore>,
-    /// The recent work of all sessions of the peer.
-    usage: Mutex<Usage>,
 }
 
 // === impl FairQueue ===
@@ -87,7 +83,6 @@ impl FairQueue {
             }
             let peer = Arc::new(PeerState {
                 turn: Arc::new(Semaphore::new(1)),
-                usage: Mutex::default(),
             });
             peers.insert(hash, Arc::downgrade(&peer));
             peer
@@ -109,12 +104,6 @@ impl PeerQueue {
             _turn: self.queue.is_one_for_each_peer.then_some(turn),
             _peer: Arc::clone(&self.peer),
         }
-    }
-
-    /// The recent work of all sessions of the peer.
-    pub(crate) fn usage(&self) -> MutexGuard<'_, Usage> {
-        let usage = self.peer.usage.lock();
-        usage.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a permit, and returns it after the runtime has run other tasks.

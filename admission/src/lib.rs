@@ -2,11 +2,10 @@
 //!
 //! # Theory of operation
 //!
-//! A [`Place`] is a resource that can be taken from its holder without harm, such as an idle connection. A newcomer displaces the oldest
-//! place of the peer that holds most. A [`Share`] is held for long, such as a session. A newcomer takes a share only from an owner with at
-//! least two more than its own. [`Memory`] does the same for bytes. An [`EndSignal`] tells a holder to end. Computations wait in a
-//! [`FairQueue`], in which peers alternate. [`SessionPacer`] and [`ConnectionPacer`] make a busy peer wait in it. [`Received`] counts
-//! the bytes of a call that is still arriving, and [`deadline`] reads how long its caller waits.
+//! A [`Pool`] bounds a resource that peers share, such as connections, sessions or memory. When it is full, the owner that holds most gives
+//! way. An [`EndSignal`] tells a holder to end. Computations wait in a [`FairQueue`], in which peers alternate. [`SessionPacer`] and
+//! [`ConnectionPacer`] make a busy peer wait in it. [`Received`] counts the bytes of a call that is still arriving, and [`deadline`] reads
+//! how long its caller waits.
 //!
 //! **Invariant:** a peer that came first, or with many connections, does not keep other peers out.
 //! **Invariant:** resources are released on drop.
@@ -17,22 +16,15 @@ mod activity;
 pub mod deadline;
 mod end_signal;
 mod fair_queue;
-mod memory;
 mod pacing;
-mod places;
+mod pool;
 mod received;
-mod shares;
 mod under_way;
-mod usage;
 
 pub use activity::{ActiveCall, Activity};
 pub use end_signal::EndSignal;
 pub use fair_queue::{FairQueue, PeerQueue, Permit};
-pub use memory::{Memory, MemoryShare};
 pub use pacing::{ConnectionPacer, SessionPacer, paced};
-pub use places::{
-    Full, PeerIdentity, PeerNetwork, Place, PlaceHandle, PlaceRank, Places, SettledPlace,
-};
-pub use received::{BodyFault, BodyOwner, Received};
-pub use shares::{Owner, Share, ShareId, Shares};
+pub use pool::{Owner, PeerIdentity, PeerNetwork, Pool, SettledSlot, Slot, SlotHandle, Yields};
+pub use received::{BodyFault, BodyOwner, Received, Whole};
 pub use under_way::UnderWay;

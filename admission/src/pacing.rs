@@ -1,5 +1,5 @@
-//! Prevents a busy peer from taking all threads. Its steps run one at a time once it has used more than a small part of the time. Large
-//! steps run on a separate thread. The kernel divides the processors between peers.
+//! Prevents a busy peer from taking all threads. The steps of its sessions run one at a time, and a busy connection waits for a turn among
+//! them. Large steps run on a separate thread. The kernel divides the processors between peers.
 
 use std::{
     future::{Future, poll_fn},
@@ -14,31 +14,32 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{
-    fair_queue::{PeerQueue, Permit},
-    usage::Usage,
-};
+use crate::fair_queue::{PeerQueue, Permit};
 
 /// How long a session keeps a permit while it has steps to run. Handing a permit over takes much less time.
 const SLICE: Duration = Duration::from_millis(1);
-/// The maximum time counted for one step of a session. If a step takes longer, the kernel was running something else.
-const SESSION_STEP_MAX: Duration = Duration::from_micros(500);
-/// The maximum time counted for one step of a connection, from one read to the next.
-const CONNECTION_STEP_MAX: Duration = Duration::from_micros(60);
+/// The work after which a connection is busy.
+const BUSY: Duration = Duration::from_micros(250);
+/// One part in this many of the time at rest is credited, so a connection that works less than that is never busy.
+const RECOVERY: u32 = 4;
+/// The maximum time counted for one step of a connection, from one read to the next. If a step takes longer, the kernel was running
+/// something else.
+const STEP_MAX: Duration = Duration::from_micros(60);
 
-/// Paces one session. The sessions of a peer share their usage: a hundred of them are busy when they work as much as one that is busy.
+/// Paces one session.
 #[derive(Debug)]
 pub struct SessionPacer {
     queue: PeerQueue,
-    /// The end of the time that is already counted.
-    until: Instant,
     /// The permit of the peer, and when it goes to the next session.
     permit: Option<(Permit, Instant)>,
 }
 
 /// Paces one connection.
 pub struct ConnectionPacer {
-    usage: Usage,
+    /// The recent work.
+    used: Duration,
+    /// The end of the time that is already counted.
+    until: Instant,
     rests: bool,
     /// A task that waits for a permit of the busy connection. hyper does not poll the read of a connection whose writes are stuck, which
     /// would keep the permit from the sessions of its peer.
@@ -62,60 +63,39 @@ pub async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
 
 impl SessionPacer {
     /// `queue` supplies the permits of the session.
-    pub fn new(queue: PeerQueue) -> Self {
+    pub const fn new(queue: PeerQueue) -> Self {
         Self {
             queue,
-            until: Instant::now(),
             permit: None,
         }
     }
 
-    /// Waits until the next step can run: a large step, and any step of a busy peer, needs a permit.
-    pub async fn turn(&mut self, is_large: bool) {
-        if self.permit.is_none() && (is_large || self.queue.usage().is_busy(self.until)) {
+    /// Waits until the next step can run.
+    pub async fn turn(&mut self) {
+        if self.permit.is_none() {
             let permit = self.queue.enter().await;
-            self.until = Instant::now();
-            self.permit = Some((permit, self.until + SLICE));
+            self.permit = Some((permit, Instant::now() + SLICE));
         }
     }
 
     /// Runs a step after its [`turn`](Self::turn). During a large step, the other tasks of its thread move to another thread.
     pub async fn step<T>(&mut self, is_large: bool, step: impl FnOnce() -> T) -> T {
-        self.turn(is_large).await;
+        self.turn().await;
         let result = if is_large { in_place(step) } else { step() };
-        let now = self.count();
-        if self.permit.take_if(|(_, end)| *end <= now).is_some() {
+        let is_over = |(_, end): &mut (Permit, Instant)| *end <= Instant::now();
+        if self.permit.take_if(is_over).is_some() {
             yield_now().await;
         }
         result
     }
 
-    /// Leaves the time since the last step out of the usage, because it was spent on the questions of others.
-    pub fn skip(&mut self) {
-        self.until = Instant::now();
-    }
-
-    /// Counts the time since the last count as a step, and returns its end.
-    fn count(&mut self) -> Instant {
-        let now = Instant::now();
-        let mut usage = self.queue.usage();
-        usage.work(self.until, now, SESSION_STEP_MAX);
-        self.until = now;
-        now
-    }
-
-    /// Waits for an external event. Meanwhile the session rests, and its permit is free for another session.
+    /// Waits for an external event. Meanwhile the permit is free for another session.
     pub async fn wait<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let mut rests = false;
         poll_fn(|cx| {
             let polled = future.as_mut().poll(cx);
-            if polled.is_pending() && !rests {
-                self.count();
+            if polled.is_pending() {
                 self.permit = None;
-                rests = true;
-            } else if polled.is_ready() && rests {
-                self.until = Instant::now();
             }
             polled
         })
@@ -137,7 +117,8 @@ impl ConnectionPacer {
     /// Starts to pace a new connection.
     pub fn start() -> Self {
         Self {
-            usage: Usage::default(),
+            used: Duration::ZERO,
+            until: Instant::now(),
             rests: false,
             passing: None,
         }
@@ -149,26 +130,41 @@ impl ConnectionPacer {
         cx: &mut Context<'_>,
         queue: impl FnOnce() -> PeerQueue,
     ) -> Poll<()> {
-        let now = Instant::now();
-        if !std::mem::take(&mut self.rests) {
-            self.usage.work_on(now, CONNECTION_STEP_MAX);
+        if std::mem::take(&mut self.rests) {
+            let rested = self.count() / RECOVERY;
+            self.used = self.used.saturating_sub(rested);
+        } else {
+            self.work();
         }
-        if self.passing.is_none() && self.usage.is_busy(now) {
+        if self.passing.is_none() && self.used >= BUSY {
             self.passing = Some(AbortOnDropHandle::new(tokio::spawn(queue().pass())));
         }
         if let Some(passing) = &mut self.passing {
             // An error means that the runtime ends.
             let _ = ready!(Pin::new(passing).poll(cx));
             self.passing = None;
-            self.usage = Usage::default();
+            self.used = Duration::ZERO;
+            self.until = Instant::now();
         }
         Poll::Ready(())
     }
 
     /// Notes that a read found no bytes.
     pub fn rest(&mut self) {
-        self.usage.work_on(Instant::now(), CONNECTION_STEP_MAX);
+        self.work();
         self.rests = true;
+    }
+
+    fn work(&mut self) {
+        let step = self.count().min(STEP_MAX);
+        self.used += step;
+    }
+
+    /// The time since the last count.
+    fn count(&mut self) -> Duration {
+        let (begun, now) = (self.until, Instant::now());
+        self.until = now;
+        now.saturating_duration_since(begun)
     }
 }
 

@@ -12,7 +12,7 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use tokio::{runtime::Handle, time::timeout};
 
-use crate::places::{Full, PeerIdentity, Place};
+use crate::pool::{PeerIdentity, Slot};
 
 /// The flag and the length before each message.
 const HEADER: usize = 5;
@@ -22,9 +22,9 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// Why the body of a request ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyFault {
+pub enum BodyFault<R> {
     /// The limit of held bytes is reached.
-    Full,
+    Full(R),
     /// The message is longer than the maximum.
     TooLarge {
         /// The maximum size of a message, in bytes.
@@ -40,17 +40,19 @@ pub enum BodyFault {
 pub trait BodyOwner {
     /// The identity of a peer.
     type Identity: PeerIdentity;
+    /// The reason for a body that must end because too many bytes are held.
+    type Refusal: Clone;
     /// The error type of a body.
     type Error;
 
-    /// Takes places for this many bytes.
+    /// Takes a slot for this many bytes.
     ///
     /// # Errors
-    /// If no places are free.
-    fn hold(&self, bytes: usize) -> Result<Place<Self::Identity>, Full>;
+    /// If there is no room.
+    fn hold(&self, bytes: usize) -> Result<Slot<Self::Identity, Self::Refusal>, Self::Refusal>;
 
     /// The error that reports `fault` to the peer.
-    fn refuse(&self, fault: BodyFault) -> Self::Error;
+    fn refuse(&self, fault: BodyFault<Self::Refusal>) -> Self::Error;
 }
 
 /// The body of a request.
@@ -64,11 +66,17 @@ where
     body: Option<B>,
     owner: O,
     framing: Framing,
-    held: Option<Place<O::Identity>>,
+    held: Option<Slot<O::Identity, O::Refusal>>,
     /// The maximum size of the message in a call with one message. Then all bytes are held.
     only: Option<usize>,
     completed: usize,
 }
+
+/// The bytes of a whole message, and their slot.
+pub type Whole<O> = (
+    Bytes,
+    Option<Slot<<O as BodyOwner>::Identity, <O as BodyOwner>::Refusal>>,
+);
 
 /// The position of a byte stream in its sequence of messages.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,15 +107,12 @@ where
         }
     }
 
-    /// Receives the message of a call with one message, of at most `max` bytes. Returns its bytes, header included, with their place. There
+    /// Receives the message of a call with one message, of at most `max` bytes. Returns its bytes, header included, with their slot. There
     /// are no bytes if the message is incomplete.
     ///
     /// # Errors
     /// The reason why the message did not arrive.
-    pub async fn whole(
-        mut self,
-        max: usize,
-    ) -> Result<(Bytes, Option<Place<O::Identity>>), B::Error> {
+    pub async fn whole(mut self, max: usize) -> Result<Whole<O>, B::Error> {
         self.only = Some(max);
         let mut bytes = Vec::new();
         while let Some(frame) = self.frame().await {
@@ -122,15 +127,15 @@ where
         Ok((bytes.into(), self.held.take()))
     }
 
-    fn hold(&mut self, bytes: usize) -> Result<(), BodyFault> {
-        let held = match &self.held {
+    fn hold(&mut self, bytes: usize) -> Result<(), BodyFault<O::Refusal>> {
+        let held = match &mut self.held {
             Some(held) => held.grow(bytes),
-            None => self.owner.hold(bytes).map(|place| self.held = Some(place)),
+            None => self.owner.hold(bytes).map(|slot| self.held = Some(slot)),
         };
-        held.map_err(|Full| BodyFault::Full)
+        held.map_err(BodyFault::Full)
     }
 
-    fn count(&mut self, piece: &[u8]) -> Result<(), BodyFault> {
+    fn count(&mut self, piece: &[u8]) -> Result<(), BodyFault<O::Refusal>> {
         let (completed, open) = self.framing.advance(piece);
         let Some(max) = self.only else {
             if completed > 0 {
@@ -162,10 +167,10 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if let Some(held) = &mut self.held
-            && held.poll_taken(cx).is_ready()
+            && let Poll::Ready(why) = held.poll_end(cx)
         {
             self.held = None;
-            return Poll::Ready(Some(Err(self.owner.refuse(BodyFault::Full))));
+            return Poll::Ready(Some(Err(self.owner.refuse(BodyFault::Full(why)))));
         }
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);

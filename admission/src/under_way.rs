@@ -4,25 +4,25 @@ use std::task::{Context, Poll};
 
 use crate::{
     activity::ActiveCall,
-    places::{PeerIdentity, Place},
+    pool::{PeerIdentity, Slot},
 };
 
-/// The place of a call, if the call needs one, and its mark on its connection.
+/// The slot of a call, if the call needs one, and its mark on its connection.
 #[derive(Debug)]
-pub struct UnderWay<I: PeerIdentity> {
-    /// The call's place, if the call needs one.
-    pub place: Option<Place<I>>,
+pub struct UnderWay<I: PeerIdentity, R: Clone> {
+    /// The call's slot, if the call needs one.
+    pub slot: Option<Slot<I, R>>,
     /// The mark of the call on its connection.
     pub active: ActiveCall,
 }
 
 // === impl UnderWay ===
 
-impl<I: PeerIdentity> UnderWay<I> {
-    /// Ready when the place is taken; never if there is none.
-    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.place {
-            Some(place) => place.poll_taken(cx),
+impl<I: PeerIdentity, R: Clone> UnderWay<I, R> {
+    /// Ready when the call must end; never if it needs no slot.
+    pub fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<R> {
+        match &mut self.slot {
+            Some(slot) => slot.poll_end(cx),
             None => Poll::Pending,
         }
     }

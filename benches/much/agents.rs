@@ -65,9 +65,6 @@ fn flags(agents: usize) -> Vec<String> {
     let room = |flag: &str, count: usize| format!("{flag}={count}");
     vec![
         room("--sessions-max", agents + 64),
-        room("--pending-sessions-max", agents + 64),
-        room("--connections-max", 2 * agents + 128),
-        "--peer-share=100".to_owned(),
         "--memory-max=2147483648".to_owned(),
     ]
 }

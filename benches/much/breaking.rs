@@ -147,10 +147,8 @@ impl Took {
 
     fn refusing(&self) -> Vec<&'static str> {
         let limits = decree_server::Config::default().limits;
-        let objects = self.shape.total() + self.shape.replica_sets;
         let refusals = [
             (self.sessions > limits.sessions_max, "--sessions-max"),
-            (objects > limits.objects_max, "--objects-max"),
             (
                 self.counted / self.sessions > limits.session_memory_max,
                 "--session-memory-max",

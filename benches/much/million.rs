@@ -13,11 +13,7 @@ use crate::{
 };
 
 /// The limits that one session of a million pods needs, above the defaults.
-const ROOM: [&str; 3] = [
-    "--objects-max=2000000",
-    "--session-memory-max=4294967296",
-    "--memory-max=4294967296",
-];
+const ROOM: [&str; 2] = ["--session-memory-max=4294967296", "--memory-max=4294967296"];
 const COLUMNS: [&str; 8] = [
     "pods",
     "ReplicaSets",

@@ -32,7 +32,7 @@ use self::{
     watched_file::WatchedFile,
 };
 use crate::{
-    capacity::{EndSignal, PlaceHandle},
+    capacity::{EndSignal, SlotHandle},
     clock,
     error::Refusal,
     metrics::Metrics,
@@ -91,8 +91,8 @@ impl Access {
         let caller = authorized.await?;
         if caller.is_proven() {
             ConnectionPeer::of(request.extensions()).prove(&caller.identity);
-            if let Some(place) = request.extensions().get::<PlaceHandle>() {
-                place.prove(&caller.identity);
+            if let Some(slot) = request.extensions().get::<SlotHandle>() {
+                slot.prove(&caller.identity);
             }
         }
         request.extensions_mut().insert(caller);

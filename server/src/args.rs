@@ -22,6 +22,10 @@ const FILES_BESIDE: usize = 64;
 const MEMORY_MAX: usize = 288 << 20;
 /// Fits about 400,000 pods. Less than [`MEMORY_MAX`], so that one session does not take everything.
 const SESSION_MEMORY_MAX: usize = 192 << 20;
+/// The maximum number of connections is at least this.
+const CONNECTIONS_MIN: usize = 512;
+/// The maximum number of streams without a Hello is at least this.
+const PENDING_SESSIONS_MIN: usize = 256;
 /// With one thread, a busy session would block all other sessions.
 const THREADS_MIN: usize = 2;
 /// More threads than any machine can use.
@@ -67,8 +71,8 @@ pub struct Config {
     #[arg(long, env = "DECREE_DRAIN_DEADLINE", default_value = "20s", value_parser = config::duration)]
     pub drain_deadline: Duration,
 
-    /// The delay before agents reconnect after a drain.
-    #[arg(long, env = "DECREE_RECONNECT_AFTER", default_value = "1s", value_parser = config::duration)]
+    /// How long agents should wait after a drain before they reconnect.
+    #[arg(skip = Duration::from_secs(1))]
     pub reconnect_after: Duration,
 
     /// The interval of heartbeats on an idle session; a session ends after four intervals without a frame.
@@ -79,8 +83,8 @@ pub struct Config {
     #[arg(long, env = "DECREE_HELLO_DEADLINE", default_value = "5s", value_parser = config::duration)]
     pub hello_deadline: Duration,
 
-    /// The maximum time for which a connection stays open without a call. The first call must begin within --hello-deadline.
-    #[arg(long, env = "DECREE_IDLE_DEADLINE", default_value = "60s", value_parser = config::duration)]
+    /// How long a connection may be open without a call before it is closed. Its first call must come within `hello_deadline`.
+    #[arg(skip = Duration::from_mins(1))]
     pub idle_deadline: Duration,
 
     /// The maximum deadline of unary calls.
@@ -131,40 +135,16 @@ pub struct Recording {
     pub record_bytes_max: u64,
 }
 
-/// Limits of every resource that a peer can use.
+/// The limits of what peers can use. Those without a flag are constants, which tests change.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
-    /// The maximum size of a message in either direction, in bytes; at least 512 KiB, so that a burst of 500 deletes fits.
-    #[arg(long, env = "DECREE_FRAME_BYTES_MAX", default_value_t = 4 << 20, value_parser = frame_bytes)]
-    pub frame_bytes_max: usize,
-
-    /// The maximum number of sessions. At the limit, a newcomer displaces one of the identity that has most, if that identity has at least
-    /// two more.
+    /// The maximum number of sessions. When it is reached, the newest one of the identity that has most gives way to an identity with fewer.
     #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub sessions_max: usize,
 
-    /// The maximum number of streams without a Hello. At the limit, a new stream displaces the oldest of the identity that has most.
-    #[arg(long, env = "DECREE_PENDING_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
-    pub pending_sessions_max: usize,
-
-    /// The maximum number of concurrent calls other than sessions. At the limit, a new call displaces the oldest of the identity that has
-    /// most.
-    #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = count)]
-    pub calls_max: usize,
-
-    /// The maximum number of bytes of incomplete messages and unanswered unary calls, over all connections. At the limit, the server
-    /// refuses the oldest such call of the identity that holds most.
-    #[arg(long, env = "DECREE_RECEIVED_BYTES_MAX", default_value_t = 64 << 20, value_parser = frame_bytes)]
-    pub received_bytes_max: usize,
-
-    /// The maximum share of connections, calls, streams without a Hello and received bytes per peer address, in percent. Sessions do not
-    /// count.
-    #[arg(long, env = "DECREE_PEER_SHARE", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
-    pub peer_share: u8,
-
-    /// The maximum memory of all sessions together, in bytes. Beyond it, the server ends the largest session of the identity that holds
-    /// most. The process needs up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
+    /// The maximum memory of all sessions together, in bytes. Beyond it, the newest session of the identity that holds most is ended. The
+    /// process takes up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
     #[arg(long, env = "DECREE_MEMORY_MAX", default_value_t = MEMORY_MAX, value_parser = memory_bytes)]
     pub memory_max: usize,
 
@@ -172,61 +152,41 @@ pub struct Limits {
     #[arg(long, env = "DECREE_SESSION_MEMORY_MAX", default_value_t = SESSION_MEMORY_MAX, value_parser = memory_bytes)]
     pub session_memory_max: usize,
 
-    /// The maximum number of pods and ReplicaSets per session.
-    #[arg(long, env = "DECREE_OBJECTS_MAX", default_value_t = 1_000_000, value_parser = count)]
-    pub objects_max: usize,
-
-    /// The maximum number of operations per session without an outcome; further batches wait.
-    #[arg(long, env = "DECREE_OPERATIONS_IN_FLIGHT_MAX", default_value_t = 10_000, value_parser = count)]
-    pub operations_in_flight_max: usize,
-
-    /// The maximum number of WatchDecisions streams. At the limit, a newcomer displaces one of the identity that has most, if that identity
-    /// has at least two more.
-    #[arg(long, env = "DECREE_WATCHERS_MAX", default_value_t = 64, value_parser = count)]
-    pub watchers_max: usize,
-
-    /// The number of decisions that the server buffers for a slow WatchDecisions stream.
-    #[arg(long, env = "DECREE_WATCH_BUFFER", default_value_t = 256, value_parser = count)]
-    pub watch_buffer: usize,
-
-    /// The maximum number of concurrent unary decisions, on threads other than those of sessions. Further decisions wait within their
-    /// deadline, and identities alternate.
-    #[arg(long, env = "DECREE_DECIDES_MAX", default_value_t = 2, value_parser = count)]
-    pub decides_max: usize,
-
-    /// The maximum number of pods and ReplicaSets of a unary decision.
-    #[arg(long, env = "DECREE_DECIDE_OBJECTS_MAX", default_value_t = 100_000, value_parser = count)]
-    pub decide_objects_max: usize,
-
-    /// The maximum number of connections. At the limit, a new connection displaces the oldest one without a session, of the identity that
-    /// has most.
-    #[arg(long, env = "DECREE_CONNECTIONS_MAX", default_value_t = 512, value_parser = count)]
-    pub connections_max: usize,
-
-    /// The maximum number of connections of the admin port, and of the probe port. A new connection displaces the oldest of the peer
-    /// address that has most.
-    #[arg(long, env = "DECREE_ADMIN_CONNECTIONS_MAX", default_value_t = 64, value_parser = count)]
-    pub admin_connections_max: usize,
-
-    /// The maximum number of open console pages. A new page displaces the oldest. 0 turns the console off.
+    /// The maximum number of open pages of the console. A new page displaces the oldest. 0 turns the console off.
     #[arg(long, env = "DECREE_CONSOLE_STREAMS_MAX", default_value_t = 16)]
     pub console_streams_max: u8,
 
-    /// The maximum number of concurrent streams per connection.
-    #[arg(long, env = "DECREE_STREAMS_MAX", default_value_t = 64, value_parser = small_count)]
-    pub streams_max: u32,
+    /// The maximum size of a message in either direction, in bytes; at least 512 KiB, so that a burst of 500 deletes fits.
+    #[arg(skip = 4_usize << 20)]
+    pub frame_bytes_max: usize,
 
-    /// The HTTP/2 window of a stream, in bytes: the maximum that a peer sends before the server reads.
-    #[arg(long, env = "DECREE_STREAM_WINDOW_BYTES", default_value_t = 1 << 20, value_parser = small_count)]
-    pub stream_window_bytes: u32,
+    /// The maximum number of concurrent calls other than sessions.
+    #[arg(skip = 256_usize)]
+    pub calls_max: usize,
 
-    /// The HTTP/2 window of a connection, in bytes.
-    #[arg(long, env = "DECREE_CONNECTION_WINDOW_BYTES", default_value_t = 4 << 20, value_parser = small_count)]
-    pub connection_window_bytes: u32,
+    /// The maximum number of pods and ReplicaSets per session. `session_memory_max` is reached before.
+    #[arg(skip = 4_000_000_usize)]
+    pub objects_max: usize,
 
-    /// The number of streams that the server resets for errors of the peer before it closes the connection.
-    #[arg(long, env = "DECREE_RESETS_MAX", default_value_t = 256, value_parser = count)]
-    pub resets_max: usize,
+    /// The maximum number of operations per session without an outcome; further batches wait.
+    #[arg(skip = 10_000_usize)]
+    pub operations_in_flight_max: usize,
+
+    /// The maximum number of `WatchDecisions` streams.
+    #[arg(skip = 64_usize)]
+    pub watchers_max: usize,
+
+    /// The number of decisions buffered for a slow `WatchDecisions` stream before it misses some.
+    #[arg(skip = 256_usize)]
+    pub watch_buffer: usize,
+
+    /// The maximum number of pods and ReplicaSets that a unary decision is made from.
+    #[arg(skip = 100_000_usize)]
+    pub decide_objects_max: usize,
+
+    /// The maximum number of connections of the admin port, and of the probe port.
+    #[arg(skip = 64_usize)]
+    pub admin_connections_max: usize,
 }
 
 // === impl Args ===
@@ -250,11 +210,6 @@ fn interval(text: &str) -> Result<Duration, String> {
     interval.ok_or_else(|| "must be above 0".to_owned())
 }
 
-fn frame_bytes(text: &str) -> Result<usize, String> {
-    let bytes = Some(count(text)?).filter(|bytes| *bytes >= 512 << 10);
-    bytes.ok_or_else(|| "must be at least 524288".to_owned())
-}
-
 fn memory_bytes(text: &str) -> Result<usize, String> {
     many_bytes(text)?
         .try_into()
@@ -266,10 +221,6 @@ fn many_bytes(text: &str) -> Result<u64, String> {
 }
 
 fn count(text: &str) -> Result<usize, String> {
-    number(text, 1..=1 << 30, "1 to 2^30")
-}
-
-fn small_count(text: &str) -> Result<u32, String> {
     number(text, 1..=1 << 30, "1 to 2^30")
 }
 
@@ -294,14 +245,10 @@ impl Config {
     /// The maximum number of files and sockets that the server opens.
     #[must_use]
     pub fn files(&self) -> u64 {
-        let Limits {
-            connections_max,
-            admin_connections_max,
-            console_streams_max,
-            ..
-        } = &self.limits;
-        let streams = usize::from(*console_streams_max);
-        (connections_max + 2 * admin_connections_max + streams + FILES_BESIDE) as u64
+        let limits = &self.limits;
+        let streams = usize::from(limits.console_streams_max);
+        let admin = 2 * limits.admin_connections_max;
+        (limits.connections_max() + admin + streams + FILES_BESIDE) as u64
     }
 
     /// The default configuration with free ports of the loopback interface and without probe port, for use inside another process.
@@ -314,6 +261,21 @@ impl Config {
             probe: ListenAddr::Off,
             ..Self::default()
         }
+    }
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// The maximum number of connections: room for a new connection of each session beside its old one.
+    #[must_use]
+    pub fn connections_max(&self) -> usize {
+        CONNECTIONS_MIN.max(self.sessions_max.saturating_mul(2))
+    }
+
+    /// The maximum number of streams that have not sent their Hello: all agents reconnect at once after a restart.
+    pub(crate) fn pending_sessions_max(&self) -> usize {
+        PENDING_SESSIONS_MIN.max(self.sessions_max)
     }
 }
 
@@ -331,13 +293,10 @@ mod tests {
     fn limits_out_of_range_are_refused() {
         for flag in [
             "--sessions-max=0",
-            "--frame-bytes-max=1024",
             "--heartbeat-interval=0s",
             "--threads=0",
             "--threads=1025",
             "--record-bytes-max=4096",
-            "--peer-share=0",
-            "--peer-share=101",
         ] {
             assert!(parse(&[flag]).is_err(), "{flag}");
         }

@@ -76,6 +76,7 @@ pub(crate) enum Refusal {
 pub(crate) enum Limit {
     Sessions,
     Memory,
+    Connections,
     PendingSessions,
     Watchers,
     Calls,
@@ -97,6 +98,7 @@ impl fmt::Display for Limit {
         f.write_str(match self {
             Self::Sessions => "sessions",
             Self::Memory => "memory",
+            Self::Connections => "connections",
             Self::PendingSessions => "pending sessions",
             Self::Watchers => "watchers",
             Self::Calls => "calls",

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use admission::{Activity, ConnectionPacer, PeerNetwork, PlaceRank, paced};
+use admission::{Activity, ConnectionPacer, PeerNetwork, paced};
 use server_access::Identity;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -27,7 +27,7 @@ use transport::{Acceptor, ByteStream, Listener, Socket};
 use crate::{
     access::proven,
     args::Config,
-    capacity::{Place, Places},
+    capacity::{EndSignal, Owner, Pool, Slot},
     peer::{ConnectionPeer, queue_of},
     shared::Shared,
 };
@@ -39,7 +39,7 @@ const FINAL_STATUSES: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake. HTTP/2 begins with `P`.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// A connection. It ends when it is idle for too long, its place is taken, or the server stops. It also ends when its peer reads nothing,
+/// A connection. It ends when it is idle for too long, its slot is taken, or the server stops. It also ends when its peer reads nothing,
 /// or the peer's certificate is not valid any more.
 pub(crate) struct Connection {
     stream: ByteStream,
@@ -56,25 +56,25 @@ pub(crate) struct Connection {
     open: OpenConnection,
 }
 
-/// The place of a connection, and its entry in the metrics.
+/// The slot of a connection, and its entry in the metrics.
 #[derive(Debug)]
 struct OpenConnection {
     shared: Arc<Shared>,
-    place: Place,
+    slot: Slot,
 }
 
 /// The settings for accepting connections.
 #[derive(Clone, Debug)]
 pub(crate) struct AcceptSettings {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) places: Arc<Places>,
+    pub(crate) pool: Arc<Pool>,
     /// Closes all connections.
     pub(crate) cut: CancellationToken,
     /// Closes the listener.
     pub(crate) stop: CancellationToken,
 }
 
-/// Accepts connections until `settings.stop`. When all places are taken, a new connection evicts the idlest one, or is closed if none
+/// Accepts connections until `settings.stop`. When the pool is full, a new connection evicts one without a session, or is closed if none
 /// can be evicted. Also returns the task that accepts: when it ends, the listener is closed and the file of its socket is gone.
 pub(crate) fn accept(
     mut listener: Listener,
@@ -97,12 +97,12 @@ pub(crate) fn accept(
                     continue;
                 }
             };
-            let network = socket.address().ip().into();
-            let Ok(place) = settings.places.take(network, PlaceRank::Settled) else {
+            let owner = Owner::Unproven(socket.address().ip().into());
+            let Ok(slot) = settings.pool.take(owner, 1, EndSignal::default()) else {
                 settings.shared.metrics.connections_refused.inc();
                 continue;
             };
-            let opening = Connection::open(socket, acceptor.clone(), settings.clone(), place);
+            let opening = Connection::open(socket, acceptor.clone(), settings.clone(), slot);
             let sender = sender.clone();
             // A slow handshake delays no other connection.
             tokio::spawn(async move {
@@ -119,30 +119,30 @@ pub(crate) fn accept(
 // === impl Connection ===
 
 impl Connection {
-    /// Identifies the peer. `None` if the peer is too slow or not allowed, or another connection takes its place.
+    /// Identifies the peer. `None` if the peer is too slow or not allowed, or another connection takes its slot.
     async fn open(
         socket: Socket,
         acceptor: Acceptor,
         settings: AcceptSettings,
-        place: Place,
+        slot: Slot,
     ) -> Option<Self> {
         let AcceptSettings { shared, cut, .. } = settings;
         // Until the peer has proved an identity.
         let source = PeerNetwork::from(socket.address().ip());
         let queue = queue_of(&shared.busy, &Identity::Anonymous, source);
-        let open = OpenConnection::new(shared, place);
+        let open = OpenConnection::new(shared, slot);
         let accepted = tokio::select! {
             biased;
             () = cut.cancelled() => return None,
-            () = open.place.wait_taken() => return None,
+            _ = open.slot.end().wait() => return None,
             accepted = paced(&queue, acceptor.accept(socket)) => accepted,
         };
         let (stream, proved) = accepted.ok()?;
         if let Some(identity) = proven(&proved.credential) {
-            open.place.handle().prove(&identity);
+            open.slot.handle().prove(&identity);
         }
-        let peer = ConnectionPeer::new(proved.clone(), open.place.handle());
-        let (taken, shared) = (open.place.wait_taken(), Arc::clone(&open.shared));
+        let peer = ConnectionPeer::new(proved.clone(), open.slot.handle());
+        let (taken, shared) = (open.slot.end().clone(), Arc::clone(&open.shared));
         let activity = peer.activity.clone();
         let ended = async move {
             proved.ended().await;
@@ -152,7 +152,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 () = cut.cancelled() => io::ErrorKind::ConnectionAborted,
-                () = taken => io::ErrorKind::ConnectionAborted,
+                _ = taken.wait() => io::ErrorKind::ConnectionAborted,
                 () = ended => io::ErrorKind::PermissionDenied,
                 () = idle(&activity, &shared.config) => io::ErrorKind::TimedOut,
             }
@@ -310,9 +310,9 @@ impl Connected for Connection {
 // === impl OpenConnection ===
 
 impl OpenConnection {
-    fn new(shared: Arc<Shared>, place: Place) -> Self {
+    fn new(shared: Arc<Shared>, slot: Slot) -> Self {
         shared.metrics.connections.inc();
-        Self { shared, place }
+        Self { shared, slot }
     }
 }
 

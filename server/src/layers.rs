@@ -98,8 +98,8 @@ where
             peer: peer.clone(),
         };
         let mut request = request.map(|body| Received::new(body, owner));
-        if let Some(place) = &under_way.place {
-            request.extensions_mut().insert(place.handle().clone());
+        if let Some(slot) = &under_way.slot {
+            request.extensions_mut().insert(slot.handle().clone());
         }
         // Only the instance that was polled ready may be called.
         let clone = self.inner.clone();
@@ -137,16 +137,15 @@ where
     service.call(request).await
 }
 
-/// Takes the place of a call. Sessions have separate places.
+/// Takes the slot of a call. Sessions have separate slots.
 fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<UnderWay, Refusal> {
     if let Some(ended) = peer.proved.has_ended() {
         return Err(Refusal::CertificateEnded(ended));
     }
     let take = || peer.take(&shared.calls, 1);
-    let place = (shape != CallShape::Session).then(take).transpose();
-    let place = place.map_err(|_| shared.calls_refusal())?;
+    let slot = (shape != CallShape::Session).then(take).transpose()?;
     let active = peer.activity.begin_call();
-    Ok(UnderWay { place, active })
+    Ok(UnderWay { slot, active })
 }
 
 /// The HTTP response to a request that is not gRPC. A browser's form must not be able to reach a method.

@@ -49,9 +49,9 @@ macro_rules! metrics {
 
 metrics! {
     connections: Gauge = "decree_connections",
-        "Open gRPC connections. At the limit: raise --connections-max or find who connects";
+        "Open gRPC connections. At twice --sessions-max: raise that or find the clients";
     connections_refused: Counter = "decree_connections_refused",
-        "Connections closed at once, as no other could be evicted. Any: raise --connections-max";
+        "Connections closed at once, as all others have sessions. Any: raise --sessions-max";
     session_ends: Counters<1> = "decree_session_ends",
         "Ended sessions by reason; docs/protocol.md explains each";
     events: Counters<1> = "decree_events",

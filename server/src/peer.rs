@@ -5,19 +5,22 @@ use std::{
     sync::Arc,
 };
 
-use admission::{Activity, FairQueue, Full, PeerNetwork, PeerQueue, PlaceRank};
+use admission::{Activity, FairQueue, PeerNetwork, PeerQueue};
 use http::Extensions;
 use server_access::Identity;
 use transport::{Credential, PeerAddress};
 
-use crate::capacity::{Place, PlaceHandle, Places, SettledPlace};
+use crate::{
+    capacity::{EndSignal, Owner, Pool, SettledSlot, Slot, SlotHandle},
+    error::Refusal,
+};
 
 /// One connection. Clones share it, and none keeps it open.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionPeer {
     pub(crate) address: IpAddr,
     pub(crate) proved: transport::Peer,
-    place: Option<PlaceHandle>,
+    slot: Option<SlotHandle>,
     pub(crate) activity: Activity,
     /// Whether it is a page of the console from the server's own machine.
     pub(crate) is_console: bool,
@@ -26,12 +29,12 @@ pub(crate) struct ConnectionPeer {
 // === impl ConnectionPeer ===
 
 impl ConnectionPeer {
-    /// The peer of a new connection that holds `place`.
-    pub(crate) fn new(proved: transport::Peer, place: &PlaceHandle) -> Self {
-        Self::at(proved.address.ip(), proved, Some(place.clone()))
+    /// The peer of a new connection that holds `slot`.
+    pub(crate) fn new(proved: transport::Peer, slot: &SlotHandle) -> Self {
+        Self::at(proved.address.ip(), proved, Some(slot.clone()))
     }
 
-    /// The peer of a connection of the admin port. The connection has no credential and no place. A forwarded port (`kubectl port-forward`)
+    /// The peer of a connection of the admin port. The connection has no credential and no slot. A forwarded port (`kubectl port-forward`)
     /// connects from the loopback address of the server's pod.
     pub(crate) fn of_admin(address: SocketAddr) -> Self {
         let proved = transport::Peer::new(PeerAddress::Tcp(address), Credential::None);
@@ -41,11 +44,11 @@ impl ConnectionPeer {
         }
     }
 
-    fn at(address: IpAddr, proved: transport::Peer, place: Option<PlaceHandle>) -> Self {
+    fn at(address: IpAddr, proved: transport::Peer, slot: Option<SlotHandle>) -> Self {
         Self {
             address: address.to_canonical(),
             proved,
-            place,
+            slot,
             activity: Activity::start(),
             is_console: false,
         }
@@ -59,25 +62,26 @@ impl ConnectionPeer {
         })
     }
 
-    /// The network that the connection's places count for.
+    /// The network that the connection's slots count for.
     pub(crate) fn source(&self) -> PeerNetwork {
         self.address.into()
     }
 
-    /// Takes this many places at once, if necessary from holders that are not settled.
-    pub(crate) fn take(&self, places: &Arc<Places>, weight: usize) -> Result<Place, Full> {
-        let bid = PlaceRank::Settled;
-        places.take_weight(self.source(), self.identity(), bid, weight)
+    /// Takes a slot of this weight, if necessary from other holders.
+    pub(crate) fn take(&self, pool: &Arc<Pool>, weight: usize) -> Result<Slot, Refusal> {
+        let identity = self.identity().map(Owner::Proven);
+        let owner = identity.unwrap_or_else(|| Owner::Unproven(self.source()));
+        pool.take(owner, weight, EndSignal::default())
     }
 
     /// The identity that the peer has proved, by the connection or by a call.
     fn identity(&self) -> Option<Identity> {
-        self.place.as_ref().and_then(PlaceHandle::identity)
+        self.slot.as_ref().and_then(SlotHandle::identity)
     }
 
     pub(crate) fn prove(&self, identity: &Identity) {
-        if let Some(place) = &self.place {
-            place.prove(identity);
+        if let Some(slot) = &self.slot {
+            slot.prove(identity);
         }
     }
 
@@ -88,8 +92,8 @@ impl ConnectionPeer {
     }
 
     /// Keeps the connection from being evicted until the return value is dropped.
-    pub(crate) fn settle(&self) -> Option<SettledPlace> {
-        self.place.as_ref().map(PlaceHandle::settle)
+    pub(crate) fn settle(&self) -> Option<SettledSlot> {
+        self.slot.as_ref().map(SlotHandle::settle)
     }
 }
 

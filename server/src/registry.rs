@@ -1,16 +1,17 @@
-//! The registry of sessions for all calls of a server, behind a lock, and their shares in the maximum number.
+//! The registry of sessions for all calls of a server, behind a lock, and their slots among the maximum number.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use admission::Yields;
 use server_core::Ledger;
 use server_session::{Registered, SessionIdentity, SessionRegistry};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    capacity::{Owner, Share, Shares},
+    capacity::{Owner, Pool, Slot},
     error::{Limit, Refusal},
     session::SessionHandle,
 };
@@ -21,17 +22,17 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct LiveSessions {
     sessions: Mutex<SessionRegistry<SessionHandle>>,
-    shares: Arc<Shares>,
+    pool: Arc<Pool>,
     /// When the server began, by the monotonic clock.
     begun: Instant,
 }
 
-/// The entry of a session in the registry and its share, given back on drop.
+/// The entry of a session in the registry and its slot, given back on drop.
 #[derive(Debug)]
 pub(crate) struct Registration {
     registry: Arc<LiveSessions>,
     identity: Arc<SessionIdentity>,
-    _share: Share,
+    _slot: Slot,
     superseded: Option<SessionHandle>,
 }
 
@@ -42,12 +43,12 @@ impl LiveSessions {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             sessions: Mutex::default(),
-            shares: Shares::new(max, Limit::Sessions.refusal(max)),
+            pool: Pool::new(max, Yields::Newest, Limit::Sessions.refusal(max)),
             begun: Instant::now(),
         }
     }
 
-    /// Registers a session. The session that it supersedes is told to end, and the new session inherits its share. A session that is refused
+    /// Registers a session. The session that it supersedes is told to end, and the new session inherits its slot. A session that is refused
     /// takes nothing from any other.
     pub(crate) fn register(
         self: &Arc<Self>,
@@ -57,10 +58,12 @@ impl LiveSessions {
         let identity = Arc::clone(&session.identity);
         let mut sessions = self.lock();
         let predecessor = sessions.predecessor(&identity)?;
-        let inherited = predecessor.and_then(|it| it.handle.share);
+        if let Some(slot) = predecessor.and_then(|it| it.handle.slot.as_ref()) {
+            slot.leave();
+        }
         let end_signal = session.handle.end_signal.clone();
-        let share = self.shares.take(owner, end_signal, inherited)?;
-        session.handle.share = Some(share.id());
+        let slot = self.pool.take(owner, 1, end_signal)?;
+        session.handle.slot = Some(slot.handle().clone());
         let superseded = sessions.register(session)?;
         drop(sessions);
         let superseded = superseded.map(|(older, why)| {
@@ -70,14 +73,14 @@ impl LiveSessions {
         Ok(Registration {
             registry: Arc::clone(self),
             identity,
-            _share: share,
+            _slot: slot,
             superseded,
         })
     }
 
     /// Whether an owner without sessions would get one.
     pub(crate) fn has_room(&self) -> bool {
-        self.shares.has_room()
+        self.pool.has_room()
     }
 
     /// The live sessions of a cluster, by uid or name, or of all clusters for the empty text. Sorted by cluster and shard.

@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use admission::Yields;
 use build_info::{COMMIT, VERSION};
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use otlp::Tracer;
@@ -23,8 +24,9 @@ use transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupE
 use crate::{
     access::{Access, AccessError},
     args::Config,
-    capacity::Places,
+    capacity::Pool,
     console_backend,
+    error::Limit,
     exposure::{self, Exposed},
     gauges::SessionGauges,
     incoming::{self, AcceptSettings, Connection},
@@ -40,6 +42,14 @@ use crate::{
 const FLUSH: Duration = Duration::from_millis(500);
 /// How often readiness is checked: whether a new agent would get a session.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
+/// The maximum number of concurrent streams per connection.
+const STREAMS_MAX: u32 = 64;
+/// The HTTP/2 window of a stream, in bytes: how much a peer may send before the server reads.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// The HTTP/2 window of a connection, in bytes.
+const CONNECTION_WINDOW: u32 = 4 << 20;
+/// The maximum number of streams per connection that are reset for errors of the peer before the connection is closed.
+const RESETS_MAX: usize = 256;
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -213,7 +223,7 @@ impl Server {
         }
         let settings = AcceptSettings {
             shared: Arc::clone(&shared),
-            places: Arc::clone(&shared.connections),
+            pool: Arc::clone(&shared.connections),
             cut: CancellationToken::new(),
             stop: CancellationToken::new(),
         };
@@ -261,7 +271,7 @@ fn probe_incoming(
     let listener = Listener::of_tcp(listener, address);
     let max = settings.shared.config.limits.admin_connections_max;
     let settings = AcceptSettings {
-        places: Places::new(max, max),
+        pool: Pool::new(max, Yields::Oldest, Limit::Connections.refusal(max)),
         ..settings
     };
     let (incoming, _) = incoming::accept(listener, acceptor, settings);
@@ -273,16 +283,15 @@ fn builder(
     shared: &Arc<Shared>,
     is_guarded: bool,
 ) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
-    let limits = &shared.config.limits;
     let layer = CallLayer {
         shared: Arc::clone(shared),
         is_guarded,
     };
     tonic::transport::Server::builder()
-        .max_concurrent_streams(limits.streams_max)
-        .initial_stream_window_size(limits.stream_window_bytes)
-        .initial_connection_window_size(limits.connection_window_bytes)
-        .http2_max_local_error_reset_streams(Some(limits.resets_max))
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_max_local_error_reset_streams(Some(RESETS_MAX))
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .layer(layer)

@@ -56,12 +56,11 @@ impl DecisionService for Decisions {
             deadline::requested(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
         let caller = Caller::of(request.extensions());
         let peer = ConnectionPeer::of(request.extensions());
-        let place = peer.take(&self.0.pending_sessions, 1);
-        let place = place.map_err(|_| self.0.pending_refusal())?;
+        let slot = peer.take(&self.0.pending_sessions, 1)?;
         let arrival = Arrival {
             peer,
             caller,
-            place,
+            slot,
             deadline,
         };
         let frames = session::open(&self.0, request.into_inner(), arrival);

@@ -23,7 +23,7 @@ use self::{
 pub(crate) use self::{handle::SessionHandle, outbox::Frames};
 use crate::{
     access::{Admitted, Caller, OpenStream},
-    capacity::{EndSignal, MemoryShare, Place, SettledPlace},
+    capacity::{EndSignal, SettledSlot, Slot},
     clock::Clock,
     error::Refusal,
     peer::{ConnectionPeer, queue_of},
@@ -56,7 +56,7 @@ struct SessionTask {
     inbound: Streaming<Bytes>,
     outbox: Outbox,
     session: RecordedSession,
-    memory: MemoryShare,
+    memory: Slot,
     pacer: SessionPacer,
     telemetry: Telemetry,
     traces: Traces,
@@ -71,15 +71,15 @@ struct SessionTask {
     draining: bool,
     _registration: Registration,
     _open: OpenStream,
-    _connection: Option<SettledPlace>,
+    _connection: Option<SettledSlot>,
 }
 
-/// A new stream, with its place until the Hello.
+/// A new stream, with its slot until the Hello.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) peer: ConnectionPeer,
     pub(crate) caller: Caller,
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
     /// The caller's deadline.
     pub(crate) deadline: Option<Instant>,
 }
@@ -160,7 +160,7 @@ async fn open_session(
     let Arrival {
         peer,
         caller,
-        place: pending,
+        slot: pending,
         deadline,
     } = arrival;
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
@@ -187,8 +187,7 @@ async fn open_session(
     let mut registration = shared.registry.register(registered, owner.clone())?;
     let id = &identity.session_id;
     let open = shared.access.open_session(admitted, id, &end_signal);
-    let cluster = (&identity.cluster_uid, &identity.shard);
-    let memory = shared.memory.share(&owner, cluster, end_signal.clone());
+    let memory = shared.memory.take(owner, 0, end_signal.clone())?;
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
     if let (Some(recorder), Some(recording)) = (recorder, &recording) {
@@ -238,13 +237,13 @@ fn span_of(identity: &server_session::SessionIdentity, caller: &Caller) -> traci
 async fn first_frame(
     shared: &Shared,
     inbound: &mut Streaming<Bytes>,
-    place: &Place,
+    slot: &Slot,
 ) -> Result<v1::ReconcileRequest, SessionEnd> {
     let patience = shared.config.hello_deadline;
     let first = tokio::select! {
         biased;
         () = shared.draining.cancelled() => return Err(SessionEnd::Refused(shared.drain_refusal())),
-        () = place.wait_taken() => return Err(shared.pending_refusal().into()),
+        refusal = slot.end().wait() => return Err(refusal.into()),
         first = timeout(patience, inbound.message()) => first,
     };
     let first = first.map_err(|_| SessionEnd::Refused(Refusal::HelloTimeout(patience)))?;
@@ -378,9 +377,7 @@ impl SessionTask {
 
     /// Works on a question for a short time, if there is one.
     fn answer(&mut self) {
-        if self.questions.work(&self.session, self.clock) {
-            self.pacer.skip();
-        }
+        self.questions.work(&self.session, self.clock);
     }
 
     /// Waits until the next step can run, and works on questions meanwhile.
@@ -388,7 +385,7 @@ impl SessionTask {
         if is_large {
             self.answer();
         }
-        let turn = self.pacer.turn(is_large);
+        let turn = self.pacer.turn();
         self.questions.during(&self.session, self.clock, turn).await;
     }
 
@@ -421,16 +418,13 @@ impl SessionTask {
         let (session, clock) = (&mut self.session, &self.clock);
         let take = || session.handle_frame(clock.now(), IncomingFrame::from(frame));
         self.pacer.step(is_large, take).await;
-        if self.session.controller().is_synced() {
-            self.memory.settle();
-        }
         self.hold(0)
     }
 
     /// Counts the memory of the session, of the frames that its agent has not read, and of a frame of this size that is about to be sent.
     fn hold(&mut self, frame: usize) -> Result<(), SessionEnd> {
         let held = self.session.stats().sizes.bytes + self.outbox.bytes() + frame;
-        Ok(self.memory.hold(held)?)
+        Ok(self.memory.set_weight(held)?)
     }
 
     /// The next frame, if it has already arrived.

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use admission::{FairQueue, PlaceRank};
+use admission::{FairQueue, Yields};
 use otlp::Tracer;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -17,13 +17,18 @@ use crate::{
     access::Access,
     args::Config,
     background::Background,
-    capacity::{Memory, Places},
+    capacity::Pool,
     error::{Limit, Refusal},
     metrics::Metrics,
     recorder::Recorder,
     registry::LiveSessions,
     watchers::Watchers,
 };
+
+/// The maximum number of bytes, over all connections, of incomplete messages and of unary calls without an answer.
+const RECEIVED_BYTES_MAX: usize = 64 << 20;
+/// The maximum number of unary decisions computed at a time. Further ones wait within their deadline.
+const DECIDES_MAX: usize = 2;
 
 /// The shared state of one server.
 #[derive(Debug)]
@@ -38,16 +43,17 @@ pub(crate) struct Shared {
     /// The tasks of the sessions. A drain waits for them.
     pub(crate) tasks: TaskTracker,
     /// Streams that have not sent their Hello.
-    pub(crate) pending_sessions: Arc<Places>,
-    pub(crate) connections: Arc<Places>,
+    pub(crate) pending_sessions: Arc<Pool>,
+    pub(crate) connections: Arc<Pool>,
     /// Calls other than sessions.
-    pub(crate) calls: Arc<Places>,
+    pub(crate) calls: Arc<Pool>,
     /// Bytes of messages that have not arrived completely, and of unary calls that are not answered.
-    pub(crate) received: Arc<Places>,
+    pub(crate) received: Arc<Pool>,
     /// The queue of unary decisions, by owner.
     pub(crate) decides: FairQueue,
     pub(crate) background: Background,
-    pub(crate) memory: Arc<Memory>,
+    /// The bytes that all sessions hold.
+    pub(crate) memory: Arc<Pool>,
     /// The queue of busy sessions and connections, by identity and address.
     pub(crate) busy: FairQueue,
     /// The queue of new calls, which begin one at a time.
@@ -64,27 +70,25 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(config: Config, metrics: Metrics, access: Access) -> io::Result<Self> {
         let limits = &config.limits;
-        let places = |max: usize| {
-            let share = max * usize::from(limits.peer_share) / 100;
-            Places::new(max, share.max(1))
-        };
+        let pool = |max: usize, of: Limit| Pool::new(max, Yields::Oldest, of.refusal(max));
         Ok(Self {
             access: Arc::new(access),
             registry: Arc::new(LiveSessions::new(limits.sessions_max)),
             watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            pending_sessions: places(limits.pending_sessions_max),
-            connections: places(limits.connections_max),
-            calls: places(limits.calls_max),
-            received: places(limits.received_bytes_max),
-            decides: FairQueue::of(limits.decides_max),
+            pending_sessions: pool(limits.pending_sessions_max(), Limit::PendingSessions),
+            connections: pool(limits.connections_max(), Limit::Connections),
+            calls: pool(limits.calls_max, Limit::Calls),
+            received: pool(RECEIVED_BYTES_MAX, Limit::ReceivedBytes),
+            decides: FairQueue::of(DECIDES_MAX),
             // One more, so that ended sessions are freed beside long decisions.
-            background: Background::start(limits.decides_max.saturating_add(1))?,
-            memory: Arc::new(Memory::new(
+            background: Background::start(DECIDES_MAX + 1)?,
+            memory: Pool::new(
                 limits.memory_max,
+                Yields::Newest,
                 Limit::Memory.refusal(limits.memory_max),
-            )),
+            ),
             busy: FairQueue::one_for_each_peer(),
             beginning: FairQueue::of(1),
             recorder: None,
@@ -125,7 +129,7 @@ impl Shared {
             Err("draining")
         } else if !self.registry.has_room() {
             Err("limit of sessions reached")
-        } else if !self.connections.has_room(PlaceRank::Settled) {
+        } else if !self.connections.has_room() {
             Err("limit of connections reached")
         } else {
             Ok(())
@@ -136,18 +140,6 @@ impl Shared {
         Refusal::Session(server_session::Refusal::Draining {
             reconnect_after: self.config.reconnect_after,
         })
-    }
-
-    pub(crate) fn calls_refusal(&self) -> Refusal {
-        Limit::Calls.refusal(self.calls.max())
-    }
-
-    pub(crate) fn received_refusal(&self) -> Refusal {
-        Limit::ReceivedBytes.refusal(self.received.max())
-    }
-
-    pub(crate) fn pending_refusal(&self) -> Refusal {
-        Limit::PendingSessions.refusal(self.pending_sessions.max())
     }
 
     /// Refuses new sessions and calls during a drain.

@@ -9,6 +9,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use admission::Yields;
 use decree::v1;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
@@ -18,7 +19,7 @@ use server_session::SessionIdentity;
 
 use crate::{
     access::{Caller, OpenStream},
-    capacity::{EndSignal, Share, Shares},
+    capacity::{EndSignal, Pool, Slot},
     error::{Limit, Refusal},
 };
 
@@ -27,7 +28,7 @@ pub(crate) struct Watchers {
     readers: RwLock<Vec<Watcher>>,
     /// The length of `readers`, so that publishing takes no lock while nobody watches.
     count: AtomicUsize,
-    shares: Arc<Shares>,
+    pool: Arc<Pool>,
     buffer: usize,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Watch {
     /// Ready when the reader loses the permission.
     denied: Pin<Box<dyn Future<Output = Refusal> + Send>>,
     _open: OpenStream,
-    _share: Share,
+    _slot: Slot,
 }
 
 // === impl Watchers ===
@@ -59,7 +60,7 @@ impl Watchers {
         Self {
             readers: RwLock::default(),
             count: AtomicUsize::new(0),
-            shares: Shares::new(max, Limit::Watchers.refusal(max)),
+            pool: Pool::new(max, Yields::Newest, Limit::Watchers.refusal(max)),
             buffer,
         }
     }
@@ -72,7 +73,7 @@ impl Watchers {
         (open, end_signal): (OpenStream, EndSignal),
         final_status: Refusal,
     ) -> Result<Watch, Refusal> {
-        let share = self.shares.take(caller.owner(), end_signal.clone(), None)?;
+        let slot = self.pool.take(caller.owner(), 1, end_signal.clone())?;
         let (sender, queue) = mpsc::channel(self.buffer);
         let missed = Arc::new(AtomicU64::new(0));
         self.change(|readers| {
@@ -90,7 +91,7 @@ impl Watchers {
             final_status: Some(final_status),
             denied: Box::pin(async move { end_signal.wait().await }),
             _open: open,
-            _share: share,
+            _slot: slot,
         })
     }
 

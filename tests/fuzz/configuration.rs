@@ -8,20 +8,19 @@ use tests::rng::Rng;
 
 /// The maximum length of the error for a refused file.
 const ERROR_BYTES_MAX: usize = 16 << 10;
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 23] = [
     "listen",
     "admin",
     "probe",
     "drain-deadline",
-    "reconnect-after",
     "heartbeat-interval",
     "hello-deadline",
     "deadline",
     "record",
     "record-bytes-max",
-    "frame-bytes-max",
+    "memory-max",
     "sessions-max",
-    "objects-max",
+    "session-memory-max",
     "threads",
     "log-level",
     "log-format",

@@ -93,7 +93,6 @@ async fn identity_with_many_watches_keeps_no_other_out() {
 async fn identity_with_many_calls_takes_no_place_from_another_at_its_address() {
     let mut config = unhurried();
     config.limits.calls_max = 3;
-    config.limits.peer_share = 100;
     let guarded = Guarded::start_of(config, |_| {}).await;
     let mut other = watch(&guarded, "admin").await.expect("there is room");
     let mut many = Vec::new();
@@ -173,17 +172,16 @@ async fn session_that_holds_too_many_bytes_is_ended_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn session_that_grows_beyond_the_memory_of_all_waits_for_the_largest_to_end() {
+async fn session_beyond_the_memory_of_all_is_ended_and_not_an_older_one_of_its_owner() {
     let mut config = unhurried();
     // Some 2,700 of these pods fit, and neither session alone exceeds the limit.
     config.limits.memory_max = 2_000_000;
     let server = Running::start_with(config).await;
-    let mut large = Agent::open_on(&server, "large", vec![], crowd(0..2_000)).await;
-    large.prove_alive().await;
-    let mut small = Agent::open_on(&server, "small", vec![], crowd(0..1_500)).await;
-    let refusal = large.refusal().await;
-    assert_limit(&refusal, "memory");
-    small.prove_alive().await;
+    let mut older = Agent::open_on(&server, "older", vec![], crowd(0..2_000)).await;
+    older.prove_alive().await;
+    let mut newer = Agent::open_on(&server, "newer", vec![], crowd(0..1_500)).await;
+    assert_limit(&newer.refusal().await, "memory");
+    older.prove_alive_by("still-alive").await;
 }
 
 /// Opens a session as an agent at one of the addresses of this machine, and fills it with this number of pods.
@@ -210,14 +208,14 @@ async fn identity_at_three_addresses_gives_way_before_one_that_holds_less() {
     // Some 2,700 of these pods fit.
     config.limits.memory_max = 2_000_000;
     let guarded = Guarded::start_of(config, |_| {}).await;
-    let mut victim = filled_at(&guarded, ("agent-a", "a", 1), 900).await;
     let mut many = Vec::new();
-    for (cluster, host, pods) in [("b", 2, 850), ("b-2", 3, 750)] {
+    for (cluster, host, pods) in [("b", 2, 700), ("b-2", 3, 600), ("b-3", 4, 600)] {
         many.push(filled_at(&guarded, ("agent-b", cluster, host), pods).await);
     }
-    // The newcomer waits until its own identity has given back.
-    many.push(filled_at(&guarded, ("agent-b", "b-3", 4), 800).await);
-    assert_limit(&many[0].refusal().await, "memory");
+    // It waits until the other identity has given back.
+    let mut victim = filled_at(&guarded, ("agent-a", "a", 1), 1_200).await;
+    assert_limit(&many[2].refusal().await, "memory");
+    many[0].prove_alive_by("still-alive").await;
     victim.prove_alive_by("still-alive").await;
 }
 

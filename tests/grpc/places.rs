@@ -107,11 +107,7 @@ async fn refused_streams_do_not_end_a_session_on_their_connection() {
 
 #[tokio::test]
 async fn oldest_call_gives_way_where_there_are_too_many() {
-    let server = Running::start_within(|limits| {
-        limits.calls_max = 2;
-        limits.peer_share = 100;
-    })
-    .await;
+    let server = Running::start_within(|limits| limits.calls_max = 2).await;
     let mut health = HealthClient::new(server.channel().await);
     let mut watches = Vec::new();
     for _ in 0..3 {

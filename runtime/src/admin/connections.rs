@@ -3,7 +3,6 @@
 use std::{
     io,
     net::SocketAddr,
-    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -11,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use admission::{Place, PlaceRank, Places};
+use admission::{EndSignal, Owner, Pool, Slot, Yields};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
@@ -19,10 +18,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::{Instant, sleep, sleep_until},
 };
-use tokio_util::{
-    io::InspectWriter,
-    sync::{CancellationToken, WaitForCancellationFutureOwned},
-};
+use tokio_util::{io::InspectWriter, sync::CancellationToken};
 
 /// The maximum age of a connection. A kept one restarts its age whenever its peer reads. A scraper connects again.
 const AGE_MAX: Duration = Duration::from_secs(20);
@@ -47,7 +43,7 @@ pub struct KeptConnection(Arc<Open>);
 #[derive(Debug)]
 pub(super) struct AdminConnections {
     listener: TcpListener,
-    places: Arc<Places<()>>,
+    pool: Arc<Pool<(), ()>>,
 }
 
 /// The state of an open connection that is shared with its handlers.
@@ -55,7 +51,7 @@ pub(super) struct AdminConnections {
 struct Open {
     end: CancellationToken,
     /// `None` once a handler keeps the connection.
-    place: Mutex<Option<Place<()>>>,
+    slot: Mutex<Option<Slot<(), ()>>>,
     /// The number of handlers that keep the connection.
     kept: AtomicUsize,
     /// The beginning of the connection's age.
@@ -68,7 +64,7 @@ type OnWrite = Box<dyn FnMut(&[u8]) + Send>;
 /// A connection with a maximum age.
 pub(super) struct AdminConnection {
     stream: InspectWriter<TcpStream, OnWrite>,
-    taken: Pin<Box<WaitForCancellationFutureOwned>>,
+    taken: EndSignal<()>,
     open: Arc<Open>,
 }
 
@@ -76,8 +72,8 @@ pub(super) struct AdminConnection {
 
 impl AdminConnections {
     pub(super) fn new(listener: TcpListener, max: usize) -> Self {
-        let places = Places::new(max, max);
-        Self { listener, places }
+        let pool = Pool::new(max, Yields::Oldest, ());
+        Self { listener, pool }
     }
 
     /// Waits for a connection. A lack of system resources only delays the return.
@@ -85,9 +81,10 @@ impl AdminConnections {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    // Settled bids always get a place, unless the limit is 0.
-                    if let Ok(place) = self.places.take(address.ip().into(), PlaceRank::Settled) {
-                        let connection = AdminConnection::new(stream, place);
+                    let owner = Owner::Unproven(address.ip().into());
+                    // No slot is settled, so a new connection always gets one, unless the limit is 0.
+                    if let Ok(slot) = self.pool.take(owner, 1, EndSignal::default()) {
+                        let connection = AdminConnection::new(stream, slot);
                         let open = Arc::clone(&connection.open);
                         return (connection, AdminPeer { address, open });
                     }
@@ -138,8 +135,8 @@ impl AdminPeer {
     #[must_use]
     pub fn keep(&self) -> KeptConnection {
         self.open.kept.fetch_add(1, Ordering::AcqRel);
-        let place = self.open.place.lock();
-        drop(place.unwrap_or_else(PoisonError::into_inner).take());
+        let slot = self.open.slot.lock();
+        drop(slot.unwrap_or_else(PoisonError::into_inner).take());
         KeptConnection(Arc::clone(&self.open))
     }
 }
@@ -162,11 +159,11 @@ impl Drop for KeptConnection {
 // === impl AdminConnection ===
 
 impl AdminConnection {
-    fn new(stream: TcpStream, place: Place<()>) -> Self {
-        let taken = Box::pin(place.wait_taken());
+    fn new(stream: TcpStream, slot: Slot<(), ()>) -> Self {
+        let taken = slot.end().clone();
         let open = Arc::new(Open {
             end: CancellationToken::new(),
-            place: Mutex::new(Some(place)),
+            slot: Mutex::new(Some(slot)),
             kept: AtomicUsize::new(0),
             born: Mutex::new(Instant::now()),
         });
@@ -180,23 +177,23 @@ impl AdminConnection {
     }
 
     /// Answers requests until the peer closes the connection, or the connection [is over](wait_over).
-    pub(super) async fn serve(mut self, router: Router) {
+    pub(super) async fn serve(self, router: Router) {
         let (stream, service) = (TokioIo::new(self.stream), TowerToHyperService::new(router));
         tokio::select! {
             biased;
-            () = wait_over(&self.open, self.taken.as_mut()) => {}
+            () = wait_over(&self.open, &self.taken) => {}
             // The end of a connection concerns only its peer.
             _ = http1::Builder::new().serve_connection(stream, service) => {}
         }
     }
 }
 
-/// Waits until a handler ends the connection, a newer connection takes its place, or it has its maximum age.
-async fn wait_over(open: &Open, taken: Pin<&mut WaitForCancellationFutureOwned>) {
+/// Waits until a handler ends the connection, a newer connection takes its slot, or it has its maximum age.
+async fn wait_over(open: &Open, taken: &EndSignal<()>) {
     tokio::select! {
         biased;
         () = open.end.cancelled() => {}
-        () = taken => {}
+        () = taken.wait() => {}
         () = open.wait_old() => {}
     }
 }
@@ -216,7 +213,7 @@ mod tests {
     async fn is_over(connection: &mut AdminConnection) -> bool {
         let is_over = tokio::select! {
             biased;
-            () = wait_over(&connection.open, connection.taken.as_mut()) => true,
+            () = wait_over(&connection.open, &connection.taken) => true,
             () = ready(()) => false,
         };
         if !is_over {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use admission::Places;
+use admission::{Pool, Yields};
 use decree::json::Json;
 use prost::Message;
 
@@ -27,8 +27,8 @@ pub(crate) struct ConsoleState {
     pub(crate) server: Arc<dyn Backend>,
     pub(crate) config: ConsoleConfig,
     json: Json,
-    /// The places of streams. A newcomer evicts the oldest stream.
-    pub(crate) places: Arc<Places<()>>,
+    /// The slots of streams. A newcomer evicts the oldest stream of the network with most.
+    pub(crate) pool: Arc<Pool<(), ()>>,
     /// Shared with each stream, to count the streams: they share the allowed time.
     pub(crate) streams: Arc<()>,
 }
@@ -42,7 +42,7 @@ impl ConsoleState {
             server,
             config,
             json: Json::default(),
-            places: Places::new(max, max),
+            pool: Pool::new(max, Yields::Oldest, ()),
             streams: Arc::default(),
         }
     }

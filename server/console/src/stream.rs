@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use admission::{Place, PlaceRank};
+use admission::{EndSignal, Owner, Slot};
 use axum::{
     body::Body,
     http::header,
@@ -38,7 +38,7 @@ struct PageStream {
     caller: Caller,
     view: PageView,
     reader: PageReader,
-    place: Place<()>,
+    slot: Slot<(), ()>,
     kept: KeptConnection,
     end: StreamEnd,
     decisions: Option<DecisionStream>,
@@ -53,14 +53,11 @@ pub(crate) async fn open(
     peer: &AdminPeer,
     view: PageView,
 ) -> Result<Response, Refused> {
-    let place = state
-        .places
-        .take(peer.address.ip().into(), PlaceRank::Settled);
-    let place = place.map_err(|_| {
-        let message = format!(
-            "limit of {} streams of the console reached",
-            state.places.max()
-        );
+    let owner = Owner::Unproven(peer.address.ip().into());
+    let slot = state.pool.take(owner, 1, EndSignal::default());
+    let slot = slot.map_err(|()| {
+        let max = state.config.streams_max;
+        let message = format!("limit of {max} streams of the console reached");
         Refused::new(Code::ResourceExhausted, "LIMIT_REACHED", message)
     })?;
     let decisions = if let PageView::ReplicaSet(subject) = &view {
@@ -85,7 +82,7 @@ pub(crate) async fn open(
         caller,
         view,
         reader,
-        place,
+        slot,
         kept: peer.keep(),
         end,
         decisions,
@@ -103,16 +100,16 @@ pub(crate) async fn open(
 // === impl PageStream ===
 
 impl PageStream {
-    /// Runs until the reader is gone or loses the permission, or another stream takes the place.
+    /// Runs until the reader is gone or loses the permission, or another stream takes its slot.
     async fn run(mut self) {
         let never: StreamEnd = Box::pin(std::future::pending());
         let end = std::mem::replace(&mut self.end, never);
-        let (taken, queue) = (self.place.wait_taken(), self.reader.queue());
+        let (taken, queue) = (self.slot.end().clone(), self.reader.queue());
         let last = tokio::select! {
             biased;
             () = queue.closed() => return,
             why = end => event::end(&why.into()),
-            () = taken => {
+            () = taken.wait() => {
                 let message = "another page took the place of this one".to_owned();
                 event::end(&Refused::new(Code::Aborted, "DISPLACED", message))
             }

@@ -36,7 +36,7 @@ async fn connected(folder: &TempDir) -> (Connection, impl Sized) {
     let (certificate, key) = files(folder);
     let shared = shared();
     let settings = AcceptSettings {
-        places: Arc::clone(&shared.connections),
+        pool: Arc::clone(&shared.connections),
         cut: CancellationToken::new(),
         stop: CancellationToken::new(),
         shared,
@@ -69,12 +69,11 @@ async fn connected(folder: &TempDir) -> (Connection, impl Sized) {
     let connecting = connector.call(Uri::default());
     let accepting = async {
         let socket = listener.accept().await.expect("a connection");
-        let place = settings
-            .places
-            .take(socket.address().ip().into(), PlaceRank::Settled);
-        let place = place.expect("there are more");
+        let owner = Owner::Unproven(socket.address().ip().into());
+        let slot = settings.pool.take(owner, 1, EndSignal::default());
+        let slot = slot.expect("there are more");
         let acceptor = acceptor.expect("the files are valid");
-        Connection::open(socket, acceptor, settings.clone(), place).await
+        Connection::open(socket, acceptor, settings.clone(), slot).await
     };
     let (client, connection) = tokio::join!(connecting, accepting);
     let connection = connection.expect("a handshake");

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use admission::{BodyFault, BodyOwner, Full};
+use admission::{BodyFault, BodyOwner};
 use server_access::Identity;
 use tonic::Status;
 
-use crate::{capacity::Place, error::Refusal, peer::ConnectionPeer, shared::Shared};
+use crate::{capacity::Slot, error::Refusal, peer::ConnectionPeer, shared::Shared};
 
 /// The peer of a call.
 #[derive(Debug)]
@@ -17,18 +17,19 @@ pub(super) struct CallOwner {
 
 impl BodyOwner for CallOwner {
     type Identity = Identity;
+    type Refusal = Refusal;
     type Error = Status;
 
-    fn hold(&self, bytes: usize) -> Result<Place, Full> {
+    fn hold(&self, bytes: usize) -> Result<Slot, Refusal> {
         self.peer.take(&self.shared.received, bytes)
     }
 
     /// The refusal as a body error, from which the refusal can be read again. Nobody reads an answer on a broken stream. For tonic,
     /// `CANCELLED` would be an end in order, and `INTERNAL` a message that cannot be decoded.
-    fn refuse(&self, fault: BodyFault) -> Status {
+    fn refuse(&self, fault: BodyFault<Refusal>) -> Status {
         let refusal = match fault {
             BodyFault::Broken => return Status::aborted("the stream broke"),
-            BodyFault::Full => self.shared.received_refusal(),
+            BodyFault::Full(refusal) => refusal,
             BodyFault::TooLarge { max } => Refusal::TooLarge { max },
             BodyFault::SecondMessage => Refusal::Malformed {
                 detail: "more than one message in a call that has one".to_owned(),

@@ -96,7 +96,7 @@ impl InstrumentedCall {
         status.into_http()
     }
 
-    /// Watches a response until its status is known. The response ends early if its place is taken, the deadline passes, or the peer's
+    /// Watches a response until its status is known. The response ends early if its slot is taken, the deadline passes, or the peer's
     /// certificate is not valid any more.
     pub(super) fn watch(
         mut self,
@@ -164,8 +164,8 @@ impl http_body::Body for WatchedBody {
         };
         let mut deadline = this.deadline.as_mut();
         // Polled before the body, so that a stream that always has frames ends too.
-        let refusal = if this.under_way.poll_taken(cx).is_ready() {
-            this.call.shared.calls_refusal()
+        let refusal = if let Poll::Ready(refusal) = this.under_way.poll_end(cx) {
+            refusal
         } else if deadline
             .as_mut()
             .is_some_and(|it| it.as_mut().poll(cx).is_ready())

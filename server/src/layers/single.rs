@@ -31,7 +31,7 @@ pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
     tokio::select! {
         biased;
         answered = serve(shared, call, request, until) => answered,
-        () = poll_fn(|cx| under_way.poll_taken(cx)) => Ok(refuse(shared.calls_refusal())),
+        refusal = poll_fn(|cx| under_way.poll_end(cx)) => Ok(refuse(refusal)),
         () = sleep_until(until) => Ok(refuse(Refusal::DeadlineExceeded)),
     }
 }
@@ -49,7 +49,7 @@ async fn serve<E, F: Future<Output = Result<Response<Body>, E>>>(
         Err(status) => return Ok(refuse(from_transport(&status, max))),
     };
     let taken = poll_fn(|cx| match &mut held {
-        Some(held) => held.poll_taken(cx),
+        Some(held) => held.poll_end(cx),
         None => Poll::Pending,
     });
     head.extensions.insert(CallDeadline(until));
@@ -57,7 +57,7 @@ async fn serve<E, F: Future<Output = Result<Response<Body>, E>>>(
     tokio::select! {
         biased;
         answered = call(Request::from_parts(head, body)) => answered,
-        () = taken => Ok(refuse(shared.received_refusal())),
+        refusal = taken => Ok(refuse(refusal)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use admission::{FairQueue, ShareId};
+use admission::FairQueue;
 use server_core::Timestamp;
 use server_session::Session;
 use tokio::{
@@ -13,7 +13,12 @@ use tokio::{
 };
 
 use super::shown::Shown;
-use crate::{access::Caller, capacity::EndSignal, clock::Clock, error::Refusal};
+use crate::{
+    access::Caller,
+    capacity::{EndSignal, SlotHandle},
+    clock::Clock,
+    error::Refusal,
+};
 
 /// How long a session works on a question before its own next step.
 const SLICE: Duration = Duration::from_millis(1);
@@ -33,8 +38,8 @@ pub(crate) struct SessionHandle {
     pub(crate) shown: Arc<Shown>,
     /// Ends the session.
     pub(crate) end_signal: EndSignal,
-    /// The share of a registered session in the maximum number of sessions.
-    pub(crate) share: Option<ShareId>,
+    /// The slot of a registered session.
+    pub(crate) slot: Option<SlotHandle>,
 }
 
 /// The questions to a session.
@@ -54,7 +59,7 @@ impl SessionHandle {
             turn: FairQueue::of(1),
             shown: Arc::default(),
             end_signal: EndSignal::default(),
-            share: None,
+            slot: None,
         };
         let current = None;
         (handle, Questions { arriving, current })
@@ -102,11 +107,11 @@ impl SessionHandle {
 // === impl Questions ===
 
 impl Questions {
-    /// Works on a question for a short time, if there is one. Returns whether there was.
-    pub(crate) fn work(&mut self, session: &Session, clock: Clock) -> bool {
+    /// Works on a question for a short time, if there is one.
+    pub(crate) fn work(&mut self, session: &Session, clock: Clock) {
         let next = self.current.take();
         let Some(mut question) = next.or_else(|| self.arriving.try_recv().ok()) else {
-            return false;
+            return;
         };
         let (now, until) = (clock.now().wall, Instant::now() + SLICE);
         while !question(session, now) {
@@ -115,7 +120,6 @@ impl Questions {
                 break;
             }
         }
-        true
     }
 
     /// Waits for a future, and works on questions meanwhile.
