@@ -14,6 +14,11 @@ pub use self::{
     shard::ShardArg,
 };
 
+/// The number of pods created a second while many pods of a ReplicaSet have no node.
+const UNASSIGNED_CREATES: i32 = 20;
+/// The number of nodes of an embedded cluster.
+const FAKE_NODES: u16 = 3;
+
 /// Executes the decisions of a server for the ReplicaSets of a cluster.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-agent", version = build_info::text())]
@@ -84,14 +89,10 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_CREATE_BACK_OFF", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub create_back_off: bool,
 
-    /// The number of pods of a ReplicaSet without a node from which on its creates are slow, up to 1000000; 0 for no limit. A person can
-    /// then notice a mistake in the number of replicas.
+    /// The number of pods of a ReplicaSet without a node from which on its creates are slow, up to 1000000; 0 for no limit. The agent then
+    /// creates 20 a second, so that a person can notice a mistake in the number of replicas.
     #[arg(long, env = "DECREE_UNASSIGNED_PODS_MAX", default_value_t = 1_000, value_parser = clap::value_parser!(i32).range(0..=1_000_000), value_name = "COUNT")]
     pub unassigned_pods_max: i32,
-
-    /// The number of creates in a second beyond --unassigned-pods-max, 1 to 5000.
-    #[arg(long, env = "DECREE_UNASSIGNED_CREATES", default_value_t = 20, value_parser = clap::value_parser!(i32).range(1..=5000), value_name = "COUNT")]
-    pub unassigned_creates: i32,
 
     /// The maximum number of concurrent calls to the cluster. The agent makes fewer calls if they queue in the API server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
@@ -197,31 +198,6 @@ pub struct FakeArgs {
     )]
     pub manifests: Vec<PathBuf>,
 
-    /// The number of nodes.
-    #[arg(
-        long,
-        env = "DECREE_FAKE_NODES",
-        default_value_t = 3,
-        value_name = "COUNT"
-    )]
-    pub fake_nodes: u16,
-
-    /// The time to assign a new pod to a node.
-    #[arg(long, env = "DECREE_FAKE_SCHEDULE_AFTER", default_value = "20ms", value_parser = runtime::config::duration, value_name = "TIME")]
-    pub fake_schedule_after: Duration,
-
-    /// The time for an assigned pod to start.
-    #[arg(long, env = "DECREE_FAKE_START_AFTER", default_value = "200ms", value_parser = runtime::config::duration, value_name = "TIME")]
-    pub fake_start_after: Duration,
-
-    /// The time for a running pod to become ready.
-    #[arg(long, env = "DECREE_FAKE_READY_AFTER", default_value = "300ms", value_parser = runtime::config::duration, value_name = "TIME")]
-    pub fake_ready_after: Duration,
-
-    /// The time for a pod to stop.
-    #[arg(long, env = "DECREE_FAKE_GRACE", default_value = "500ms", value_parser = runtime::config::duration, value_name = "TIME")]
-    pub fake_grace: Duration,
-
     /// The seed of UIDs and generated names; by default random.
     #[arg(long, env = "DECREE_FAKE_SEED", value_name = "SEED")]
     pub fake_seed: Option<u64>,
@@ -294,7 +270,7 @@ impl AgentArgs {
                 burst_replicas: Some(self.burst_replicas),
                 create_back_off: Some(self.create_back_off),
                 unassigned_pods_max: Some(self.unassigned_pods_max).filter(|max| *max > 0),
-                unassigned_creates_per_second: Some(self.unassigned_creates),
+                unassigned_creates_per_second: Some(UNASSIGNED_CREATES),
                 ..v1::Options::default()
             },
             namespaces: namespaces.cloned().collect(),
@@ -389,16 +365,9 @@ impl FakeArgs {
         agent_fake::ClusterConfig {
             seed: self.fake_seed.unwrap_or(seed),
             start,
-            nodes: (1..=self.fake_nodes)
+            nodes: (1..=FAKE_NODES)
                 .map(|number| format!("node-{number}"))
                 .collect(),
-            kubelet: agent_fake::Kubelet {
-                schedule_after: self.fake_schedule_after,
-                start_after: self.fake_start_after,
-                ready_after: self.fake_ready_after,
-                grace: self.fake_grace,
-                ..agent_fake::Kubelet::default()
-            },
             ..agent_fake::ClusterConfig::default()
         }
     }

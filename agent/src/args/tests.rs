@@ -47,12 +47,7 @@ fn defaults_are_those_of_the_machines() {
     );
     assert!(config.namespaces.is_empty());
     assert_eq!(config.budget, defaults.budget);
-    let (fake, defaults) = (
-        args.fake.fake_config(jiff::Timestamp::UNIX_EPOCH, 1),
-        agent_fake::Kubelet::default(),
-    );
-    assert_eq!(fake.kubelet.ready_after, defaults.ready_after);
-    assert_eq!(fake.kubelet.grace, defaults.grace);
+    let fake = args.fake.fake_config(jiff::Timestamp::UNIX_EPOCH, 1);
     assert_eq!(fake.nodes, ["node-1", "node-2", "node-3"]);
 }
 
