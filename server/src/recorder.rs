@@ -1,15 +1,14 @@
 //! The flight recorder: the frames of each session, in files of a folder with a maximum size.
 //!
-//! A session appends its records to a buffer in memory, which costs an encoding and a lock that is rarely contended. One thread writes
-//! the buffers of all sessions every few milliseconds. If the thread or its disk falls behind, or a session has used up its share, the
-//! recording ends with a mark. The session continues.
+//! Sessions send their records to one bounded queue, and one thread writes them to files every few milliseconds. If the thread or its disk
+//! falls behind, or a session has used up its share, the recording ends with a mark. The session continues.
 
 use std::{
     fs::File,
     path::PathBuf,
     sync::{
-        Arc,
-        atomic::AtomicUsize,
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
@@ -21,22 +20,19 @@ use server_core::Timestamp;
 use server_recording::{Encoder, EndReason};
 use thiserror::Error;
 
-use self::{
-    buffer::{Buffer, WriterCommand},
-    ring::Ring,
-    writer::RecordingWriter,
-};
+use self::{ring::Ring, writer::RecordingWriter};
 use crate::{args::Recording, metrics::Metrics};
 
-mod buffer;
 mod ring;
 mod session_recording;
 mod writer;
 
 pub(crate) use self::session_recording::{RecordedSession, SessionRecording};
 
-/// The maximum number of recordings that wait to be started. Beyond it, sessions go unrecorded.
-const BEGINNING_MAX: usize = 256;
+/// The maximum number of records that wait to be written.
+const WAITING_MAX: usize = 1 << 16;
+/// The maximum size of all records that wait to be written.
+const WAITING_BYTES_MAX: usize = 64 << 20;
 /// How long a server waits at its end until recordings are written. A disk that hangs must not block the end.
 pub(crate) const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
@@ -60,14 +56,37 @@ pub enum RecordError {
 /// Starts recordings. Clones use the same folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
-    commands: SyncSender<WriterCommand>,
+    queue: Queue,
+    /// The id of the next recording.
+    next: Arc<AtomicU64>,
+}
+
+/// The queue of the writer thread.
+#[derive(Clone, Debug)]
+struct Queue {
+    records: SyncSender<Records>,
+    /// The size of all records in the queue.
     waiting: Arc<AtomicUsize>,
 }
+
+/// Whole records of one recording.
+#[derive(Debug)]
+struct Records {
+    /// The id of the recording.
+    of: u64,
+    /// The name of the file and the end of a recording that begins.
+    begins: Option<(String, Ended)>,
+    bytes: Vec<u8>,
+}
+
+/// Set when a recording ends: by its session, or by the writer if it cannot continue.
+type Ended = Arc<OnceLock<EndReason>>;
 
 /// The writer thread.
 #[derive(Debug)]
 pub(crate) struct WriterThread {
-    commands: SyncSender<WriterCommand>,
+    /// Set when the thread must write what waits, and end.
+    finish: Arc<AtomicBool>,
     /// Gets a message when all recordings are written. Closes without one if the thread panics.
     written: Receiver<()>,
     /// Locked while the thread lives, so that no other server writes to the folder.
@@ -95,23 +114,29 @@ impl Recorder {
         let lock = ring::lock(folder).map_err(failed)?;
         let lock = lock.ok_or_else(|| RecordError::Taken(folder.clone()))?;
         let ring = Ring::open(folder.clone(), recording.record_bytes_max).map_err(failed)?;
-        let (commands, arriving) = sync_channel(BEGINNING_MAX);
-        let writer = RecordingWriter::new(ring, metrics);
+        let (records, arriving) = sync_channel(WAITING_MAX);
+        let queue = Queue {
+            records,
+            waiting: Arc::default(),
+        };
+        let writer = RecordingWriter::new(ring, metrics, Arc::clone(&queue.waiting));
         let (finished, written) = sync_channel(1);
+        let finish = Arc::<AtomicBool>::default();
+        let finishing = Arc::clone(&finish);
         let run = move || {
-            writer.run(&arriving);
+            writer.run(&arriving, &finishing);
             // The receiver is gone if the server has waited long enough.
             let _ = finished.send(());
         };
         let thread = thread::Builder::new().name("recorder".to_owned());
         thread.spawn(run).map_err(failed)?;
-        let waiting = Arc::default();
         let thread = WriterThread {
-            commands: commands.clone(),
+            finish,
             written,
             _lock: lock,
         };
-        Ok(Some((Self { commands, waiting }, thread)))
+        let next = Arc::default();
+        Ok(Some((Self { queue, next }, thread)))
     }
 
     /// The recording of a session that is opened with these arguments. Nothing is written before [`Self::begin`].
@@ -122,26 +147,38 @@ impl Recorder {
         session_id: &str,
         hello: &v1::ReconcileRequest,
     ) -> SessionRecording {
-        let buffer = Buffer::new(Arc::clone(&self.waiting));
-        let begin = |out: &mut Vec<u8>| Encoder::begin(now, config, session_id, hello, out);
-        let (encoder, _) = buffer.append(begin);
-        let buffer = Arc::new(buffer);
-        SessionRecording { buffer, encoder }
+        let mut opening = Vec::new();
+        let encoder = Encoder::begin(now, config, session_id, hello, &mut opening);
+        SessionRecording {
+            id: self.next.fetch_add(1, Ordering::Relaxed),
+            queue: self.queue.clone(),
+            encoder,
+            opening,
+            ended: Ended::default(),
+        }
     }
 
-    /// Starts to write a recording. If that fails, the session goes unrecorded.
-    pub(crate) fn begin(&self, recording: &SessionRecording, started: Timestamp, session_id: &str) {
+    /// Starts to write a recording. If too many records wait, the session goes unrecorded.
+    pub(crate) fn begin(recording: &mut SessionRecording, started: Timestamp, session_id: &str) {
         let name = ring::name(started, session_id);
-        let (buffer, mut opening) = (Arc::clone(&recording.buffer), Vec::new());
-        buffer.swap(&mut opening);
-        let begin = WriterCommand::Begin(name, opening, buffer);
-        if self.commands.try_send(begin).is_err() {
-            recording.buffer.end(EndReason::Behind);
-            tracing::warn!(
-                peer = "all",
-                "the session is not recorded: too many begin at once"
-            );
+        let opening = std::mem::take(&mut recording.opening);
+        recording.send(Some((name, Arc::clone(&recording.ended))), opening);
+    }
+}
+
+// === impl Queue ===
+
+impl Queue {
+    /// Sends records. Returns `false` if too many wait.
+    fn send(&self, records: Records) -> bool {
+        let more = records.bytes.len();
+        let waiting = self.waiting.fetch_add(more, Ordering::Relaxed);
+        let is_sent = waiting.saturating_add(more) <= WAITING_BYTES_MAX
+            && self.records.try_send(records).is_ok();
+        if !is_sent {
+            self.waiting.fetch_sub(more, Ordering::Relaxed);
         }
+        is_sent
     }
 }
 
@@ -150,8 +187,7 @@ impl Recorder {
 impl WriterThread {
     /// Ends all recordings and waits until they are written, for at most `within`.
     pub(crate) fn finish(self, within: Duration) {
-        // A full queue means that the thread hangs, a closed one that it has panicked.
-        let _ = self.commands.try_send(WriterCommand::Finish);
+        self.finish.store(true, Ordering::Release);
         match self.written.recv_timeout(within) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => {

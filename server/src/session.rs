@@ -27,7 +27,7 @@ use crate::{
     clock::Clock,
     error::Refusal,
     peer::{ConnectionPeer, queue_of},
-    recorder::RecordedSession,
+    recorder::{RecordedSession, Recorder},
     registry::Registration,
     shared::Shared,
 };
@@ -172,7 +172,7 @@ async fn open_session(
     let (now, session_id) = (clock.now(), shared.draw_session_id());
     let config = shared.session_config();
     let recorder = shared.recorder.as_ref();
-    let recording = recorder.map(|it| it.recording(now, &config, &session_id, &first));
+    let mut recording = recorder.map(|it| it.recording(now, &config, &session_id, &first));
     let session = Session::open(now, config, session_id, first).map_err(Refusal::from)?;
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
@@ -190,8 +190,8 @@ async fn open_session(
     let memory = shared.memory.take(owner, 0, end_signal.clone())?;
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
-    if let (Some(recorder), Some(recording)) = (recorder, &recording) {
-        recorder.begin(recording, now.wall, &identity.session_id);
+    if let Some(recording) = &mut recording {
+        Recorder::begin(recording, now.wall, &identity.session_id);
     }
     let mut session = RecordedSession::new(session, recording);
     if let Some((left, ago)) = registration.inherit().await {

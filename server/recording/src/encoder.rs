@@ -108,7 +108,6 @@ impl Encoder {
         let record = Record {
             elapsed_nanos: elapsed,
             drift_nanos: wall.saturating_sub_unsigned(elapsed),
-            more: false,
             step: Some(step),
         };
         append(&record, out);

@@ -107,8 +107,6 @@ pub(crate) struct Opening {
 pub(crate) struct TimedStep {
     pub(crate) now: Now,
     pub(crate) step: Step,
-    /// Whether the next record of a frame continues this one: the recording server took large frames in parts.
-    pub(crate) more: bool,
     /// The position of the record.
     pub(crate) at: u64,
 }
@@ -176,7 +174,6 @@ impl<R: Read> Reader<R> {
         Ok(Some(TimedStep {
             now: self.now,
             step,
-            more: record.more,
             at,
         }))
     }

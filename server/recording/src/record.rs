@@ -12,8 +12,6 @@ pub(crate) struct Record {
     pub(crate) elapsed_nanos: u64,
     #[prost(sint64, tag = "2")]
     pub(crate) drift_nanos: i64,
-    #[prost(bool, tag = "9")]
-    pub(crate) more: bool,
     #[prost(oneof = "Step", tags = "3, 4, 5, 6, 7, 8, 10")]
     pub(crate) step: Option<Step>,
 }
@@ -21,7 +19,7 @@ pub(crate) struct Record {
 /// The kind of a call.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum Step {
-    /// A `ReconcileRequest`, or a part of one.
+    /// A `ReconcileRequest`.
     #[prost(bytes = "bytes", tag = "3")]
     Frame(Bytes),
     #[prost(message, tag = "4")]

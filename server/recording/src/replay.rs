@@ -2,13 +2,12 @@
 
 use std::{collections::VecDeque, io::Read, sync::Arc};
 
-use bytes::Bytes;
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use prost::Message;
 use server_session::{IncomingFrame, Now, Session, SessionIdentity};
 
 use crate::{
-    encoder::{FRAME_BYTES_MAX, session_end},
+    encoder::session_end,
     inherited,
     output::{Output, Pair, is_same, is_same_end},
     reader::{Ending, Opening, ReadError, Reader, TimedStep, decode},
@@ -102,8 +101,6 @@ pub struct Replay<R> {
     server_version: String,
     keep_inputs: bool,
     inputs: VecDeque<Input>,
-    /// The parts of an incomplete frame so far.
-    parts: Vec<u8>,
     /// Whether the session has sent a frame since the latest input.
     has_sent: bool,
     /// The output that is not compared yet, if the recording server paused.
@@ -137,7 +134,6 @@ impl<R: Read> Replay<R> {
             server_version,
             keep_inputs: false,
             inputs: VecDeque::new(),
-            parts: Vec::new(),
             has_sent: false,
             pending: pauses.then(Output::default),
             counts: Summary {
@@ -200,28 +196,17 @@ impl<R: Read> Replay<R> {
     }
 
     fn take(&mut self, step: TimedStep) -> Result<Option<Difference>, ReadError> {
-        let TimedStep {
-            now,
-            step,
-            more,
-            at,
-        } = step;
+        let TimedStep { now, step, at } = step;
         let is_input = !matches!(step, Step::Poll(_));
         let pending = self.pending.as_mut().filter(|_| is_input);
         let unrecorded = pending.and_then(Output::rest);
         let unrecorded = unrecorded.map(|pair| self.difference(now, pair));
         match step {
             Step::Frame(frame) => {
-                let bytes = self.parts.len() + frame.len();
-                if bytes > FRAME_BYTES_MAX {
-                    let claimed = bytes as u64;
-                    return Err(ReadError::TooLarge { at, claimed });
-                }
-                if more {
-                    self.parts.extend_from_slice(&frame);
-                } else {
-                    self.handle_frame(now, frame);
-                }
+                self.counts.frames_in += 1;
+                let read = || v1::ReconcileRequest::decode(frame.clone()).unwrap_or_default();
+                self.keep(|| Input::Frame(now, read()));
+                self.session.handle_frame(now, IncomingFrame::from(frame));
             }
             Step::Inherited(inherited) => {
                 let (left, ago) = inherited::read(inherited);
@@ -239,33 +224,15 @@ impl<R: Read> Replay<R> {
                 self.keep(|| Input::Closed(now));
                 self.session.handle_closed(now);
             }
-            // In the middle of a frame, nothing was decided.
-            Step::Poll(Poll { frame: None }) if !self.parts.is_empty() => {}
             Step::Poll(Poll { frame }) => {
                 let frame = frame.map(|frame| decode(at, frame)).transpose()?;
                 return Ok(self.poll(now, frame));
             }
             Step::End(end) => {
-                // The session may have ended by a part of a frame.
-                if !self.parts.is_empty() {
-                    self.handle_frame(now, Bytes::new());
-                }
                 return Ok(unrecorded.or_else(|| self.end(now, end.session_end)));
             }
         }
         Ok(unrecorded)
-    }
-
-    /// Gives the session a frame: its earlier parts, and this one.
-    fn handle_frame(&mut self, now: Now, mut frame: Bytes) {
-        if !self.parts.is_empty() {
-            self.parts.extend_from_slice(&frame);
-            frame = std::mem::take(&mut self.parts).into();
-        }
-        self.counts.frames_in += 1;
-        let read = || v1::ReconcileRequest::decode(frame.clone()).unwrap_or_default();
-        self.keep(|| Input::Frame(now, read()));
-        self.session.handle_frame(now, IncomingFrame::from(frame));
     }
 
     fn keep(&mut self, input: impl FnOnce() -> Input) {

@@ -388,7 +388,7 @@ fn frame_that_is_too_large_leaves_no_trace() {
     assert!(out == before, "{} bytes more", out.len() - before.len());
 }
 
-/// Writes the recording of a server that takes lists object by object and pauses after each batch. `leaves` says which batches it sends.
+/// Writes the recording of a server that pauses after each batch. `leaves` says which batches it sends.
 fn paused(bytes: &[u8], leaves: impl Fn(u64) -> bool) -> Vec<u8> {
     let mut rest = &bytes[MAGIC.len()..];
     let mut header = Header::decode_length_delimited(&mut rest).expect("a header");
@@ -412,25 +412,6 @@ fn taken_apart(record: Record, added: &mut u64, leaves: impl Fn(u64) -> bool) ->
     };
     let (elapsed_nanos, step) = (record.elapsed_nanos, record.step.clone());
     let mut records: Vec<Record> = match step {
-        Some(Step::Frame(v1::ReconcileRequest {
-            sequence,
-            frame: Some(Frame::SnapshotObjects(objects)),
-        })) => {
-            let last = objects.replica_sets.len() - 1;
-            let parts = objects.replica_sets.into_iter().enumerate();
-            let part = |(at, set)| Record {
-                more: at < last,
-                ..again(Step::Frame(v1::ReconcileRequest {
-                    sequence: if at == 0 { sequence } else { 0 },
-                    frame: Some(Frame::SnapshotObjects(v1::SnapshotObjects {
-                        pods: Vec::new(),
-                        replica_sets: vec![set],
-                    })),
-                }))
-            };
-            let pause = || again(Step::Poll(Poll { frame: None }));
-            parts.flat_map(|it| [part(it), pause()]).collect()
-        }
         Some(Step::Poll(Poll {
             frame:
                 Some(v1::ReconcileResponse {

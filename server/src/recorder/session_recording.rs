@@ -1,19 +1,23 @@
 //! A session, recorded or not.
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{ops::Deref, time::Duration};
 
 use decree::v1;
 use server_core::Ledger;
 use server_recording::{Encoder, EndReason};
 use server_session::{IncomingFrame, Now, Session, SessionReport};
 
-use super::buffer::Buffer;
+use super::{Ended, Queue, Records};
 
-/// Records the calls of one session into its buffer.
+/// Records the calls of one session.
 #[derive(Debug)]
 pub(crate) struct SessionRecording {
-    pub(super) buffer: Arc<Buffer>,
+    pub(super) id: u64,
+    pub(super) queue: Queue,
     pub(super) encoder: Encoder,
+    /// The first records, until the recording begins.
+    pub(super) opening: Vec<u8>,
+    pub(super) ended: Ended,
 }
 
 /// A session, and its recording while there is one. Queries reach the session directly; the recording ends on drop.
@@ -70,10 +74,11 @@ impl RecordedSession {
 
     /// Appends the last record. Nothing is recorded after it.
     pub(crate) fn end_recording(&mut self) {
-        if let Some(SessionRecording { buffer, .. }) = self.recording.take() {
-            let session = Some(&self.session);
-            buffer.append(|out| server_recording::end(EndReason::Session, session, out));
-            buffer.end(EndReason::Session);
+        if let Some(recording) = self.recording.take() {
+            let mut last = Vec::new();
+            server_recording::end(EndReason::Session, Some(&self.session), &mut last);
+            recording.send(None, last);
+            recording.end(EndReason::Session);
         }
     }
 
@@ -86,16 +91,35 @@ impl RecordedSession {
 
     /// Appends a record. If `write` returns `false`, the recording ends.
     fn record(&mut self, write: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> bool) {
-        let Some(SessionRecording { buffer, encoder }) = &mut self.recording else {
+        let Some(recording) = &mut self.recording else {
             return;
         };
-        let (taken, goes_on) = buffer.append(|out| write(encoder, out));
-        if !taken {
-            buffer.end(EndReason::Full);
+        let mut records = Vec::new();
+        if write(&mut recording.encoder, &mut records) {
+            recording.send(None, records);
+        } else {
+            recording.end(EndReason::Full);
         }
-        if !taken || !goes_on {
+        if recording.ended.get().is_some() {
             self.recording = None;
         }
+    }
+}
+
+// === impl SessionRecording ===
+
+impl SessionRecording {
+    /// Sends records to the writer, unless the recording has ended. It ends if too many records wait.
+    pub(super) fn send(&self, begins: Option<(String, Ended)>, bytes: Vec<u8>) {
+        let of = self.id;
+        if self.ended.get().is_none() && !self.queue.send(Records { of, begins, bytes }) {
+            self.end(EndReason::Behind);
+        }
+    }
+
+    fn end(&self, reason: EndReason) {
+        // The first reason stays.
+        let _ = self.ended.set(reason);
     }
 }
 

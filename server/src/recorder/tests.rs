@@ -3,7 +3,6 @@
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    sync::atomic::Ordering,
     time::Duration,
 };
 
@@ -12,7 +11,7 @@ use server_recording::{Ending, Replay};
 use server_session::{Now, Session};
 use tempfile::TempDir;
 
-use super::{buffer::WAITING_BYTES_MAX, *};
+use super::*;
 
 const MIB: u64 = 1 << 20;
 
@@ -44,8 +43,8 @@ impl Folder {
         let now = at(millisecond, 0);
         let id = format!("session-{millisecond}");
         let config = config();
-        let recording = self.recorder.recording(now, &config, &id, &hello());
-        self.recorder.begin(&recording, now.wall, &id);
+        let mut recording = self.recorder.recording(now, &config, &id, &hello());
+        Recorder::begin(&mut recording, now.wall, &id);
         let session = Session::open(now, config, id, hello()).expect("it is honoured");
         RecordedSession::new(session, Some(recording))
     }
@@ -192,7 +191,7 @@ fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
     let folder = Folder::new();
     let mut session = folder.session(1);
     assert!(session.poll_frame(at(1, 1)).is_some(), "the welcome");
-    // The writer takes what is in the buffer. All of it at once is more than a quarter of the maximum.
+    // More than a quarter of the maximum.
     session.handle_frame(at(1, 2), frame_of(300 << 10).into());
     assert_eq!(session.identity().session_id, "session-1");
     drop(session);
@@ -206,17 +205,25 @@ fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
 }
 
 #[test]
-fn buffer_that_nobody_empties_ends_its_recording() {
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let buffer = Buffer::new(Arc::clone(&waiting));
-    let ((), goes_on) = buffer.append(|out| out.resize(WAITING_BYTES_MAX, 0));
-    assert!(goes_on);
-    let ((), goes_on) = buffer.append(|out| out.push(0));
-    assert!(!goes_on);
-    let mut taken = Vec::new();
-    assert_eq!(buffer.swap(&mut taken), Some(EndReason::Behind));
-    assert_eq!(taken.len(), WAITING_BYTES_MAX);
-    assert_eq!(waiting.load(Ordering::Relaxed), 0);
+fn queue_that_nobody_empties_takes_no_more_than_its_bounds() {
+    for (count, bytes) in [(1, WAITING_BYTES_MAX), (WAITING_MAX, 0)] {
+        let (records, arriving) = sync_channel(WAITING_MAX);
+        let waiting = Arc::default();
+        let queue = Queue { records, waiting };
+        let send = |bytes| {
+            queue.send(Records {
+                of: 0,
+                begins: None,
+                bytes: vec![0; bytes],
+            })
+        };
+        for _ in 0..count {
+            assert!(send(bytes));
+        }
+        assert!(!send(1));
+        assert_eq!(queue.waiting.load(Ordering::Relaxed), count * bytes);
+        drop(arriving);
+    }
 }
 
 #[test]
@@ -233,15 +240,17 @@ fn full_disk_ends_a_recording_and_is_counted() {
     let folder = TempDir::new().expect("a folder");
     let metrics = Metrics::register(&mut Registry::default());
     let ring = Ring::open(folder.path().to_owned(), MIB).expect("it can be read");
-    let mut writer = RecordingWriter::new(ring, metrics.clone());
+    let mut writer = RecordingWriter::new(ring, metrics.clone(), Arc::default());
     // Every write to this file fails with ENOSPC.
     let full = File::options().write(true).open("/dev/full");
-    let buffer = Arc::new(Buffer::new(Arc::default()));
-    let path = folder.path().join("1.recording");
-    let taken = Arc::clone(&buffer);
-    writer.start(path, full.expect("Linux has it"), b"opening", taken);
-    let ((), goes_on) = buffer.append(|out| out.push(0));
-    assert!(!goes_on, "the session is told with its next record");
+    let (path, ended) = (folder.path().join("1.recording"), Ended::default());
+    writer.start(1, path, full.expect("Linux has it"), Arc::clone(&ended));
+    writer.take(Records {
+        of: 1,
+        begins: None,
+        bytes: b"opening".to_vec(),
+    });
+    assert_eq!(ended.get(), Some(&EndReason::Failed), "the session sees it");
     let failed = metrics
         .recording_ends
         .get_or_create_owned(&[("reason", "failed")]);
@@ -251,10 +260,9 @@ fn full_disk_ends_a_recording_and_is_counted() {
 
 #[test]
 fn disk_that_hangs_does_not_keep_the_server() {
-    let (commands, _never_read) = sync_channel(1);
     let (_never_written, written) = sync_channel(1);
     let thread = WriterThread {
-        commands,
+        finish: Arc::default(),
         written,
         _lock: tempfile::tempfile().expect("a file"),
     };

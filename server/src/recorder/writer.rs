@@ -1,40 +1,38 @@
 //! The thread that writes recordings.
 
 use std::{
+    collections::HashMap,
     fs::File,
     io::{self, Write},
     path::PathBuf,
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::Receiver,
     },
-    time::{Duration, Instant},
+    thread,
+    time::Duration,
 };
 
 use server_recording::EndReason;
 
-use super::{
-    buffer::{Buffer, WriterCommand},
-    ring::Ring,
-};
+use super::{Ended, Records, WAITING_MAX, ring::Ring};
 use crate::metrics::Metrics;
 
-/// How often buffers are written. A killed server loses at most this much.
+/// How often records are written. A killed server loses at most this much.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
 /// The space in each recording that is reserved for its final mark.
 const MARK_BYTES: u64 = 64;
-
-/// The memory that a recording keeps between two writes. A burst takes more for a while.
-const SPARE_BYTES: usize = 64 << 10;
 
 /// All unfinished recordings.
 #[derive(Debug)]
 pub(super) struct RecordingWriter {
     ring: Ring,
     metrics: Metrics,
-    open: Vec<OpenRecording>,
-    /// The time of the next write.
-    due: Instant,
+    /// The size of all records that wait.
+    waiting: Arc<AtomicUsize>,
+    /// By their ids.
+    open: HashMap<u64, OpenRecording>,
 }
 
 /// Why a recording ends before its session.
@@ -51,91 +49,91 @@ struct OpenRecording {
     path: PathBuf,
     file: File,
     length: u64,
-    buffer: Arc<Buffer>,
-    /// The last written buffer, emptied, for exchange with the session's buffer.
-    spare: Vec<u8>,
+    ended: Ended,
 }
 
 // === impl RecordingWriter ===
 
 impl RecordingWriter {
-    pub(super) fn new(ring: Ring, metrics: Metrics) -> Self {
+    pub(super) fn new(ring: Ring, metrics: Metrics, waiting: Arc<AtomicUsize>) -> Self {
         Self {
             ring,
             metrics,
-            open: Vec::new(),
-            due: Instant::now(),
+            waiting,
+            open: HashMap::new(),
         }
     }
 
-    /// Writes until [`WriterCommand::Finish`], every [`WRITE_EVERY`] while there are recordings.
-    pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) {
+    /// Writes what arrives, every [`WRITE_EVERY`], until `finish` is set.
+    pub(super) fn run(mut self, arriving: &Receiver<Records>, finish: &AtomicBool) {
         loop {
-            let wait = if self.open.is_empty() {
-                Duration::MAX
-            } else {
-                self.due.saturating_duration_since(Instant::now())
-            };
-            match commands.recv_timeout(wait) {
-                Ok(WriterCommand::Begin(name, opening, buffer)) => {
-                    self.begin(&name, &opening, buffer)
-                }
-                Err(RecvTimeoutError::Timeout) => self.write(),
-                Ok(WriterCommand::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+            let is_last = finish.load(Ordering::Acquire);
+            self.write(arriving);
+            if is_last {
+                break;
+            }
+            thread::sleep(WRITE_EVERY);
+        }
+        for recording in std::mem::take(&mut self.open).into_values() {
+            let reason = recording.ended.get().copied();
+            self.end(recording, &reason.unwrap_or(EndReason::Session).into());
+        }
+    }
+
+    fn write(&mut self, arriving: &Receiver<Records>) {
+        // Read first: all records of an ended recording are in the queue now.
+        let ended = self.open.iter().filter_map(|(id, recording)| {
+            let reason = recording.ended.get()?;
+            Some((*id, *reason))
+        });
+        let ended: Vec<_> = ended.collect();
+        for records in arriving.try_iter().take(WAITING_MAX) {
+            let bytes = records.bytes.len();
+            self.take(records);
+            self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        for (id, reason) in ended {
+            if let Some(recording) = self.open.remove(&id) {
+                self.end(recording, &reason.into());
             }
         }
-        self.write();
-        for recording in std::mem::take(&mut self.open) {
-            self.end(recording, &EndReason::Session.into());
+    }
+
+    pub(super) fn take(&mut self, Records { of, begins, bytes }: Records) {
+        if let Some((name, ended)) = begins {
+            match self.ring.create(&name) {
+                Ok(Some((path, file))) => self.start(of, path, file, ended),
+                Ok(None) => self.refuse(&name, &ended, &EndReason::Full.into()),
+                Err(error) => self.refuse(&name, &ended, &error.into()),
+            }
         }
-    }
-
-    fn begin(&mut self, name: &str, opening: &[u8], buffer: Arc<Buffer>) {
-        let stop: Stop = match self.ring.create(name) {
-            Ok(Some((path, file))) => return self.start(path, file, opening, buffer),
-            Ok(None) => EndReason::Full.into(),
-            Err(error) => error.into(),
+        let Some(mut recording) = self.open.remove(&of) else {
+            return;
         };
-        buffer.end(stop.reason);
-        self.report(name, &stop);
-    }
-
-    /// Starts to write into an existing empty file.
-    pub(super) fn start(&mut self, path: PathBuf, file: File, opening: &[u8], buffer: Arc<Buffer>) {
-        let mut recording = OpenRecording {
-            path,
-            file,
-            length: 0,
-            buffer,
-            spare: Vec::new(),
-        };
-        match self.append(&mut recording, opening) {
-            Ok(()) => self.open.push(recording),
+        match self.append(&mut recording, &bytes) {
+            Ok(()) => drop(self.open.insert(of, recording)),
             Err(stop) => self.end(recording, &stop),
         }
     }
 
-    fn write(&mut self) {
-        self.due = Instant::now() + WRITE_EVERY;
-        for mut recording in std::mem::take(&mut self.open) {
-            let mut bytes = std::mem::take(&mut recording.spare);
-            let ended = recording.buffer.swap(&mut bytes);
-            let written = self.append(&mut recording, &bytes);
-            bytes.clear();
-            bytes.shrink_to(SPARE_BYTES);
-            recording.spare = bytes;
-            match written.err().or_else(|| ended.map(Stop::from)) {
-                None => self.open.push(recording),
-                Some(stop) => self.end(recording, &stop),
-            }
-        }
+    /// Starts to write into an existing empty file.
+    pub(super) fn start(&mut self, id: u64, path: PathBuf, file: File, ended: Ended) {
+        let recording = OpenRecording {
+            path,
+            file,
+            length: 0,
+            ended,
+        };
+        self.open.insert(id, recording);
+    }
+
+    fn refuse(&self, name: &str, ended: &Ended, stop: &Stop) {
+        let _ = ended.set(stop.reason);
+        self.report(name, stop);
     }
 
     /// Appends whole records. If that fails, the file is cut back to the state before, if its disk allows.
     fn append(&mut self, recording: &mut OpenRecording, bytes: &[u8]) -> Result<(), Stop> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
         let length = recording.length + bytes.len() as u64;
         let with_mark = length + MARK_BYTES;
         if with_mark > self.ring.share() || !self.ring.grow(recording.room(), with_mark) {
@@ -154,7 +152,7 @@ impl RecordingWriter {
 
     /// Ends a recording. If the session has not written the final mark, it is written here.
     fn end(&mut self, mut recording: OpenRecording, stop: &Stop) {
-        recording.buffer.end(stop.reason);
+        let _ = recording.ended.set(stop.reason);
         if stop.reason != EndReason::Session {
             mark(&mut recording.file, stop.reason);
         }
