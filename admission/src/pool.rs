@@ -187,22 +187,25 @@ impl<I: PeerIdentity, R: Clone> Pool<I, R> {
         holders.used - holders.leaving < self.max || holders.by_owner().into_values().any(gives_way)
     }
 
-    /// Evicts holders until the weight of those that remain fits.
+    /// Evicts holders until the weight of those that remain fits. If the claimant itself would have to give way, nobody is evicted.
     fn make_room(
         &self,
         holders: &mut Holders<I, R>,
         claimant: u64,
         spared: Option<u64>,
     ) -> Result<(), R> {
+        let mut evicted = Vec::new();
         while holders.used - holders.leaving > self.max {
             let victim = holders.victim(self.yields, claimant, spared);
             let Some(victim) = victim.filter(|id| *id != claimant) else {
+                evicted.into_iter().for_each(|(id, _)| holders.keep(id));
                 return Err(self.refusal());
             };
-            if let Some(end) = holders.dismiss(victim) {
-                end.send(self.refusal());
-            }
+            evicted.extend(holders.dismiss(victim).map(|end| (victim, end)));
         }
+        evicted
+            .into_iter()
+            .for_each(|(_, end)| end.send(self.refusal()));
         Ok(())
     }
 
@@ -250,6 +253,14 @@ impl<I: PeerIdentity, R: Clone> Holders<I, R> {
         holder.is_leaving = true;
         self.leaving += holder.weight;
         Some(holder.end.clone())
+    }
+
+    /// Undoes a dismissal.
+    fn keep(&mut self, id: u64) {
+        if let Some(holder) = self.all.get_mut(&id).filter(|it| it.is_leaving) {
+            holder.is_leaving = false;
+            self.leaving -= holder.weight;
+        }
     }
 
     fn resize(&mut self, id: u64, weight: usize) {

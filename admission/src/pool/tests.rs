@@ -73,6 +73,18 @@ fn owner_that_would_hold_most_gives_way() {
 }
 
 #[test]
+fn refused_newcomer_evicts_nobody() {
+    for yields in [Yields::Oldest, Yields::Newest] {
+        let pool = Pool::new(4, yields, FULL);
+        let held = take_all(&pool, &["a", "a", "b", "c"]);
+        let _settled: Vec<_> = held[1..].iter().map(|it| it.handle().settle()).collect();
+        let newcomer = take(&pool, "d", 3);
+        assert!(newcomer.is_err() && ended(&held).is_empty(), "{yields:?}");
+        assert_eq!(take(&pool, "d", 1).is_ok(), yields == Yields::Oldest);
+    }
+}
+
+#[test]
 fn settled_slot_does_not_give_way_and_does_not_count_for_its_owner() {
     let pool = Pool::new(2, Yields::Oldest, FULL);
     let held = take_all(&pool, &["a", "a"]);
