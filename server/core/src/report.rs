@@ -7,7 +7,7 @@ use crate::{
     event::FailureClass,
     held::Held,
     labels::Labels,
-    object::{Key, Kind, Span, Status, Timestamp},
+    object::{Key, Kind, OwnerReference, Span, Status, Timestamp},
     reason::{Reason, Thousandths},
     selector::Quarantine,
     sync::rank::RankedPod,
@@ -179,6 +179,8 @@ pub struct View {
     pub key: Key,
     /// The number of desired pods.
     pub replicas: i32,
+    /// The controller owner, such as a Deployment.
+    pub controller: Option<OwnerReference>,
     /// The labels of the pod template.
     pub template_labels: Labels,
     /// Active, ready, available and terminating pods in the index.

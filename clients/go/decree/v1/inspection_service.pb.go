@@ -449,7 +449,9 @@ type ReplicaSetSummary struct {
 	// The cluster's uid: two clusters may have one name.
 	ClusterUid string `protobuf:"bytes,15,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	// The cause of this state, for people.
-	Cause         *Cause `protobuf:"bytes,16,opt,name=cause,proto3" json:"cause,omitempty"`
+	Cause *Cause `protobuf:"bytes,16,opt,name=cause,proto3" json:"cause,omitempty"`
+	// Its managing owner, such as a Deployment; absent if it has none.
+	Controller    *OwnerReference `protobuf:"bytes,17,opt,name=controller,proto3" json:"controller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -592,6 +594,13 @@ func (x *ReplicaSetSummary) GetClusterUid() string {
 func (x *ReplicaSetSummary) GetCause() *Cause {
 	if x != nil {
 		return x.Cause
+	}
+	return nil
+}
+
+func (x *ReplicaSetSummary) GetController() *OwnerReference {
+	if x != nil {
+		return x.Controller
 	}
 	return nil
 }
@@ -2919,7 +2928,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x125\n" +
 	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
-	"staleViews\"\x82\x06\n" +
+	"staleViews\"\xbd\x06\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -2939,7 +2948,10 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x0ftemplate_labels\x18\x0e \x03(\v20.decree.v1.ReplicaSetSummary.TemplateLabelsEntryR\x0etemplateLabels\x12\x1f\n" +
 	"\vcluster_uid\x18\x0f \x01(\tR\n" +
 	"clusterUid\x12&\n" +
-	"\x05cause\x18\x10 \x01(\v2\x10.decree.v1.CauseR\x05cause\x1aA\n" +
+	"\x05cause\x18\x10 \x01(\v2\x10.decree.v1.CauseR\x05cause\x129\n" +
+	"\n" +
+	"controller\x18\x11 \x01(\v2\x19.decree.v1.OwnerReferenceR\n" +
+	"controller\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x01\n" +
@@ -3229,11 +3241,12 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*ObjectRef)(nil),               // 36: decree.v1.ObjectRef
 	(*Reason)(nil),                  // 37: decree.v1.Reason
 	(*timestamppb.Timestamp)(nil),   // 38: google.protobuf.Timestamp
-	(Rule)(0),                       // 39: decree.v1.Rule
-	(FailureClass)(0),               // 40: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 41: decree.v1.ReplicaSetStatus
-	(Mode)(0),                       // 42: decree.v1.Mode
-	(*durationpb.Duration)(nil),     // 43: google.protobuf.Duration
+	(*OwnerReference)(nil),          // 39: decree.v1.OwnerReference
+	(Rule)(0),                       // 40: decree.v1.Rule
+	(FailureClass)(0),               // 41: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 42: decree.v1.ReplicaSetStatus
+	(Mode)(0),                       // 43: decree.v1.Mode
+	(*durationpb.Duration)(nil),     // 44: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	6,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
@@ -3245,70 +3258,71 @@ var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	38, // 6: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
 	34, // 7: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
 	7,  // 8: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
-	1,  // 9: decree.v1.Cause.severity:type_name -> decree.v1.Severity
-	6,  // 10: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	38, // 11: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
-	19, // 12: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	13, // 13: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
-	10, // 14: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
-	35, // 15: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
-	38, // 16: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
-	11, // 17: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
-	37, // 18: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
-	12, // 19: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
-	39, // 20: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
-	38, // 21: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
-	14, // 22: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
-	15, // 23: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
-	16, // 24: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	37, // 25: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	40, // 26: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
-	38, // 27: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
-	19, // 28: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	38, // 29: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	36, // 30: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	20, // 31: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	37, // 32: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	41, // 33: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	37, // 34: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	23, // 35: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	35, // 36: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
-	42, // 37: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	38, // 38: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	43, // 39: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	43, // 40: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
-	27, // 41: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	26, // 42: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
-	38, // 43: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
-	35, // 44: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
-	2,  // 45: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
-	38, // 46: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	36, // 47: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	2,  // 48: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	3,  // 49: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	29, // 50: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
-	30, // 51: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
-	33, // 52: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
-	32, // 53: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
-	35, // 54: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
-	36, // 55: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
-	4,  // 56: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	8,  // 57: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	17, // 58: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	21, // 59: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	24, // 60: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	28, // 61: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
-	5,  // 62: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	9,  // 63: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	18, // 64: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	22, // 65: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	25, // 66: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	31, // 67: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
-	62, // [62:68] is the sub-list for method output_type
-	56, // [56:62] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	39, // 9: decree.v1.ReplicaSetSummary.controller:type_name -> decree.v1.OwnerReference
+	1,  // 10: decree.v1.Cause.severity:type_name -> decree.v1.Severity
+	6,  // 11: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
+	38, // 12: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
+	19, // 13: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	13, // 14: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
+	10, // 15: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
+	35, // 16: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
+	38, // 17: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
+	11, // 18: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
+	37, // 19: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
+	12, // 20: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
+	40, // 21: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
+	38, // 22: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
+	14, // 23: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
+	15, // 24: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
+	16, // 25: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
+	37, // 26: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	41, // 27: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
+	38, // 28: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
+	19, // 29: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	38, // 30: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
+	36, // 31: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	20, // 32: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	37, // 33: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	42, // 34: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	37, // 35: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	23, // 36: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	35, // 37: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
+	43, // 38: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	38, // 39: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
+	44, // 40: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	44, // 41: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
+	27, // 42: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	26, // 43: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
+	38, // 44: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
+	35, // 45: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
+	2,  // 46: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
+	38, // 47: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
+	36, // 48: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	2,  // 49: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	3,  // 50: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	29, // 51: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
+	30, // 52: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
+	33, // 53: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
+	32, // 54: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
+	35, // 55: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
+	36, // 56: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
+	4,  // 57: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	8,  // 58: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	17, // 59: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	21, // 60: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	24, // 61: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	28, // 62: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
+	5,  // 63: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	9,  // 64: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	18, // 65: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	22, // 66: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	25, // 67: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	31, // 68: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
+	63, // [63:69] is the sub-list for method output_type
+	57, // [57:63] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }

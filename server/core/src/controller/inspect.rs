@@ -121,12 +121,13 @@ impl<'a> Inspect<'a> {
         let set = self.0.index.set(id)?;
         let (state, reasons) = self.state(now, id, set);
         let counts = set.counts_at(now);
-        let lacks = set.unconverged_since.is_some() && counts.ready < counts.active;
+        let lacks = counts.ready < counts.active;
         let unready = lacks.then(|| self.unready(id));
         let (unready, unready_node) = unready.unwrap_or_default();
         Some(View {
             key: set.object.key.clone(),
             replicas: set.object.replicas,
+            controller: set.object.controller.clone(),
             template_labels: set.object.template_labels.clone(),
             status: Status {
                 observed_generation: set.object.status.observed_generation,

@@ -2,8 +2,8 @@
 
 use decree::v1;
 use server_core::{
-    Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, REPLICA_FAILURE,
-    State, Status, Timestamp, Victim, View,
+    Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, OwnerReference,
+    REPLICA_FAILURE, State, Status, Timestamp, Victim, View,
 };
 
 use super::{
@@ -154,6 +154,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
     let View {
         key,
         replicas,
+        controller,
         template_labels,
         status,
         state: stands,
@@ -190,6 +191,24 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
             .map(|(key, value)| (key.to_string(), value.to_string()))
             .collect(),
         cause: None,
+        controller: controller.map(owner),
+    }
+}
+
+fn owner(owner: OwnerReference) -> v1::OwnerReference {
+    let OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        block_owner_deletion,
+    } = owner;
+    v1::OwnerReference {
+        api_version: api_version.to_string(),
+        kind: kind.to_string(),
+        name: name.to_string(),
+        uid: uid.0.to_string(),
+        block_owner_deletion,
     }
 }
 
