@@ -18,7 +18,7 @@ pub use self::{
     inspect::Sizes,
     known::{Deletable, KnownSet},
     memory::keep_within,
-    surroundings::{Surroundings, SurroundingsCopy},
+    surroundings::{Surroundings, SurroundingsCopy, SurroundingsIndex},
 };
 use self::{
     in_flight::InFlight,

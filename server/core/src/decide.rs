@@ -64,7 +64,8 @@ pub fn decide_while(
     run(now, &mut controller, id, go_on)
 }
 
-/// Creates a controller from complete lists of these objects, to look at them. The order of the input does not matter.
+/// Creates a controller from complete lists of these objects, to look at them: nothing waits for a sync. The order of the input does not
+/// matter.
 ///
 /// # Panics
 /// Never: nothing interrupts it.
@@ -76,7 +77,9 @@ pub fn controller_of(
     pods: Vec<Pod>,
 ) -> Controller {
     let listed = listed(now, config, replica_sets, pods, &|| true);
-    listed.expect("nothing interrupts it")
+    let mut controller = listed.expect("nothing interrupts it");
+    controller.queue.clear();
+    controller
 }
 
 /// Creates a controller from complete lists of these objects, in an order that does not depend on the input.

@@ -34,8 +34,12 @@ use std::{
     sync::Arc,
 };
 
+use self::{
+    group::Groups, ids::Ids, large::LargeObjects, map::Map, namespaces::Namespaces, nodes::Nodes,
+    owners::Owners, slab::Slab, tombstones::Tombstones,
+};
 pub(crate) use self::{
-    group::PodGroup,
+    group::{GroupId, PodGroup},
     ledger::{Ledger, Loss, Made},
     nodes::NodeId,
     pod::{Entry, PodId},
@@ -43,23 +47,13 @@ pub(crate) use self::{
     unlisted::EndedList,
     walk::PodWalk,
 };
-use self::{
-    group::{GroupId, Groups},
-    ids::Ids,
-    large::LargeObjects,
-    map::Map,
-    namespaces::Namespaces,
-    nodes::Nodes,
-    owners::Owners,
-    slab::Slab,
-    tombstones::Tombstones,
-};
 use crate::{
     held::Held,
     labels::Labels,
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ReplicaSet, Timestamp, Uid},
     pod_view::{OWNER_KIND, OwnerView, PodView},
+    selector::Selector,
 };
 
 /// Up to this number of siblings, the index asks each of them whether it selects a group.
@@ -244,16 +238,36 @@ impl Index {
     /// Returns the ReplicaSets that may adopt a pod with these labels, in the order of their ids. Their selectors are valid, not empty, and
     /// match (spec 3.3). A pod without labels has none.
     pub(crate) fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<SetId> {
-        let content = self.namespaces.get(namespace);
-        let Some(content) = content.filter(|_| !labels.is_empty()) else {
+        if labels.is_empty() {
             return Vec::new();
+        }
+        let is_empty = |id: SetId| {
+            let selector = self.set(id).and_then(Set::selector);
+            selector.is_none_or(Selector::is_empty)
         };
-        let matches = |id: &SetId| {
+        let matching = self.matching(namespace, labels);
+        matching.filter(|id| !is_empty(*id)).collect()
+    }
+
+    /// Returns the ReplicaSets whose selector matches these labels, in the order of their ids.
+    fn matching(&self, namespace: &str, labels: &Labels) -> impl Iterator<Item = SetId> {
+        let content = self.namespaces.get(namespace);
+        let candidates = content.map(|content| content.selectors.candidates(labels));
+        candidates.into_iter().flatten().filter(|id| {
             let selector = self.set(*id).and_then(Set::selector);
-            selector.is_some_and(|selector| !selector.is_empty() && selector.matches(labels))
-        };
-        let candidates = content.selectors.candidates(labels).into_iter();
-        candidates.filter(matches).collect()
+            selector.is_some_and(|selector| selector.matches(labels))
+        })
+    }
+
+    /// Returns the ReplicaSets that select the pods of a group, or have a sibling that does.
+    pub(crate) fn related_sets(&self, group: &PodGroup) -> BTreeSet<SetId> {
+        let labels = group.labels.iter();
+        let matching = labels.flat_map(|labels| self.matching(&group.namespace, labels));
+        let with_siblings = matching.flat_map(|id| {
+            let siblings = self.sibling_ids(id).into_iter().flat_map(Ids::iter);
+            [id].into_iter().chain(siblings)
+        });
+        with_siblings.collect()
     }
 
     /// Returns the orphans that the ReplicaSet selects, sorted by name.

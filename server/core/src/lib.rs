@@ -62,7 +62,7 @@ pub use compact_uid::CompactUid;
 pub use config::{Brake, Config};
 pub use controller::{
     Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,
-    Sizes, Surroundings, SurroundingsCopy, keep_within,
+    Sizes, Surroundings, SurroundingsCopy, SurroundingsIndex, keep_within,
 };
 pub use decide::{Interrupted, controller_of, decide, decide_while};
 pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     sync::Arc,
     vec,
 };
@@ -11,7 +12,7 @@ use super::Controller;
 use crate::{
     config::Config,
     decide::{Interrupted, decide_while},
-    index::{PodWalk, SetId},
+    index::{GroupId, PodId, PodWalk, SetId},
     object::{OwnerReference, Pod, ReplicaSet, Timestamp},
     report::Decision,
 };
@@ -41,6 +42,17 @@ pub struct SurroundingsCopy {
     sets: vec::IntoIter<SetId>,
     /// The pods to look at; `None` before all ReplicaSets are copied.
     pods: Option<PodWalk>,
+}
+
+/// The pods that decisions read, found for all ReplicaSets of a controller with one look at each pod.
+#[derive(Clone, Debug)]
+pub struct SurroundingsIndex<'a> {
+    controller: &'a Controller,
+    /// The groups of pods that a ReplicaSet or a sibling selects.
+    groups: BTreeMap<SetId, Vec<GroupId>>,
+    members: BTreeMap<GroupId, Vec<PodId>>,
+    /// The pods that a ReplicaSet owns, and those with a name that it could choose.
+    near: BTreeMap<SetId, Vec<PodId>>,
 }
 
 // === impl SurroundingsCopy ===
@@ -144,6 +156,66 @@ impl SurroundingsCopy {
             }
         }
         false
+    }
+}
+
+// === impl SurroundingsIndex ===
+
+impl<'a> SurroundingsIndex<'a> {
+    /// Looks at all pods in namespaces with ReplicaSets.
+    #[must_use]
+    pub fn new(controller: &'a Controller) -> Self {
+        let index = &controller.index;
+        let sets = index.sets_after(None);
+        let sets = sets.filter_map(|id| Some((&index.set(id)?.object.key, id)));
+        let by_uid: BTreeMap<_, _> = sets.map(|(key, id)| (&key.uid, (key, id))).collect();
+        let namespaces = by_uid.values().map(|(key, _)| Arc::clone(&key.namespace));
+        let mut walk = PodWalk::new(namespaces.collect::<BTreeSet<_>>());
+        let mut found = Self {
+            controller,
+            groups: BTreeMap::new(),
+            members: BTreeMap::new(),
+            near: BTreeMap::new(),
+        };
+        for (id, pod) in iter::from_fn(|| walk.step(index)).flatten() {
+            let group = index.groups.at(pod.group);
+            let owner = pod.controller.as_deref();
+            let owner = owner.and_then(|owner| by_uid.get(&owner.uid));
+            let owner = owner.filter(|(key, _)| key.namespace == group.namespace);
+            let namesakes = index.namespaces.of_base(&group.namespace, &pod.name);
+            for set in owner.map(|(_, set)| *set).into_iter().chain(namesakes) {
+                found.near.entry(set).or_default().push(id);
+            }
+            let members = found.members.entry(pod.group).or_default();
+            members.push(id);
+            if members.len() == 1 {
+                for set in index.related_sets(group) {
+                    found.groups.entry(set).or_default().push(pod.group);
+                }
+            }
+        }
+        found
+    }
+
+    /// Copies what the decision on a ReplicaSet reads; without the ReplicaSet if the controller does not know it.
+    #[must_use]
+    pub fn of(&self, now: Timestamp, namespace: &str, name: &str) -> Surroundings {
+        let index = &self.controller.index;
+        let mut copy = SurroundingsCopy::new(namespace, name, usize::MAX);
+        let unknown = copy.begin(now, self.controller);
+        let (None, Some(own)) = (unknown, copy.own) else {
+            return Surroundings::default();
+        };
+        while copy.pods.is_none() {
+            copy.copy_sets(self.controller);
+        }
+        let groups = self.groups.get(&own).into_iter().flatten();
+        let members = groups.filter_map(|group| self.members.get(group)).flatten();
+        let near = self.near.get(&own).into_iter().flatten();
+        let pods: BTreeSet<_> = members.chain(near).collect();
+        let pods = pods.into_iter().filter_map(|id| index.pod(*id));
+        copy.around.pods = pods.map(|pod| index.pod_object(pod)).collect();
+        copy.around
     }
 }
 

@@ -103,6 +103,15 @@ impl Namespaces {
             users.has_gone = users.is_in_making;
             users.pod = None;
         });
+        self.of_base(namespace, name)
+    }
+
+    /// Returns the ReplicaSets that could choose this name for a pod.
+    pub(crate) fn of_base(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> impl Iterator<Item = SetId> + use<'_> {
         let end = name.len().checked_sub(SUFFIX_LENGTH);
         let base = end.and_then(|end| name.get(..end));
         let sets = base.and_then(|base| self.get(namespace)?.bases.get(base));

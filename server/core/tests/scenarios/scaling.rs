@@ -6,12 +6,12 @@ use std::{
 };
 
 use server_core::{
-    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Rule, Span, SurroundingsCopy, decide,
-    decide_while,
+    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Rule, Span, SurroundingsCopy,
+    SurroundingsIndex, decide, decide_while,
 };
 
 use crate::{
-    objects::{START, key, orphan, pod, set, with},
+    objects::{START, key, orphan, owner, pod, set, with},
     rig::{Rig, created},
 };
 
@@ -84,6 +84,39 @@ fn copy_in_steps_has_each_pod_that_stays_once() {
     let stays = pods.iter().filter(|pod| !gone.contains(&pod.name));
     assert!(stays.into_iter().all(|pod| names.contains(&pod.name)));
     assert!(around.owned().all(|pod| &*pod.namespace == "default"));
+}
+
+#[test]
+fn copies_from_an_index_decide_as_copies_in_steps() {
+    let mut sets: Vec<_> = ["web", "web-x", "db", "api"]
+        .map(|name| set(name, 2))
+        .into();
+    // Three siblings, of which one selects the pods of another ReplicaSet, too.
+    for at in [0, 1, 3] {
+        sets[at].controller = Some(owner("deployment"));
+    }
+    sets[3].selector = set("db", 0).selector;
+    let mut pods = Vec::new();
+    let owners = ["web", "web-x", "db", "api", "gone"].iter().cycle();
+    for (at, owner) in owners.take(40).enumerate() {
+        let mut one = pod(&format!("{owner}-bcd{:02}", at + 22), owner);
+        one.node = Some(format!("node-{}", at % 3).into());
+        if at % 4 == 0 {
+            one.controller = None;
+        }
+        pods.push(one);
+    }
+    let rig = Rig::of(sets, pods);
+    let index = SurroundingsIndex::new(&rig.controller);
+    for name in ["web", "web-x", "db", "api", "nothing"] {
+        for replicas in [None, Some(0), Some(3), Some(30)] {
+            let found = index
+                .of(rig.now, "default", name)
+                .decide(replicas, &|| true);
+            let expected = rig.decision("default", name, replicas);
+            assert_eq!(found, Ok(expected), "{name} with {replicas:?}");
+        }
+    }
 }
 
 #[test]
