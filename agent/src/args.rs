@@ -346,6 +346,7 @@ impl AgentArgs {
             source: agent_kube::CredentialSource {
                 kubeconfig,
                 context,
+                impersonate: None,
             },
             namespace,
             resource,

@@ -111,6 +111,7 @@ async fn connect_cluster(
                 api_server,
                 context,
                 credentials,
+                ..
             } = cluster.target();
             info!(
                 kind = "kubernetes",

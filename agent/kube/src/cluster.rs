@@ -79,6 +79,7 @@ impl KubeClusterConfig {
             source: CredentialSource {
                 kubeconfig,
                 context,
+                impersonate: None,
             },
             namespace: None,
             resource: Resource::default(),
@@ -116,6 +117,24 @@ impl KubeCluster {
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Returns a handle that reads this namespace alone, or all namespaces.
+    ///
+    /// # Errors
+    /// If the namespace is not a name.
+    pub fn in_namespace(&self, namespace: Option<&str>) -> Result<Self, ConnectError> {
+        if let Some(name) = namespace.filter(|it| requests::segment(it).is_err()) {
+            return Err(ConnectError::Namespace(name.to_owned()));
+        }
+        let scope = Scope {
+            namespace: namespace.map(str::to_owned),
+            ..Scope::clone(&self.scope)
+        };
+        Ok(Self {
+            scope: Arc::new(scope),
+            ..self.clone()
+        })
     }
 
     /// Registers the metrics of the requests to the API server.
@@ -222,15 +241,8 @@ impl KubeCluster {
         credentials: &kube::Config,
         config: &KubeClusterConfig,
     ) -> Result<Self, ConnectError> {
-        let namespace = config.namespace.clone();
-        if let Some(name) = namespace
-            .as_ref()
-            .filter(|it| requests::segment(it).is_err())
-        {
-            return Err(ConnectError::Namespace(name.clone()));
-        }
         let scope = Scope {
-            namespace,
+            namespace: None,
             resource: config.resource.clone(),
             label_selector: config.label_selector.clone(),
         };
@@ -244,7 +256,7 @@ impl KubeCluster {
             metrics: Arc::clone(&metrics),
             refused: Arc::clone(&refused),
         };
-        Ok(Self {
+        let cluster = Self {
             transport: transport(for_calls),
             leases: transport(1),
             reader: transport(1),
@@ -255,7 +267,8 @@ impl KubeCluster {
             own_namespace: None,
             target: Target::default(),
             _renewal: None,
-        })
+        };
+        cluster.in_namespace(config.namespace.as_deref())
     }
 }
 

@@ -17,7 +17,7 @@ use std::{env, ffi::OsString, fmt, fs, path::PathBuf};
 use http::{HeaderValue, Uri};
 use kube::{
     Config,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{Context, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 pub(crate) use self::connector::{Client, ResponseBody, clients};
@@ -35,6 +35,8 @@ pub struct CredentialSource {
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig in place of its current context.
     pub context: Option<String>,
+    /// The user to impersonate.
+    pub impersonate: Option<String>,
 }
 
 /// The identity of the cluster, as far as the credentials tell.
@@ -44,6 +46,10 @@ pub struct Target {
     pub api_server: String,
     /// The context of the kubeconfig; `None` in a pod.
     pub context: Option<String>,
+    /// The user of the context; `None` in a pod.
+    pub user: Option<String>,
+    /// The namespace of the context or of the pod.
+    pub namespace: String,
     /// The source of the credentials.
     pub credentials: String,
 }
@@ -66,11 +72,11 @@ impl CredentialSource {
     /// Reads the credentials, and the identity of their cluster.
     pub(crate) async fn config(&self) -> Result<(Config, Target), ConnectError> {
         let origin = self.origin()?;
-        let (mut config, context, proxy) = match &origin {
+        let (mut config, context, user, proxy) = match &origin {
             Origin::Pod => {
                 let config = Config::incluster();
                 let config = config.map_err(|error| ConnectError::InCluster(Box::new(error)))?;
-                (config, None, None)
+                (config, None, None, None)
             }
             Origin::Named(_) | Origin::Variable(_) | Origin::Home(_) => {
                 let refused =
@@ -82,11 +88,15 @@ impl CredentialSource {
                     ..KubeConfigOptions::default()
                 };
                 let context = context.or_else(|| kubeconfig.current_context.clone());
+                let user = user(&kubeconfig, context.as_deref());
                 let proxy = proxy_url(&kubeconfig, context.as_deref());
                 let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-                (config.map_err(refused)?, context, proxy)
+                (config.map_err(refused)?, context, user, proxy)
             }
         };
+        if let Some(user) = &self.impersonate {
+            config.auth_info.impersonate = Some(user.clone());
+        }
         check_url(&config.cluster_url)?;
         read_token(&mut config, &origin)?;
         identify(&mut config);
@@ -96,6 +106,8 @@ impl CredentialSource {
         let target = Target {
             api_server: config.cluster_url.to_string(),
             context,
+            user,
+            namespace: config.default_namespace.clone(),
             credentials: origin.to_string(),
         };
         Ok((config, target))
@@ -181,12 +193,19 @@ fn home() -> Option<Origin> {
     file.exists().then_some(Origin::Home(file))
 }
 
-fn proxy_url(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
-    let context = kubeconfig
-        .contexts
-        .iter()
-        .find(|it| Some(it.name.as_str()) == context)?;
-    let cluster = &context.context.as_ref()?.cluster;
+/// The content of a context.
+fn context<'a>(kubeconfig: &'a Kubeconfig, name: Option<&str>) -> Option<&'a Context> {
+    let mut contexts = kubeconfig.contexts.iter();
+    let named = contexts.find(|it| Some(it.name.as_str()) == name)?;
+    named.context.as_ref()
+}
+
+fn user(kubeconfig: &Kubeconfig, name: Option<&str>) -> Option<String> {
+    context(kubeconfig, name)?.user.clone()
+}
+
+fn proxy_url(kubeconfig: &Kubeconfig, name: Option<&str>) -> Option<String> {
+    let cluster = &context(kubeconfig, name)?.cluster;
     let cluster = kubeconfig.clusters.iter().find(|it| it.name == *cluster)?;
     cluster.cluster.as_ref()?.proxy_url.clone()
 }

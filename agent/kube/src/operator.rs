@@ -138,6 +138,19 @@ impl KubeCluster {
         Ok((latest, is_complete))
     }
 
+    /// Reads an object of the group `apps` by its resource, such as `deployments`, and by its namespace and name.
+    ///
+    /// # Errors
+    /// The error of the API server.
+    pub async fn app(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, ApiError> {
+        self.read(requests::app(resource, namespace, name)?).await
+    }
+
     /// Returns the namespace and the name of any ReplicaSet that this handle reads; `None` if there is none.
     ///
     /// # Errors

@@ -93,6 +93,12 @@ pub(crate) fn read(path: &str, accept: &str) -> Expressed {
     request.map_err(|error| invalid(error.to_string()))
 }
 
+/// A request to read an object of the group `apps` in JSON.
+pub(crate) fn app(plural: &str, namespace: &str, name: &str) -> Expressed {
+    let path = single(&collection("/apis/apps/v1", Some(namespace), plural)?, name)?;
+    read(&path, codec::JSON)
+}
+
 pub(crate) fn event(event: &Event) -> Expressed {
     let path = managed(&collection(CORE, Some(event.namespace()), "events")?);
     write(

@@ -110,6 +110,7 @@ async fn connect(api: &Arc<ApiServer>) -> (KubeCluster, AbortOnDropHandle<()>) {
         source: CredentialSource {
             kubeconfig: Some(file.clone()),
             context: None,
+            impersonate: None,
         },
         namespace: None,
         resource: "replicasets.v1.apps".parse().expect("it is well written"),

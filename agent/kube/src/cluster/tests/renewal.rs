@@ -112,6 +112,7 @@ async fn renewed(kept: Kept) {
         source: CredentialSource {
             kubeconfig: Some(folder.path().join("kubeconfig")),
             context: None,
+            impersonate: None,
         },
         namespace: None,
         resource: Resource::default(),
