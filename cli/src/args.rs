@@ -27,6 +27,7 @@ mod declare;
 mod examples;
 mod files;
 mod help;
+mod kube;
 mod labels;
 mod name;
 mod query;
@@ -37,15 +38,16 @@ pub(crate) use check::CheckArgs;
 pub(crate) use declare::DeclareArgs;
 pub(crate) use files::FileArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
-pub(crate) use name::{DEFAULT_NAMESPACE, NameArg, Named, NamespaceArgs};
+pub(crate) use kube::KubeArgs;
+pub(crate) use name::{DEFAULT_NAMESPACE, NameArg, NameKind, Named, NamespaceArgs};
 pub(crate) use query::{
-    DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted,
-    WatchArgs,
+    DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, ScopeArgs, SimulateArgs, SourceArgs,
+    SysdumpArgs, Wanted, WatchArgs,
 };
 pub(crate) use resume::ResumeArgs;
 pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
 
-/// Shows which pods a ReplicaSet controller would create and delete, and why: from files or from a running server.
+/// Shows which pods a ReplicaSet controller would create and delete, and why: from your cluster, from files or from a running server.
 #[derive(Debug, Parser)]
 #[command(name = "decree", version = build_info::text(), after_help = exit::HELP, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -69,22 +71,27 @@ pub(crate) enum Command {
     /// expected.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
-    /// Decide for ReplicaSets and pods from files
+    /// Decide for ReplicaSets and pods from files or a cluster
     ///
-    /// Reads the output of `kubectl get rs,pods -o json`, files that kubectl accepts, and dumps of clusters. Needs neither a cluster nor a
-    /// server, and assumes that all operations succeed. Other objects than those in the input do not exist for the decision.
+    /// Reads the output of `kubectl get rs,pods -o json`, files that kubectl accepts, and dumps of clusters. Without files, reads the
+    /// cluster of the kubeconfig. Needs no server, and assumes that all operations succeed. Other objects than those in the input do not
+    /// exist for the decision.
     #[command(after_help = DECIDE_HELP)]
     Decide(DecideArgs),
     /// Show the effect of another size, a drain or a quota
     ///
-    /// Changes nothing. The server decides on its current view. A drain deletes all pods of the node; with a quota, ReplicaSets create
-    /// their missing pods.
+    /// Changes nothing. A server decides on its current view; without a server, the command reads the cluster of the kubeconfig. A drain
+    /// deletes all pods of the node; with a quota, ReplicaSets create their missing pods.
     #[command(after_help = exit::HELP)]
     Simulate(SimulateArgs),
-    /// List the ReplicaSets or sessions of a running server
+    /// List the ReplicaSets of a server or a cluster, or sessions
+    ///
+    /// Without a server, reads the ReplicaSets in the cluster of the kubeconfig.
     #[command(after_help = exit::HELP)]
     Get(GetArgs),
     /// Show the state of a ReplicaSet, with its cause and its decisions
+    ///
+    /// Without a server, reads the cluster of the kubeconfig. Only a server knows past decisions and refusals.
     #[command(after_help = exit::HELP)]
     Explain(ExplainArgs),
     /// Print decisions as the server makes them, until interrupted
@@ -161,7 +168,7 @@ pub(crate) enum Command {
 pub(crate) struct DecideArgs {
     #[command(flatten)]
     pub(crate) input: FileArgs,
-    /// The ReplicaSet to decide for, as NAME, rs/NAME or NAMESPACE/NAME; by default, every ReplicaSet of the input
+    /// The ReplicaSet to decide for: NAME, deployment/NAME, rs/NAME, pod/NAME or NAMESPACE/NAME; by default, every ReplicaSet of the input
     #[arg(long, value_name = "NAME")]
     pub(crate) replica_set: Option<NameArg>,
     #[command(flatten)]
@@ -174,6 +181,8 @@ pub(crate) struct DecideArgs {
     pub(crate) now: Option<Timestamp>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) kube: KubeArgs,
 }
 
 #[derive(Debug, Group)]

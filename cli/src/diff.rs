@@ -11,6 +11,7 @@ use crate::{
     args::{DiffArgs, FailOn},
     decision,
     exit::{Exit, Failure},
+    meaning,
     page::COLUMNS,
     proto_json,
     server::{self, Server},
@@ -29,15 +30,17 @@ const HEADERS: [&str; 6] = [
 ];
 
 pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let scope = args.scope.scope()?;
-    let mut answer = server::block_on(async {
+    let (scope, mut answer) = server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
+        let cluster = args.inspection.cluster.clone();
+        let scope = meaning::scope(&args.scope, &server, cluster).await?;
         let request = v1::ListDifferencesRequest {
             cluster: args.inspection.cluster.clone(),
             namespace: scope.namespace.clone(),
             name: scope.name.clone(),
         };
-        server.answer(server.inspection().list_differences(request).await)
+        let answer = server.inspection().list_differences(request).await;
+        Ok((scope, server.answer(answer)?))
     })?;
     if answer.shadows == 0 {
         let cause = "no agent in shadow mode is connected, so there is nothing to compare";

@@ -7,13 +7,12 @@ use jiff::Timestamp;
 
 use crate::{
     age,
-    args::ExplainArgs,
+    args::{ExplainArgs, NamespaceArgs},
     cause, decision,
     exit::{Exit, Failure},
-    not_found,
     page::Page,
-    proto_json, record, refusal,
-    server::{self, Server},
+    proto_json, record, refusal, server,
+    source::{RECORDS, Source},
     stale,
     streams::Io,
     table::one_line,
@@ -26,13 +25,17 @@ mod why;
 
 /// The width of the labels.
 const LABEL: usize = 13;
+/// The lines that only a session has.
+const OF_SESSION: [&str; 3] = ["In flight:", "Next sync:", "Failures:"];
 
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let names = args.namespace.resolve(&args.names)?;
     server::block_on(async {
-        let server = Server::connect(&args.inspection.server).await?;
+        let mut namespaces = args.namespace.clone();
+        let wanted = |it: &NamespaceArgs| it.wanted(&args.names);
+        let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+        let names = source.replica_sets(&args.names, &namespaces).await?;
         if let (Some(pod), [named]) = (&args.why, names.as_slice()) {
-            return why::run(&server, args, named, pod, io).await;
+            return why::run(&source, args, named, pod, io).await;
         }
         if args.why.is_some() {
             let cause = "--why is about a pod of one ReplicaSet";
@@ -40,10 +43,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         }
         let (mut missing, mut printed) = (Vec::new(), 0);
         for named in &names {
-            let cluster = &args.inspection.cluster;
-            let request = named.request(cluster);
-            let answer = server.inspection().get_replica_set(request).await;
-            let Some(answer) = not_found::found(&server, answer)? else {
+            let Some(answer) = source.state(named).await? else {
                 missing.push(named.clone());
                 continue;
             };
@@ -55,7 +55,11 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             printed += 1;
             if output.is_for_people() {
                 let page = Page::new(io, output.is_wide());
-                write(args, &answer, page, io.stdout)?;
+                if source.is_snapshot() {
+                    write_snapshot(&answer, page, io.stdout)?;
+                } else {
+                    write(args, &answer, page, io.stdout)?;
+                }
             } else {
                 let json = proto_json::value("GetReplicaSetResponse", &answer)?;
                 output.write(io.stdout, &json, &[&named.name])?;
@@ -64,9 +68,30 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         if missing.is_empty() {
             return Ok(Exit::Done);
         }
-        let cluster = &args.inspection.cluster;
-        Err(not_found::on_server(&server, cluster, &missing).await)
+        Err(source.missing(&missing).await)
     })
+}
+
+/// Writes what a snapshot knows of a ReplicaSet.
+fn write_snapshot(
+    answer: &v1::GetReplicaSetResponse,
+    page: Page,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut lines = state(answer);
+    lines.retain(|(label, text)| !OF_SESSION.contains(label) && !text.is_empty());
+    lines.push(("Not known:", format!("decisions and refusals; {RECORDS}")));
+    write_lines(&lines, page, out)
+}
+
+fn write_lines(lines: &[(&str, String)], page: Page, out: &mut dyn Write) -> io::Result<()> {
+    for (label, text) in lines {
+        let line = format!("{label:<LABEL$}{}", one_line(text));
+        for line in page.wrap(&line, LABEL) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
 }
 
 fn write(
@@ -75,12 +100,7 @@ fn write(
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for (label, text) in state(answer) {
-        let line = format!("{label:<LABEL$}{}", one_line(&text));
-        for line in page.wrap(&line, LABEL) {
-            writeln!(out, "{line}")?;
-        }
-    }
+    write_lines(&state(answer), page, out)?;
     if answer.decisions.is_empty() {
         writeln!(out, "Decisions:   none yet")?;
     } else {

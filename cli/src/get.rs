@@ -1,15 +1,15 @@
-//! `decree get`: lists of what a running server holds.
+//! `decree get`: lists of what a running server holds, or of the ReplicaSets of a snapshot.
 
 use decree::v1;
 
 use crate::{
-    args::{GetArgs, Named, Scope, Wanted},
+    args::{GetArgs, NameArg, Named, NamespaceArgs, Scope, Wanted},
     cause, decision,
     exit::{Exit, Failure},
-    not_found,
     page::Page,
     proto_json,
     server::{self, Server},
+    source::{RECORDS, Source},
     stale,
     streams::Io,
     table::{Table, one_line},
@@ -23,34 +23,43 @@ pub(crate) use sessions::cluster;
 
 pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match args.wanted()? {
-        Wanted::ReplicaSets(names) => {
-            let scope = Scope::of(names, args.namespace.filter());
-            server::block_on(get_replica_sets(args, &scope, io))
-        }
+        Wanted::ReplicaSets(names) => server::block_on(get_replica_sets(args, &names, io)),
         Wanted::Sessions => server::block_on(get_sessions(args, io)),
     }
 }
 
-async fn get_replica_sets(args: &GetArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let server = Server::connect(&args.inspection.server).await?;
-    let list = follow::list(&server, args, scope).await?;
-    if list.replica_sets.is_empty() {
-        server.check_connected(&args.inspection.cluster).await?;
+async fn get_replica_sets(
+    args: &GetArgs,
+    names: &[NameArg],
+    io: &mut Io<'_>,
+) -> Result<Exit, Failure> {
+    let mut namespaces = args.namespace.clone();
+    let wanted = |it: &NamespaceArgs| it.wanted(names);
+    let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+    let named = source.replica_sets(names, &namespaces).await?;
+    let scope = Scope::of(named, namespaces.filter());
+    let list = follow::list(&source, args, &scope).await?;
+    if let (true, Source::Server { server, cluster }) = (list.replica_sets.is_empty(), &source) {
+        server.check_connected(cluster).await?;
     }
-    let missing = missing(scope, &list.replica_sets);
+    let missing = missing(&scope, &list.replica_sets);
     if args.watch && missing.is_empty() {
+        if source.is_snapshot() {
+            let failure = Failure::new(Exit::Usage, "-w takes a server, and a snapshot is read");
+            return Err(failure.hint(RECORDS));
+        }
         if list.replica_sets.is_empty() {
             writeln!(io.stderr, "{}", nothing_in(&scope.namespace))?;
         }
-        return follow::run(&server, args, scope, list, io).await;
+        return follow::run(&source, args, &scope, list, io).await;
     }
     let exit = stale::notice(&list.stale_views, io)?;
-    print(args, scope, &list, io)?;
+    print(args, &scope, &list, io)?;
     // A ReplicaSet of a session that did not answer is not known to be missing.
     if missing.is_empty() || exit != Exit::Done {
         Ok(exit)
     } else {
-        Err(not_found::on_server(&server, &args.inspection.cluster, &missing).await)
+        Err(source.missing(&missing).await)
     }
 }
 
@@ -105,8 +114,8 @@ fn missing(scope: &Scope, sets: &[v1::ReplicaSetSummary]) -> Vec<Named> {
 }
 
 async fn get_sessions(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let server = Server::connect(&args.inspection.server).await?;
-    let wanted = &args.inspection.cluster;
+    let server = Server::connect(&args.source.inspection.server).await?;
+    let wanted = &args.source.inspection.cluster;
     let list = server.sessions(wanted).await?;
     if list.sessions.is_empty() {
         return Err(server.nothing_connected(wanted));

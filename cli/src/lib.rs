@@ -1,4 +1,4 @@
-//! The command line of Decree: decisions from files, inspection of a running server, and a demonstration.
+//! The command line of Decree: decisions from files and clusters, inspection of a running server, and a demonstration.
 //!
 //! # Theory of operation
 //!
@@ -6,9 +6,9 @@
 //! standard output, or returns a failure. Only this module turns failures into two lines on standard error, cause and remedy.
 //!
 //! ```text
-//! decide      files ─▶ input ─▶ snapshot ─▶ server_core::decide ─▶ decision ─▶ table or JSON
-//! simulate    server ──────────────────────────────────────────────▶ decision ─▶ table or JSON
-//! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
+//! decide      files or cluster ─▶ snapshot ─▶ answers: server_core ─▶ decision ─▶ table or JSON
+//! simulate, get, explain   source: server or snapshot ─▶ table, text or canonical proto3 JSON
+//! watch, diff   server ─▶ table, text or canonical proto3 JSON
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! take-over, hand-back   cluster ◀─ a record in the probe of the agents
@@ -19,11 +19,11 @@
 //! demo scale  ─▶ the admin port of such a process ─▶ its embedded cluster
 //! ```
 //!
-//! **Invariant:** nothing is decided here: `decide` runs the server's own core on the server's own conversions.
+//! **Invariant:** nothing is decided here: a snapshot runs the server's own core on the server's own conversions.
 //! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
 //!
 //! Out of scope: changes of a real cluster, except the annotations of `resume`, `take-over` and `hand-back`, and the writes of the agent
-//! of `up` in enforce mode. `check` uses credentials too, but only reads.
+//! of `up` in enforce mode. `check` and the commands on a snapshot of a cluster use credentials too, but only read.
 
 use std::{ffi::OsString, io};
 
@@ -31,13 +31,16 @@ use build_info::{COMMIT, VERSION};
 use clap::error::ErrorKind;
 
 mod age;
+mod answers;
 mod args;
 mod cause;
 mod check;
+mod cluster;
 mod complete;
 mod decide;
 mod decision;
 mod demo;
+mod deployment;
 mod diff;
 mod exit;
 mod explain;
@@ -45,6 +48,7 @@ mod format;
 mod get;
 mod http;
 mod input;
+mod meaning;
 mod near;
 mod not_found;
 mod page;
@@ -61,6 +65,7 @@ mod sandbox;
 mod server;
 mod simulate;
 mod snapshot;
+mod source;
 mod stale;
 mod streams;
 mod sysdump;

@@ -71,19 +71,6 @@ pub(crate) async fn on_server(server: &Server, cluster: &str, missing: &[Named])
     failure(missing, &known.map(Named::from).collect::<Vec<_>>())
 }
 
-/// The message of an answer about a ReplicaSet. If the ReplicaSet is missing, the failure has suggestions.
-pub(crate) async fn answer<T>(
-    server: &Server,
-    cluster: &str,
-    named: &Named,
-    answer: Result<Response<T>, Status>,
-) -> Result<T, Failure> {
-    match found(server, answer)? {
-        Some(message) => Ok(message),
-        None => Err(on_server(server, cluster, std::slice::from_ref(named)).await),
-    }
-}
-
 /// The message of an answer about a ReplicaSet; `None` if the ReplicaSet is missing.
 pub(crate) fn found<T>(
     server: &Server,

@@ -1,6 +1,6 @@
 //! All pages of an answer, joined as one.
 
-use decree::v1;
+use decree::v1::{self, simulate_cluster_request::Change};
 use prost::Message;
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The number of ReplicaSets in a request.
-pub(crate) const PAGE_SIZE: i32 = 1_000;
+const PAGE_SIZE: i32 = 1_000;
 /// The maximum number of pages of one answer; a server has fewer than that many thousands of ReplicaSets.
 const PAGES_MAX: usize = 10_000;
 /// The maximum size of all pages of one answer, encoded.
@@ -20,12 +20,12 @@ const HINT: &str = "check that it is a server of Decree; ask for one namespace w
 
 /// The pages received so far, and the token of the next.
 #[derive(Debug, Default)]
-pub(crate) struct Pages {
+struct Pages {
     count: usize,
     bytes: usize,
     replica_sets: usize,
     /// The token of the next request; empty for the first.
-    pub(crate) token: String,
+    token: String,
 }
 
 /// Requests the ReplicaSets of a namespace, or of all for the empty text, to the last page.
@@ -87,6 +87,37 @@ pub(crate) async fn replica_sets_until(
     }
 }
 
+/// Requests the effect of a change of a cluster.
+///
+/// # Errors
+/// If the server refuses, or sends pages without end.
+pub(crate) async fn effect(
+    server: &Server,
+    cluster: &str,
+    change: &Change,
+) -> Result<v1::SimulateClusterResponse, Failure> {
+    let mut client = server.inspection();
+    let (mut pages, mut all) = (Pages::default(), v1::SimulateClusterResponse::default());
+    loop {
+        let request = v1::SimulateClusterRequest {
+            cluster: cluster.to_owned(),
+            change: Some(change.clone()),
+            page_size: PAGE_SIZE,
+            page_token: pages.token.clone(),
+        };
+        let page = server.answer(client.simulate_cluster(request).await)?;
+        let has_next = pages.add(&page, page.replica_sets.len(), &page.next_page_token);
+        let has_next =
+            has_next.map_err(|failure| failure.hint("check that it is a server of Decree"))?;
+        all.replica_sets.extend(page.replica_sets);
+        all.quota = all.quota.or(page.quota);
+        stale::add(&mut all.stale_views, page.stale_views);
+        if !has_next {
+            return Ok(all);
+        }
+    }
+}
+
 // === impl Pages ===
 
 impl Pages {
@@ -94,7 +125,7 @@ impl Pages {
     ///
     /// # Errors
     /// If the server sends pages without end.
-    pub(crate) fn add(
+    fn add(
         &mut self,
         page: &impl Message,
         replica_sets: usize,

@@ -148,7 +148,7 @@ pub(crate) fn refused(error: ApiError, permissions: &str) -> Failure {
 fn asked(args: &ResumeArgs) -> Result<ResumeRequest, Failure> {
     let namespaces = NamespaceArgs::of(args.extent.namespace.clone());
     let name = args.extent.replica_set.as_ref();
-    let named = name.map(|name| namespaces.resolve_one(name)).transpose()?;
+    let named = name.map(|name| namespaces.replica_set(name)).transpose()?;
     let (namespace, name) = named.map(|it| (it.namespace, it.name)).unzip();
     Ok(ResumeRequest { namespace, name })
 }

@@ -35,22 +35,19 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 const KEEPALIVE: Duration = Duration::from_millis(2_500);
 /// The timeout of a look at a port that does not answer gRPC.
 const LOOK: Duration = Duration::from_millis(300);
+const DEFAULT: &str = "http://127.0.0.1:50051";
 
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ServerArgs {
-    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text. Plain text to other machines needs --insecure
-    #[arg(
-        long,
-        env = "DECREE_SERVER",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:50051"
-    )]
-    pub(crate) server: transport::Endpoint,
+    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text. By default http://127.0.0.1:50051. Plain text to other
+    /// machines needs --insecure
+    #[arg(long, env = "DECREE_SERVER", value_name = "URL")]
+    pub(crate) server: Option<transport::Endpoint>,
     /// File with the token that authenticates you
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The maximum time to wait for an answer of the server
+    /// The maximum time to wait for an answer of the server or the cluster
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
@@ -80,19 +77,36 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
     runtime.block_on(command)
 }
 
+// === impl ServerArgs ===
+
+impl ServerArgs {
+    pub(crate) fn endpoint(&self) -> transport::Endpoint {
+        let named = self.server.clone();
+        named.unwrap_or_else(|| DEFAULT.parse().expect("it is an endpoint"))
+    }
+
+    /// Whether something listens at the default address.
+    pub(crate) fn answers_by_default() -> bool {
+        let address = DEFAULT.strip_prefix("http://").unwrap_or(DEFAULT);
+        let address = address.to_socket_addrs().ok();
+        let address = address.and_then(|mut found| found.next());
+        address.is_some_and(|it| TcpStream::connect_timeout(&it, LOOK).is_ok())
+    }
+}
+
 // === impl Server ===
 
 impl Server {
     pub(crate) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
         let ServerArgs {
-            server,
+            server: _,
             token_file,
             timeout,
             tls,
         } = args;
         let unusable = |error: &dyn Error| Failure::new(Exit::Usage, chain(error));
         let metrics = transport::Metrics::default();
-        let connector = Connector::new(server.clone(), tls, metrics);
+        let connector = Connector::new(args.endpoint(), tls, metrics);
         let connector = connector.map_err(|error| unusable(&error))?;
         if connector.is_exposed() {
             failure::warn(&format!("{EXPOSED} (--insecure)"));

@@ -1,10 +1,11 @@
-//! A view of a cluster from objects of files, projected and converted exactly as an agent and a server would.
+//! A view of a cluster from objects of files or of its API server, projected and converted exactly as an agent and a server would.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fmt::Display,
 };
 
+use agent_core::{api::Kind, watch::Items};
 use agent_kube::objects;
 use decree_server::wire::{Violation, decode};
 use manifest::{Document, Location};
@@ -12,6 +13,7 @@ use server_core::{Pod, ReplicaSet, ResourceVersion};
 
 use crate::{
     args::{FileArgs, Named},
+    deployment::{Deployment, Member},
     exit::{Exit, Failure},
     input::{self, KUBECTL},
     streams::Io,
@@ -23,8 +25,13 @@ use crate::{
 pub(crate) struct Snapshot {
     pub(crate) replica_sets: Vec<ReplicaSet>,
     pub(crate) pods: Vec<Pod>,
+    /// The Deployments of files, and what their ReplicaSets tell of them.
+    pub(crate) deployments: BTreeMap<Named, Deployment>,
+    pub(crate) members: BTreeMap<Named, Member>,
     /// The number of ignored objects by kind.
     pub(crate) ignored: BTreeMap<String, usize>,
+    /// Why objects of a cluster are left out.
+    pub(crate) left_out: Vec<String>,
     seen: Seen,
 }
 
@@ -73,6 +80,7 @@ impl Snapshot {
                 let set = objects::replica_set(object).map_err(|it| invalid(place, it))?;
                 let set = set.projected;
                 let key = ("replica set", Named::new(&set.namespace, &set.name));
+                self.members.insert(key.1.clone(), Member::of(object));
                 let set = decode::replica_set(&set);
                 let set = set.map_err(|it| bad_field(place, &key, &it))?;
                 self.seen
@@ -86,9 +94,64 @@ impl Snapshot {
                 self.seen
                     .put(&mut self.pods, key, place, pod, |it| it.version)?;
             }
+            "Deployment" => {
+                let deployment = Deployment::of(object);
+                self.deployments
+                    .insert(deployment.named.clone(), deployment);
+            }
             other => *self.ignored.entry(other.to_owned()).or_insert(0) += 1,
         }
         Ok(())
+    }
+
+    /// Adds a page of a list of a cluster. Objects that break the contract are left out.
+    pub(crate) fn take(&mut self, items: Items) {
+        let left_out = |noun: &str, namespace: &str, name: &str, violations: &[Violation]| {
+            let why = violations
+                .first()
+                .map_or(String::new(), Violation::to_string);
+            format!("{noun} {namespace}/{name}: {why}")
+        };
+        match items {
+            Items::ReplicaSets(sets) => {
+                for set in sets.into_iter().map(|set| set.projected) {
+                    match decode::replica_set(&set) {
+                        Ok(set) => self.replica_sets.push(set),
+                        Err(why) => {
+                            let why = left_out("replica set", &set.namespace, &set.name, &why);
+                            self.left_out.push(why);
+                        }
+                    }
+                }
+            }
+            Items::Pods(pods) => {
+                for pod in pods.into_pods() {
+                    match decode::pod(&pod) {
+                        Ok(pod) => self.pods.push(pod),
+                        Err(why) => {
+                            let why = left_out("pod", &pod.namespace, &pod.name, &why);
+                            self.left_out.push(why);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The number of objects of a kind.
+    pub(crate) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::ReplicaSet => self.replica_sets.len(),
+            Kind::Pod => self.pods.len(),
+        }
+    }
+
+    /// Keeps the first objects of a kind.
+    pub(crate) fn truncate(&mut self, kind: Kind, length: usize) {
+        match kind {
+            Kind::ReplicaSet => self.replica_sets.truncate(length),
+            Kind::Pod => self.pods.truncate(length),
+        }
     }
 }
 

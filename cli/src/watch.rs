@@ -12,7 +12,7 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format::PrintArgs,
-    get, not_found, pages, record, refusal,
+    get, meaning, not_found, pages, record, refusal,
     server::{self, Server},
     streams::Io,
     table::TableStream,
@@ -32,10 +32,10 @@ struct Printer<'a> {
 }
 
 pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let scope = args.scope.scope()?;
     let cluster = &args.inspection.cluster;
     server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
+        let scope = meaning::scope(&args.scope, &server, cluster.clone()).await?;
         follow(
             &server,
             cluster,

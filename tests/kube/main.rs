@@ -32,6 +32,7 @@ mod objects;
 mod permissions;
 mod policies;
 mod proxies;
+mod read_at_once;
 mod recording;
 mod rendered;
 mod restored;

@@ -6,19 +6,23 @@ const EXAMPLES: &str = "\
 []
 demo # see it at work, without a cluster
 up --cluster kubernetes # compare with your cluster
+simulate deploy/web --replicas 3 # which pods would go, read-only
 explain shop/web # why a ReplicaSet is not ready
 [get]
 get rs -n shop # ReplicaSets of a namespace
+get rs -n shop --context prod # of a cluster, without a server
 get rs web api -o wide # two of them, in full
 get sessions # connected agents
 get rs --server https://decree.example:50051 --tls-ca ca.crt
 get rs --server unix:/run/decree.sock
 [explain]
 explain shop/web # state and cause
+explain deployment/web -n shop # of its ReplicaSets with pods
 explain shop/web --why web-7qz9m # why a pod was deleted
 explain shop/web --all # with the timeline
 [simulate]
 simulate shop/web --replicas 3 # which pods would go
+simulate deployment/web --replicas 3 --context prod
 simulate web api --replicas 0 -o json
 simulate --drain node-b # which ReplicaSets lose pods
 simulate -n shop --quota 20 # which creates are refused
@@ -70,6 +74,7 @@ demo quota 10 -n shop # at most 10 pods in a namespace
 decide -f state.json # kubectl get rs,pods -o json > state.json
 decide -f state.json --replica-set web --replicas 3
 decide -f - -o json # from standard input
+decide --context prod # from a cluster, read-only
 [sysdump]
 sysdump # writes decree-sysdump.tar.gz
 sysdump --out - --names | tar tz # what is in it

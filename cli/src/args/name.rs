@@ -1,13 +1,13 @@
-//! Names of ReplicaSets, as kubectl takes them.
+//! Names of ReplicaSets, and of what has ReplicaSets, as kubectl takes them.
 
-use std::str::FromStr;
+use std::{collections::BTreeSet, str::FromStr};
 
 use clap::Args as Group;
 use decree::v1;
 
 use crate::exit::{Exit, Failure};
 
-/// The words for ReplicaSets, the only kind that has names here.
+/// The words for ReplicaSets.
 pub(crate) const KINDS: [&str; 5] = [
     "replicasets",
     "replicaset",
@@ -18,28 +18,43 @@ pub(crate) const KINDS: [&str; 5] = [
 /// The namespace of a name without one.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
-/// A name as written: `NAME`, `rs/NAME`, or `NAMESPACE/NAME`.
+/// A name as written: `NAME`, `KIND/NAME`, or `NAMESPACE/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameArg {
     namespace: Option<String>,
+    pub(crate) kind: NameKind,
     name: String,
+}
+
+/// What a written name is the name of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameKind {
+    /// A ReplicaSet, or else an owner of ReplicaSets, or else a pod.
+    Any,
+    ReplicaSet,
+    /// An owner of this kind.
+    Owner(&'static str),
+    Pod,
 }
 
 /// In which namespaces a command looks.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct NamespaceArgs {
-    /// Only this namespace; for names without a namespace it is `default`
+    /// Only this namespace; for names without a namespace it is `default`, or that of the kubeconfig's context if its cluster is read
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     /// All namespaces, as without -n
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub(crate) all_namespaces: bool,
+    /// The namespace of names without one, if it is not `default`.
+    #[arg(skip)]
+    pub(crate) of_context: Option<String>,
 }
 
 // === impl Named ===
@@ -76,6 +91,30 @@ impl From<v1::ObjectRef> for Named {
     }
 }
 
+// === impl NameKind ===
+
+impl NameKind {
+    /// Reads a word before a slash; any other word than a kind is a namespace.
+    fn of(word: &str) -> Result<Self, String> {
+        let plural = word.split('.').next().unwrap_or_default();
+        let other = match plural {
+            "deployment" | "deployments" | "deploy" => return Ok(Self::Owner("Deployment")),
+            "rollout" | "rollouts" => return Ok(Self::Owner("Rollout")),
+            "pod" | "pods" | "po" => return Ok(Self::Pod),
+            "cronjob" | "cronjobs" | "cj" => "CronJob",
+            "daemonset" | "daemonsets" | "ds" => "DaemonSet",
+            "job" | "jobs" => "Job",
+            "replicationcontroller" | "replicationcontrollers" | "rc" => "ReplicationController",
+            "statefulset" | "statefulsets" | "sts" => "StatefulSet",
+            _ if KINDS.contains(&word) => return Ok(Self::ReplicaSet),
+            _ => return Ok(Self::Any),
+        };
+        Err(format!(
+            "is a {other}, which has no ReplicaSets, and Decree decides for ReplicaSets only"
+        ))
+    }
+}
+
 // === impl NameArg ===
 
 impl FromStr for NameArg {
@@ -87,12 +126,14 @@ impl FromStr for NameArg {
             None => (None, text),
         };
         if name.is_empty() || name.contains('/') || before == Some("") {
-            return Err("must be NAME, rs/NAME or NAMESPACE/NAME, such as default/web".to_owned());
+            let forms = "NAME, deployment/NAME, rs/NAME, pod/NAME or NAMESPACE/NAME";
+            return Err(format!("must be {forms}, such as default/web"));
         }
+        let kind = before.map_or(Ok(NameKind::Any), NameKind::of)?;
+        let is_kind = kind != NameKind::Any;
         Ok(Self {
-            namespace: before
-                .filter(|before| !KINDS.contains(before))
-                .map(str::to_owned),
+            namespace: before.filter(|_| !is_kind).map(str::to_owned),
+            kind,
             name: name.to_owned(),
         })
     }
@@ -106,6 +147,7 @@ impl NamespaceArgs {
         Self {
             namespace,
             all_namespaces: false,
+            of_context: None,
         }
     }
 
@@ -114,26 +156,38 @@ impl NamespaceArgs {
         self.namespace.clone().unwrap_or_default()
     }
 
-    /// The namespace; `default` without `-n`.
+    /// The namespace; without `-n`, that of names without one.
     pub(crate) fn or_default(&self) -> String {
-        let namespace = self.namespace.as_deref();
-        namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned()
+        let namespace = self.namespace.as_ref().or(self.of_context.as_ref());
+        namespace.map_or(DEFAULT_NAMESPACE, |it| it).to_owned()
     }
 
-    /// Resolves names to ReplicaSets, each once, in the written order.
-    pub(crate) fn resolve(&self, names: &[NameArg]) -> Result<Vec<Named>, Failure> {
-        let mut named = Vec::new();
-        for written in names {
-            let one = self.resolve_one(written)?;
-            if !named.contains(&one) {
-                named.push(one);
+    /// The namespaces to read for these names, or for all ReplicaSets if there are none; `None` stands for all namespaces.
+    pub(crate) fn wanted(&self, names: &[NameArg]) -> Result<BTreeSet<Option<String>>, Failure> {
+        if names.is_empty() {
+            return Ok([self.namespace.clone()].into());
+        }
+        let named = names.iter().map(|written| self.resolve_one(written));
+        named.map(|it| Ok(Some(it?.namespace))).collect()
+    }
+
+    /// The name of a ReplicaSet itself, for commands that do not look for its owner.
+    pub(crate) fn replica_set(&self, written: &NameArg) -> Result<Named, Failure> {
+        match written.kind {
+            NameKind::Any | NameKind::ReplicaSet => self.resolve_one(written),
+            NameKind::Owner(_) | NameKind::Pod => {
+                let cause = format!("{} is no name of a ReplicaSet", written.name);
+                let find = "find its ReplicaSet with: decree get rs deployment/NAME";
+                Err(Failure::new(Exit::Usage, cause).hint(find))
             }
         }
-        Ok(named)
     }
 
+    /// The namespace and the name of what is written, of any kind.
     pub(crate) fn resolve_one(&self, written: &NameArg) -> Result<Named, Failure> {
-        let NameArg { namespace, name } = written.clone();
+        let NameArg {
+            namespace, name, ..
+        } = written.clone();
         let named = |namespace| Named { namespace, name };
         match (namespace, &self.namespace) {
             (Some(own), Some(flag)) if own != *flag => {
@@ -147,7 +201,7 @@ impl NamespaceArgs {
                 let cause = format!("{} is a name in one namespace, not in all", written.name);
                 Err(Failure::new(Exit::Usage, cause).hint("use -n NAMESPACE instead of -A"))
             }
-            (None, None) => Ok(named(DEFAULT_NAMESPACE.to_owned())),
+            (None, None) => Ok(named(self.or_default())),
         }
     }
 }
@@ -173,6 +227,9 @@ mod tests {
             ("rs/web", None, "default/web"),
             ("replicaset/web", Some("shop"), "shop/web"),
             ("replicasets.apps/web", None, "default/web"),
+            ("deploy/web", None, "default/web"),
+            ("deployments.apps/web", Some("shop"), "shop/web"),
+            ("pod/web-x2x4z", None, "default/web-x2x4z"),
             ("shop/web", None, "shop/web"),
             ("shop/web", Some("shop"), "shop/web"),
         ] {
@@ -182,7 +239,7 @@ mod tests {
 
     #[test]
     fn names_that_say_nothing_or_two_things_are_refused() {
-        for bad in ["", "/web", "default/", "a/b/c", "rs/"] {
+        for bad in ["", "/web", "default/", "a/b/c", "rs/", "sts/web", "job/web"] {
             assert!(resolve(bad, None).is_err(), "{bad}");
         }
         let both = resolve("shop/web", Some("default"));
@@ -190,6 +247,7 @@ mod tests {
         let all = NamespaceArgs {
             namespace: None,
             all_namespaces: true,
+            of_context: None,
         };
         let written = "web".parse().expect("a name");
         assert!(all.resolve_one(&written).is_err());

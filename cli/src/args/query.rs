@@ -6,6 +6,7 @@ use clap::{Args as Group, ValueEnum};
 
 use super::{
     files::FileArgs,
+    kube::KubeArgs,
     labels::LabelFilter,
     name::{KINDS, NameArg, Named, NamespaceArgs},
 };
@@ -18,8 +19,8 @@ use crate::{
 
 #[derive(Debug, Group)]
 pub(crate) struct SimulateArgs {
-    /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
-    #[arg(value_name = "NAME", conflicts_with = "files")]
+    /// The ReplicaSets: NAME, deployment/NAME, rs/NAME, pod/NAME or NAMESPACE/NAME
+    #[arg(value_name = "NAME")]
     pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
@@ -32,13 +33,10 @@ pub(crate) struct SimulateArgs {
     /// Instead of names: limit the namespace to this number of pods, and show the refused creates
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["names", "replicas", "all_namespaces"], value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) quota: Option<i32>,
-    /// With --drain or --quota: objects instead of a server
-    #[command(flatten)]
-    pub(crate) input: FileArgs,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
+    pub(crate) source: SourceArgs,
 }
 
 #[derive(Debug, Group)]
@@ -57,20 +55,20 @@ pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
+    pub(crate) source: SourceArgs,
 }
 
 /// What `get` lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Only these ReplicaSets; all if empty.
-    ReplicaSets(Vec<Named>),
+    ReplicaSets(Vec<NameArg>),
     Sessions,
 }
 
 #[derive(Debug, Group)]
 pub(crate) struct ExplainArgs {
-    /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
+    /// The ReplicaSets: NAME, deployment/NAME, rs/NAME, pod/NAME or NAMESPACE/NAME
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
@@ -87,7 +85,7 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
+    pub(crate) source: SourceArgs,
 }
 
 #[derive(Debug, Group)]
@@ -145,15 +143,15 @@ pub(crate) struct SysdumpArgs {
 /// Of which objects a command prints something.
 #[derive(Debug, Group)]
 pub(crate) struct ScopeArgs {
-    /// Only those of these ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
+    /// Only those of these ReplicaSets: NAME, deployment/NAME, rs/NAME, pod/NAME or NAMESPACE/NAME
     #[arg(value_name = "NAME")]
-    names: Vec<NameArg>,
+    pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    pub(crate) namespace: NamespaceArgs,
 }
 
 /// The ReplicaSets that a question is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scope {
     /// The namespace to ask for; empty for all.
     pub(crate) namespace: String,
@@ -176,6 +174,17 @@ pub(crate) struct InspectionArgs {
     pub(crate) cluster: String,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
+}
+
+/// Where a command finds ReplicaSets: in files, in the cluster of a kubeconfig, or at a server.
+#[derive(Debug, Group)]
+pub(crate) struct SourceArgs {
+    #[command(flatten)]
+    pub(crate) input: FileArgs,
+    #[command(flatten)]
+    pub(crate) kube: KubeArgs,
+    #[command(flatten)]
+    pub(crate) inspection: InspectionArgs,
 }
 
 /// How a command prints that knows two ways.
@@ -203,12 +212,13 @@ impl GetArgs {
             && self.namespace.namespace.is_none()
             && self.selector.is_none()
             && !self.watch
+            && self.source.input.files.is_empty()
+            && !self.source.kube.is_given()
             && self.print.output != Format::Name;
         match first.as_str() {
             "sessions" | "session" if is_plain => Ok(Wanted::Sessions),
             "sessions" | "session" => {
-                let cause =
-                    "sessions are listed all at once, without names, -n, -l, -w and -o name";
+                let cause = "sessions are those of a server, listed all at once, without names, -n, -l, -w, -f, --context and -o name";
                 let failure = Failure::new(Exit::Usage, cause);
                 Err(failure.hint("select those of a cluster with --cluster"))
             }
@@ -222,8 +232,7 @@ impl GetArgs {
             let written = name.parse::<NameArg>();
             written.map_err(|error| Failure::new(Exit::Usage, format!("{name:?} {error}")))
         });
-        let names: Vec<_> = names.collect::<Result<_, _>>()?;
-        Ok(Wanted::ReplicaSets(self.namespace.resolve(&names)?))
+        names.collect::<Result<_, _>>().map(Wanted::ReplicaSets)
     }
 }
 
@@ -264,15 +273,6 @@ const OF_KUBECTL: [&str; 14] = [
     "quota",
     "resourcequotas",
 ];
-
-// === impl ScopeArgs ===
-
-impl ScopeArgs {
-    pub(crate) fn scope(&self) -> Result<Scope, Failure> {
-        let only = self.namespace.resolve(&self.names)?;
-        Ok(Scope::of(only, self.namespace.filter()))
-    }
-}
 
 // === impl Scope ===
 

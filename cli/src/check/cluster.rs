@@ -111,7 +111,7 @@ async fn session(
     let Some(session) = sessions.iter().find(|session| session.cluster_uid == uid) else {
         let hint = format!(
             "where one runs, ask the server that it uses, with --server; else start decree-agent with --server {}",
-            args.server.server
+            args.server.endpoint()
         );
         let detail = "the server has no agent of this cluster";
         return Some(Finding::warn(CHECK, detail, hint));

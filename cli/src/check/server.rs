@@ -15,7 +15,7 @@ pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::Ses
     match sessions.await {
         answer if !is_asked_for => (Vec::new(), answer.ok().map(|answer| answer.sessions)),
         Ok(answer) => {
-            let reached = Finding::ok("server", format!("{} answers", args.server.server));
+            let reached = Finding::ok("server", format!("{} answers", args.server.endpoint()));
             let version = version(&answer.server_version);
             (vec![reached, version], Some(answer.sessions))
         }

@@ -25,7 +25,7 @@ pub(super) fn run(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failur
             replicas,
             running,
         } => {
-            let Named { namespace, name } = namespace(&running).resolve_one(&replica_set)?;
+            let Named { namespace, name } = namespace(&running).replica_set(&replica_set)?;
             let act = Act::Scale {
                 namespace,
                 name,

@@ -19,11 +19,10 @@ use crate::{
     decision::{self, word},
     exit::{Exit, Failure},
     format::Format,
-    not_found,
     page::Page,
     record,
-    server::Server,
-    simulate, stale,
+    source::{RECORDS, Source},
+    stale,
     streams::Io,
     table::one_line,
 };
@@ -61,7 +60,7 @@ struct Rung {
 }
 
 pub(super) async fn run(
-    server: &Server,
+    source: &Source,
     args: &ExplainArgs,
     named: &Named,
     pod: &str,
@@ -69,16 +68,18 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     let output = args.print.output;
     let asked = Asked { named, pod, output };
-    let cluster = &args.inspection.cluster;
-    let request = named.request(cluster);
-    let state = server.inspection().get_replica_set(request).await;
-    let state = not_found::answer(server, cluster, named, state).await?;
+    let Some(state) = source.state(named).await? else {
+        return Err(source.missing(std::slice::from_ref(named)).await);
+    };
     stale::notice(&state.stale_view, io)?;
     let summary = state.summary.clone().unwrap_or_default();
     let replicas = args.replicas.unwrap_or(summary.replicas);
     let simulate = async |replicas| {
-        let decision = simulate::ask(server, cluster, named.clone(), Some(replicas)).await?;
-        Ok::<_, Failure>(decision.decision.unwrap_or_default())
+        let assumed = [(named.clone(), Some(replicas))];
+        let decisions = source.decisions(&assumed).await?;
+        let decision = decisions.into_iter().flatten().next();
+        let decision = decision.and_then(|it| it.decision);
+        Ok::<_, Failure>(decision.unwrap_or_default())
     };
     let active = usize::try_from(summary.active).unwrap_or(0);
     let order = order(&simulate(0).await?, &simulate(1).await?, active);
@@ -86,7 +87,14 @@ pub(super) async fn run(
     let beyond = active - order.len();
     let Some(at) = order.iter().position(|name| name == pod) else {
         let past = Ladder::of_past(&asked, &state);
-        let past = past.ok_or_else(|| unknown(&asked, &state, beyond))?;
+        let past = past.ok_or_else(|| match source {
+            Source::Server { .. } => unknown(&asked, &state, beyond),
+            Source::Snapshot { .. } => {
+                let cause = format!("no active pod {pod} in {}", named.path());
+                let failure = Failure::new(Exit::No, cause);
+                failure.hint(format!("a server knows deleted pods; {RECORDS}"))
+            }
+        })?;
         return past.print(&asked, io);
     };
     let cut = active.saturating_sub(usize::try_from(replicas).unwrap_or(0));

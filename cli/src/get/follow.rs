@@ -13,8 +13,7 @@ use crate::{
     args::{GetArgs, Scope},
     decision,
     exit::{Exit, Failure},
-    pages,
-    server::Server,
+    source::Source,
     stale,
     streams::Io,
     table::{TableStream, one_line},
@@ -26,7 +25,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 type Known = BTreeMap<(String, String), v1::ReplicaSetSummary>;
 
 pub(super) async fn run(
-    server: &Server,
+    source: &Source,
     args: &GetArgs,
     scope: &Scope,
     first: v1::ListReplicaSetsResponse,
@@ -66,17 +65,17 @@ pub(super) async fn run(
         }
         io.stdout.flush()?;
         sleep(PERIOD).await;
-        list = self::list(server, args, scope).await?;
+        list = self::list(source, args, scope).await?;
     }
 }
 
 /// Requests the ReplicaSets of a scope with the labels of the flags.
 pub(super) async fn list(
-    server: &Server,
+    source: &Source,
     args: &GetArgs,
     scope: &Scope,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
-    let mut list = pages::of_scope(server, &args.inspection.cluster, scope).await?;
+    let mut list = source.list(scope).await?;
     if let Some(filter) = &args.selector {
         list.replica_sets
             .retain(|set| filter.matches(&set.template_labels));

@@ -1,22 +1,15 @@
 //! `decree simulate --drain` and `--quota`: the effect of a change of the cluster on its ReplicaSets.
 
-use std::iter;
-
 use decree::v1::{self, simulate_cluster_request::Change};
-use decree_server::wire::encode::{self, ClusterRef};
-use jiff::Timestamp;
-use server_core::{Config, ImpactWalk, NeedWalk, controller_of, wording::count};
+use server_core::wording::count;
 
 use crate::{
-    age,
-    args::SimulateArgs,
+    args::{NamespaceArgs, SimulateArgs},
     decision,
     exit::{Exit, Failure},
     page::Page,
-    pages::{PAGE_SIZE, Pages},
-    proto_json,
-    server::{self, Server},
-    snapshot::Snapshot,
+    proto_json, server,
+    source::Source,
     stale,
     streams::Io,
     table::{Table, one_line},
@@ -28,16 +21,22 @@ const NAMES_MAX: usize = 3;
 const SHARED: [&str; 3] = ["REPLICASET", "DESIRED", "CURRENT"];
 
 /// Prints the effect of a change, on the cluster of a server or of files.
-pub(super) fn run(args: &SimulateArgs, change: &Change, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let answer = if args.input.files.is_empty() {
-        server::block_on(ask(args, change))?
-    } else {
-        if !args.inspection.cluster.is_empty() {
-            let cause = "--cluster names a cluster of a server, and -f reads files";
-            return Err(Failure::new(Exit::Usage, cause).hint("leave out one of them"));
+pub(super) fn run(
+    args: &SimulateArgs,
+    mut change: Change,
+    io: &mut Io<'_>,
+) -> Result<Exit, Failure> {
+    let answer = server::block_on(async {
+        let mut namespaces = args.namespace.clone();
+        let is_drain = matches!(change, Change::NodeDrain(_));
+        let wanted = |it: &NamespaceArgs| Ok([(!is_drain).then(|| it.or_default())].into());
+        let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+        if let Change::PodQuota(quota) = &mut change {
+            quota.namespace = namespaces.or_default();
         }
-        on_snapshot(Snapshot::read(&args.input, io)?, change)
-    };
+        source.effect(&change).await
+    })?;
+    let change = &change;
     let exit = stale::notice(&answer.stale_views, io)?;
     if !args.print.output.is_for_people() {
         let json = proto_json::value("SimulateClusterResponse", &answer)?;
@@ -63,58 +62,6 @@ pub(super) fn run(args: &SimulateArgs, change: &Change, io: &mut Io<'_>) -> Resu
     Ok(exit)
 }
 
-/// The effect of a change on objects of files.
-fn on_snapshot(snapshot: Snapshot, change: &Change) -> v1::SimulateClusterResponse {
-    let Snapshot {
-        replica_sets, pods, ..
-    } = snapshot;
-    let now = age::core_time(Timestamp::now());
-    let controller = controller_of(now, Config::default(), replica_sets, pods);
-    let (mut walk, quota) = match change {
-        Change::NodeDrain(v1::NodeDrain { node }) => (ImpactWalk::drain(node, ("", "")), None),
-        Change::PodQuota(v1::PodQuota { namespace, pods }) => {
-            let mut walk = NeedWalk::new(namespace);
-            let need = iter::repeat_with(|| walk.step(&controller)).find_map(|it| it);
-            let need = need.unwrap_or_default();
-            let walk = ImpactWalk::quota(namespace, need.under(*pods), ("", ""));
-            (walk, Some(encode::quota(need, *pods)))
-        }
-    };
-    let impacts = iter::from_fn(|| walk.step(&controller)).flatten();
-    v1::SimulateClusterResponse {
-        replica_sets: impacts
-            .map(|impact| encode::impact(ClusterRef::default(), impact))
-            .collect(),
-        quota,
-        ..v1::SimulateClusterResponse::default()
-    }
-}
-
-/// Requests all pages from a server, joined as one answer.
-async fn ask(args: &SimulateArgs, change: &Change) -> Result<v1::SimulateClusterResponse, Failure> {
-    let server = Server::connect(&args.inspection.server).await?;
-    let mut client = server.inspection();
-    let (mut pages, mut all) = (Pages::default(), v1::SimulateClusterResponse::default());
-    loop {
-        let request = v1::SimulateClusterRequest {
-            cluster: args.inspection.cluster.clone(),
-            change: Some(change.clone()),
-            page_size: PAGE_SIZE,
-            page_token: pages.token.clone(),
-        };
-        let page = server.answer(client.simulate_cluster(request).await)?;
-        let has_next = pages.add(&page, page.replica_sets.len(), &page.next_page_token);
-        let has_next =
-            has_next.map_err(|failure| failure.hint("check that it is a server of Decree"))?;
-        all.replica_sets.extend(page.replica_sets);
-        all.quota = all.quota.or(page.quota);
-        stale::add(&mut all.stale_views, page.stale_views);
-        if !has_next {
-            return Ok(all);
-        }
-    }
-}
-
 /// The summary of all effects.
 fn lines(change: &Change, answer: &v1::SimulateClusterResponse) -> Vec<String> {
     let sets = &answer.replica_sets;
@@ -134,8 +81,7 @@ fn lines(change: &Change, answer: &v1::SimulateClusterResponse) -> Vec<String> {
                     count(sets.len(), "ReplicaSet"),
                     count(creates, "pod"),
                 ),
-                "Disruption budgets, which can delay a drain, are not known to the server."
-                    .to_owned(),
+                "Disruption budgets, which can delay a drain, are not known here.".to_owned(),
             ]
         }
         Change::PodQuota(quota) => quota_lines(quota, answer.quota.unwrap_or_default()),

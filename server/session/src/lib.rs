@@ -49,6 +49,7 @@ pub use config::Config;
 pub use hello::{PROTOCOL, SessionIdentity};
 pub use incoming::IncomingFrame;
 pub use now::Now;
+pub use query::summary_without_session;
 pub use refusal::{Refusal, summary};
 pub use registry::{Registered, SessionRegistry};
 pub use rejections::VIOLATIONS_MAX;

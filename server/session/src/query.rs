@@ -1,7 +1,7 @@
 //! The questions of inspection to a session. They change nothing.
 
 use decree::v1;
-use server_core::{Kind, Timestamp, View};
+use server_core::{Answered, Kind, Timestamp, View};
 
 use crate::{
     cause::{Known, cause},
@@ -9,7 +9,10 @@ use crate::{
     hello::SessionIdentity,
     report::Overview,
     session::Session,
-    wire::{self, encode},
+    wire::{
+        self,
+        encode::{self, ClusterRef},
+    },
 };
 
 impl Session {
@@ -31,21 +34,10 @@ impl Session {
         views.map(|view| self.summary(now, view)).collect()
     }
 
-    fn summary(&self, now: Timestamp, mut view: View) -> v1::ReplicaSetSummary {
+    fn summary(&self, now: Timestamp, view: View) -> v1::ReplicaSetSummary {
         let identity = &self.state.identity;
-        let (uid, failures) = (view.key.uid.clone(), view.failures);
-        let (unready, unready_node) = (view.unready.take(), view.unready_node.take());
-        let mut summary = encode::summary(identity.cluster_ref(), view);
-        let known = Known {
-            mode: identity.mode,
-            now,
-            failures,
-            attempt: self.state.timeline.last_attempt(&uid),
-            unready: unready.as_deref(),
-            unready_node: unready_node.as_ref(),
-        };
-        summary.cause = Some(cause(&summary, &known));
-        summary
+        let attempt = self.state.timeline.last_attempt(&view.key.uid);
+        summarize(identity.cluster_ref(), now, view, identity.mode, attempt)
     }
 
     /// Returns one ReplicaSet with its last decisions; `None` if it is unknown.
@@ -99,6 +91,38 @@ impl Session {
             replica_sets_version: controller.version(Kind::ReplicaSet),
         }
     }
+}
+
+/// Describes a ReplicaSet of a snapshot, which has no session: the cause is as the objects tell it.
+#[must_use]
+pub fn summary_without_session(
+    cluster: ClusterRef<'_>,
+    now: Timestamp,
+    view: View,
+) -> v1::ReplicaSetSummary {
+    summarize(cluster, now, view, v1::Mode::Enforce, None)
+}
+
+fn summarize(
+    cluster: ClusterRef<'_>,
+    now: Timestamp,
+    mut view: View,
+    mode: v1::Mode,
+    attempt: Option<&Answered>,
+) -> v1::ReplicaSetSummary {
+    let failures = view.failures;
+    let (unready, unready_node) = (view.unready.take(), view.unready_node.take());
+    let mut summary = encode::summary(cluster, view);
+    let known = Known {
+        mode,
+        now,
+        failures,
+        attempt,
+        unready: unready.as_deref(),
+        unready_node: unready_node.as_ref(),
+    };
+    summary.cause = Some(cause(&summary, &known));
+    summary
 }
 
 // === impl Overview ===

@@ -1,0 +1,153 @@
+//! A snapshot of a cluster, read at once with the credentials of a kubeconfig. Nothing is written, and nothing is watched.
+
+use std::{
+    io,
+    pin::pin,
+    time::{Duration, Instant},
+};
+
+use agent_core::{
+    api::Kind,
+    cluster::{Cluster as _, PageStream as _},
+    watch::{List, Part},
+};
+use agent_kube::{KubeCluster, Target};
+use server_core::wording::count;
+use tokio::time::timeout;
+
+use crate::{
+    args::KubeArgs,
+    exit::{Exit, Failure},
+    resume,
+    snapshot::Snapshot,
+    streams::Io,
+    table::one_line,
+};
+
+/// When the progress is told first; each further time after twice as long.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
+
+/// A read that is under way.
+struct Progress {
+    begun: Instant,
+    /// The time from the beginning to the next line.
+    next: Duration,
+}
+
+/// Reads the credentials, and names the cluster and its user on stderr.
+pub(crate) async fn connect(args: &KubeArgs, io: &mut Io<'_>) -> Result<KubeCluster, Failure> {
+    let cluster = resume::connect(&args.config()).await?;
+    let Target {
+        api_server,
+        context,
+        user,
+        credentials,
+        ..
+    } = cluster.target();
+    let api_server = api_server.trim_end_matches('/');
+    let name = context.as_ref().map_or_else(
+        || format!("cluster {api_server}"),
+        |context| format!("cluster {context} at {api_server}"),
+    );
+    let user = args.impersonate.as_ref().or(user.as_ref());
+    let user = user.unwrap_or(credentials);
+    writeln!(
+        io.stderr,
+        "{}",
+        one_line(&format!("{name}, as {user}, read now"))
+    )?;
+    Ok(cluster)
+}
+
+/// Reads the ReplicaSets and pods of namespaces; `None` stands for all. No page may take longer than `patience`.
+pub(crate) async fn read(
+    cluster: &KubeCluster,
+    namespaces: impl IntoIterator<Item = Option<String>>,
+    patience: Duration,
+    io: &mut Io<'_>,
+) -> Result<Snapshot, Failure> {
+    let mut snapshot = Snapshot::default();
+    let mut progress = Progress {
+        begun: Instant::now(),
+        next: TOLD_AFTER,
+    };
+    for namespace in namespaces {
+        let namespace = namespace.as_deref();
+        let cluster = cluster.in_namespace(namespace);
+        let cluster = cluster.map_err(|it| Failure::new(Exit::Usage, it.to_string()))?;
+        for kind in [Kind::ReplicaSet, Kind::Pod] {
+            let before = snapshot.count(kind);
+            let mut pages = cluster.list(kind);
+            loop {
+                let next = pages.next();
+                let next = progress.wait(next, patience, &snapshot, io).await?;
+                let Some(page) = next else { break };
+                let List {
+                    part,
+                    items,
+                    invalid,
+                    ..
+                } = page.map_err(|error| refused(error, namespace))?;
+                // A list that begins again replaces its earlier pages.
+                if matches!(part, Part::First | Part::Whole) {
+                    snapshot.truncate(kind, before);
+                }
+                snapshot.take(items);
+                let invalid = invalid.iter().map(ToString::to_string);
+                snapshot.left_out.extend(invalid);
+            }
+        }
+    }
+    if let Some(first) = snapshot.left_out.first() {
+        let objects = count(snapshot.left_out.len(), "invalid object");
+        let notice = format!("notice: {objects} left out, such as {first}");
+        writeln!(io.stderr, "{}", one_line(&notice))?;
+    }
+    Ok(snapshot)
+}
+
+fn refused(error: agent_core::api::ApiError, namespace: Option<&str>) -> Failure {
+    let hint = match namespace {
+        None => "name a namespace that you may read with -n NAMESPACE".to_owned(),
+        Some(name) => {
+            format!("this takes the permission to list replicasets.apps and pods in {name}")
+        }
+    };
+    resume::refused(error, &hint)
+}
+
+// === impl Progress ===
+
+impl Progress {
+    /// Waits for the next page, and tells now and then how much was read before.
+    async fn wait<T>(
+        &mut self,
+        page: impl Future<Output = T>,
+        patience: Duration,
+        snapshot: &Snapshot,
+        io: &mut Io<'_>,
+    ) -> Result<T, Failure> {
+        let (mut page, asked) = (pin!(page), Instant::now());
+        loop {
+            let left = self.next.saturating_sub(self.begun.elapsed());
+            if let Ok(page) = timeout(left.min(patience), &mut page).await {
+                return Ok(page);
+            }
+            if asked.elapsed() >= patience {
+                let cause = "the API server does not answer in time";
+                return Err(Failure::new(Exit::Unreachable, cause).hint("wait longer: --timeout"));
+            }
+            self.tell(snapshot, io)?;
+        }
+    }
+
+    fn tell(&mut self, snapshot: &Snapshot, io: &mut Io<'_>) -> io::Result<()> {
+        if self.begun.elapsed() < self.next {
+            return Ok(());
+        }
+        self.next *= 2;
+        let [sets, pods] = [Kind::ReplicaSet, Kind::Pod].map(|kind| snapshot.count(kind));
+        let (sets, pods) = (count(sets, "ReplicaSet"), count(pods, "pod"));
+        writeln!(io.stderr, "reading: {sets} and {pods} so far")
+    }
+}

@@ -1,0 +1,251 @@
+//! The cluster of a kubeconfig, read without a server: an API server with a few objects, and the same objects as a file.
+
+use std::{
+    fs,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{net::TcpListener, runtime::Runtime};
+
+use super::{check_with, decide, decree, decree_reading};
+use crate::Exit;
+
+/// An API server that lets everybody read the namespace `shop`, and nobody all namespaces.
+struct Api {
+    kubeconfig: String,
+    /// The impersonated users of the requests.
+    users: Arc<Mutex<Vec<String>>>,
+    _folder: TempDir,
+    _runtime: Runtime,
+}
+
+#[derive(Clone)]
+struct Objects {
+    all: Arc<Vec<Value>>,
+    users: Arc<Mutex<Vec<String>>>,
+}
+
+impl Api {
+    fn start(all: Vec<Value>) -> Self {
+        let runtime = Runtime::new().expect("threads");
+        let users = Arc::<Mutex<Vec<String>>>::default();
+        let objects = Objects {
+            all: Arc::new(all),
+            users: Arc::clone(&users),
+        };
+        let router = Router::new().fallback(answer).with_state(objects);
+        let listener = TcpListener::bind("127.0.0.1:0");
+        let listener = runtime.block_on(listener).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        let folder = TempDir::new().expect("there is room");
+        let kubeconfig = folder.path().join("kubeconfig");
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "north",
+            "contexts": [{
+                "name": "north",
+                "context": {"cluster": "north", "user": "alice", "namespace": "shop"},
+            }],
+            "clusters": [{"name": "north", "cluster": {"server": format!("http://{address}")}}],
+            "users": [{"name": "alice", "user": {}}],
+        });
+        fs::write(&kubeconfig, config.to_string()).expect("there is room");
+        Self {
+            kubeconfig: kubeconfig.display().to_string(),
+            users,
+            _folder: folder,
+            _runtime: runtime,
+        }
+    }
+}
+
+async fn answer(State(objects): State<Objects>, request: Request) -> (StatusCode, Json<Value>) {
+    if let Some(user) = request.headers().get("impersonate-user") {
+        let user = user.to_str().expect("a name").to_owned();
+        objects.users.lock().expect("no one panics").push(user);
+    }
+    let refused = |code: StatusCode, message: String| {
+        let status = json!({"kind": "Status", "apiVersion": "v1", "message": message});
+        (code, Json(status))
+    };
+    let path = request.uri().path();
+    let Some((_, rest)) = path.split_once("/namespaces/shop/") else {
+        let message = "replicasets is forbidden at the cluster scope".to_owned();
+        return refused(StatusCode::FORBIDDEN, message);
+    };
+    let (resource, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let kind = match resource {
+        "deployments" => "Deployment",
+        "replicasets" => "ReplicaSet",
+        _ => "Pod",
+    };
+    let of_kind = objects.all.iter().filter(|it| it["kind"] == kind);
+    let mut items: Vec<_> = of_kind.cloned().collect();
+    if name.is_empty() {
+        let list = json!({
+            "apiVersion": "v1", "kind": format!("{kind}List"),
+            "metadata": {"resourceVersion": "7"}, "items": items,
+        });
+        return (StatusCode::OK, Json(list));
+    }
+    items.retain(|it| it["metadata"]["name"] == name);
+    match items.pop() {
+        Some(object) => (StatusCode::OK, Json(object)),
+        None => refused(StatusCode::NOT_FOUND, format!("{name} not found")),
+    }
+}
+
+/// A Deployment amid a rollout, with a ReplicaSet of 4 pods and one of 2, one that was scaled down, and a pod of a StatefulSet.
+fn objects() -> Vec<Value> {
+    let annotation = |name: &str| format!("deployment.kubernetes.io/{name}");
+    let mut all = vec![json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "name": "web", "uid": "uid-web", "generation": 3,
+            "annotations": {annotation("revision"): "3"},
+        },
+        "spec": {"replicas": 6, "strategy": {"rollingUpdate": {"maxSurge": 0}}},
+        "status": {"observedGeneration": 3, "replicas": 6},
+    })];
+    for (name, replicas, revision) in [("web-1a", 0, "1"), ("web-2b", 2, "2"), ("web-3c", 4, "3")] {
+        let mut set = decide::replica_set(name, replicas);
+        set["metadata"]["annotations"] = json!({
+            annotation("revision"): revision,
+            annotation("desired-replicas"): "6",
+            annotation("max-replicas"): "6",
+        });
+        set["metadata"]["creationTimestamp"] = format!("2026-05-0{revision}T12:00:00Z").into();
+        set["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": true,
+        }]);
+        all.push(set);
+        for at in 0..replicas {
+            all.push(decide::pod(&format!("{name}-bcdf{}", at + 2), name));
+        }
+    }
+    let mut other = decide::pod("db-0", "db");
+    other["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet".into();
+    all.push(other);
+    for object in &mut all {
+        object["metadata"]["namespace"] = "shop".into();
+    }
+    all
+}
+
+/// The answers about the objects; `@FIRST` stands for the line about the source.
+const ANSWERS: &str = "
+[0] simulate deployment/web --replicas 3
+REPLICASET    ACTION   POD            RULE …
+shop/web-2b   delete   web-2b-bcdf2   UID …
+…
+shop/web-3c   delete   web-3c-bcdf2   UID …
+shop/web-3c   delete   web-3c-bcdf3   UID …
+…
+@FIRSTnotice: Kubernetes divides 3 replicas of shop/web: web-2b 2 → 1, web-3c 4 → 2
+[0] simulate web --replicas 0 -o name
+replicaset.apps/web-2b
+replicaset.apps/web-3c
+@FIRSTnotice: Kubernetes divides 0 replicas of shop/web: web-2b 2 → 0, web-3c 4 → 0
+[0] simulate pod/web-3c-bcdf2 --replicas 4 -o name
+replicaset.apps/web-3c
+@FIRST[0] get rs
+NAMESPACE   NAME     DESIRED   CURRENT   READY   AVAILABLE   STATE     CAUSE
+…
+shop        web-3c   4         4         0       0           Working   4 of 4 pods not ready
+…
+[0] get rs deploy/web -o name
+replicaset.apps/web-2b
+replicaset.apps/web-3c
+@FIRST[0] get rs -l app=web-2b -o name
+replicaset.apps/web-2b
+@FIRST[0] explain rs/web-3c
+Name:        shop/web-3c
+…
+Replicas:    4 desired, 4 current, 0 ready, 0 available, 0 terminating
+…
+Not known:   decisions and refusals; run one beside your controller, read-only: decree up --cluster kubernetes
+@FIRST[0] explain web-3c --why web-3c-bcdf3 --replicas 3
+web-3c-bcdf3 stays if …
+[1] explain web-3c --why web-3c-x
+@FIRSTerror: no active pod web-3c-x in shop/web-3c
+hint: a server knows deleted pods; …
+[0] simulate --quota 5
+A quota of 5 pods in shop refuses 0 of 0 creates; 7 pods count now.
+…
+[1] explain pod/db-0
+@FIRSTerror: pod shop/db-0 belongs to StatefulSet db, not to a ReplicaSet
+[2] explain sts/db
+error: …is a StatefulSet, which has no ReplicaSets, and Decree decides for ReplicaSets only
+…
+[1] get rs deploy/wep
+@FIRSTerror: no ReplicaSet of Deployment shop/wep found
+hint: did you mean web?
+[1] simulate nope
+@FIRSTerror: ReplicaSet shop/nope not found
+hint: …
+[2] get rs -w
+@FIRSTerror: -w takes a server, and a snapshot is read
+hint: run one beside your controller, read-only: decree up --cluster kubernetes
+[2] get rs --cluster north
+error: --cluster names a cluster of a server…
+[2] get sessions
+error: sessions are …";
+
+#[test]
+fn cluster_is_read_at_once_and_answers_as_its_objects_in_a_file_do() {
+    let api = Api::start(objects());
+    let kubeconfig = ["--kubeconfig", &api.kubeconfig];
+    let first = "cluster north at http://127.0.0.1:…, as alice, read now\n";
+    let of_cluster = ANSWERS.replace("@FIRST", first);
+    check_with(
+        "",
+        &[&kubeconfig[..], &["-n", "shop"]].concat(),
+        &of_cluster,
+    );
+    let file = json!({"apiVersion": "v1", "kind": "List", "items": objects()}).to_string();
+    check_with(
+        &file,
+        &["-f", "-", "-n", "shop"],
+        &ANSWERS.replace("@FIRST", ""),
+    );
+    // Decisions are the same to the byte.
+    let now = ["decide", "--now", decide::NOON, "-o", "json", "-n", "shop"];
+    let of_cluster = decree(&[&now[..], &kubeconfig].concat());
+    let of_file = decree_reading(&file, &[&now[..], &["-f", "-"]].concat());
+    assert_eq!((of_cluster.exit, of_file.exit), (Exit::Done, Exit::Done));
+    assert_eq!(of_cluster.out, of_file.out);
+    assert_eq!(of_cluster.out.lines().count(), 3, "{}", of_cluster.out);
+}
+
+#[test]
+fn person_with_one_namespace_is_told_to_name_it_and_gets_answers_for_it() {
+    let api = Api::start(objects());
+    let as_bob = ["--kubeconfig", &api.kubeconfig, "--as", "bob"];
+    check_with(
+        "",
+        &as_bob,
+        "
+[4] get rs
+cluster north at http://127.0.0.1:…, as bob, read now
+error: …replicasets is forbidden at the cluster scope…
+hint: name a namespace that you may read with -n NAMESPACE
+[4] simulate --drain node-a
+…-n NAMESPACE
+[0] get rs -n shop -o name
+replicaset.apps/web-1a
+…
+[0] simulate deployment/web --replicas 6 -o name
+replicaset.apps/web-2b
+replicaset.apps/web-3c
+…",
+    );
+    let users = api.users.lock().expect("no one panics");
+    assert!(!users.is_empty() && users.iter().all(|user| user == "bob"));
+}
