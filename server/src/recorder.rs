@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
@@ -85,8 +85,8 @@ type Ended = Arc<OnceLock<EndReason>>;
 /// The writer thread.
 #[derive(Debug)]
 pub(crate) struct WriterThread {
-    /// Set when the thread must write what waits, and end.
-    finish: Arc<AtomicBool>,
+    /// Tells the thread to write what waits, and to end.
+    finish: SyncSender<()>,
     /// Gets a message when all recordings are written. Closes without one if the thread panics.
     written: Receiver<()>,
     /// Locked while the thread lives, so that no other server writes to the folder.
@@ -121,8 +121,7 @@ impl Recorder {
         };
         let writer = RecordingWriter::new(ring, metrics, Arc::clone(&queue.waiting));
         let (finished, written) = sync_channel(1);
-        let finish = Arc::<AtomicBool>::default();
-        let finishing = Arc::clone(&finish);
+        let (finish, finishing) = sync_channel(1);
         let run = move || {
             writer.run(&arriving, &finishing);
             // The receiver is gone if the server has waited long enough.
@@ -187,7 +186,8 @@ impl Queue {
 impl WriterThread {
     /// Ends all recordings and waits until they are written, for at most `within`.
     pub(crate) fn finish(self, within: Duration) {
-        self.finish.store(true, Ordering::Release);
+        // The receiver is gone if the thread has panicked.
+        let _ = self.finish.try_send(());
         match self.written.recv_timeout(within) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => {

@@ -260,9 +260,10 @@ fn full_disk_ends_a_recording_and_is_counted() {
 
 #[test]
 fn disk_that_hangs_does_not_keep_the_server() {
+    let (finish, _never_read) = sync_channel(1);
     let (_never_written, written) = sync_channel(1);
     let thread = WriterThread {
-        finish: Arc::default(),
+        finish,
         written,
         _lock: tempfile::tempfile().expect("a file"),
     };

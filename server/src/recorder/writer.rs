@@ -7,10 +7,9 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-        mpsc::Receiver,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, RecvTimeoutError},
     },
-    thread,
     time::Duration,
 };
 
@@ -64,16 +63,12 @@ impl RecordingWriter {
         }
     }
 
-    /// Writes what arrives, every [`WRITE_EVERY`], until `finish` is set.
-    pub(super) fn run(mut self, arriving: &Receiver<Records>, finish: &AtomicBool) {
-        loop {
-            let is_last = finish.load(Ordering::Acquire);
+    /// Writes what arrives, every [`WRITE_EVERY`], and a last time after a message or the end of `finish`.
+    pub(super) fn run(mut self, arriving: &Receiver<Records>, finish: &Receiver<()>) {
+        while finish.recv_timeout(WRITE_EVERY) == Err(RecvTimeoutError::Timeout) {
             self.write(arriving);
-            if is_last {
-                break;
-            }
-            thread::sleep(WRITE_EVERY);
         }
+        self.write(arriving);
         for recording in std::mem::take(&mut self.open).into_values() {
             let reason = recording.ended.get().copied();
             self.end(recording, &reason.unwrap_or(EndReason::Session).into());
