@@ -1,21 +1,33 @@
 //! Tests of the cluster, and their helpers.
 
 mod chaos;
-mod creation;
-mod deletion;
-mod faults;
-mod life;
-mod ownership;
-mod restores;
 mod scale;
-mod updates;
-mod watches;
+mod story;
 
 use std::time::Duration;
 
+use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use crate::{ApiError, Cluster, ClusterConfig, DeleteOptions, Deletion, Kind, Object};
+use crate::{ApiError, Cluster, ClusterConfig, Kubelet};
+
+/// Tests that play the stories of a table.
+macro_rules! tables {
+    ($($name:ident: $file:literal,)*) => {$(
+        #[test]
+        fn $name() {
+            story::play(include_str!($file), &expect_file![$file]);
+        }
+    )*};
+}
+
+tables! {
+    objects_are_created: "tests/tables/creation.txt",
+    objects_are_deleted: "tests/tables/deletion.txt",
+    objects_are_changed: "tests/tables/updates.txt",
+    pods_live_on_nodes: "tests/tables/life.txt",
+    changes_are_watched: "tests/tables/watches.txt",
+}
 
 fn cluster() -> Cluster {
     Cluster::new(ClusterConfig::default())
@@ -58,39 +70,52 @@ fn owned(mut pod: Value, owner: &Value) -> Value {
     pod
 }
 
-trait Story {
-    fn created(&mut self, object: Value) -> Object;
-    fn pass(&mut self, millis: u64);
-    fn settle(&mut self);
-    fn pod(&self, name: &str) -> Option<&Object>;
-    fn drop_pod(&mut self, name: &str, options: &DeleteOptions) -> Result<Deletion, ApiError>;
+fn created(config: ClusterConfig, name: &str) -> (Cluster, Value) {
+    let mut cluster = Cluster::new(config);
+    let mut written = pod("");
+    written["metadata"] = json!({"generateName": name});
+    let pod = cluster.create(written).expect("it is valid");
+    let metadata = pod["metadata"].clone();
+    (cluster, metadata)
 }
 
-impl Story for Cluster {
-    fn created(&mut self, object: Value) -> Object {
-        self.create(object).expect("the story's object is valid")
-    }
-
-    fn pass(&mut self, millis: u64) {
-        self.advance(self.now() + Duration::from_millis(millis));
-    }
-
-    fn settle(&mut self) {
-        while let Some(due) = self.next_due() {
-            self.advance(due);
+#[test]
+fn uids_generated_names_and_jitter_come_from_the_seed() {
+    let end = |seed| {
+        let kubelet = Kubelet {
+            jitter: Duration::from_millis(500),
+            ..Kubelet::default()
+        };
+        let config = ClusterConfig {
+            seed,
+            kubelet,
+            ..ClusterConfig::default()
+        };
+        let (mut cluster, metadata) = created(config, "web-");
+        while let Some(due) = cluster.next_due() {
+            cluster.advance(due);
         }
-    }
-
-    fn pod(&self, name: &str) -> Option<&Object> {
-        self.peek(Kind::Pod, "default", name)
-    }
-
-    fn drop_pod(&mut self, name: &str, options: &DeleteOptions) -> Result<Deletion, ApiError> {
-        self.delete(Kind::Pod, "default", name, options)
-    }
+        let text = |field: &str| metadata[field].to_string();
+        [text("uid"), text("name"), cluster.now().to_string()]
+    };
+    assert_eq!(end(1), end(1));
+    assert!(end(1).iter().zip(end(2)).all(|(one, two)| *one != two));
 }
 
-fn refusal<T: std::fmt::Debug>(result: Result<T, ApiError>) -> (u16, String) {
-    let error = result.expect_err("the call must be refused");
-    (error.code, error.message)
+#[test]
+fn generated_name_keeps_58_characters_of_its_base() {
+    let base = format!("{}-", "n".repeat(100));
+    let (_, metadata) = created(ClusterConfig::default(), &base);
+    let name = metadata["name"].as_str().expect("a name");
+    assert_eq!(name.len(), 63);
+    assert!(name.starts_with(&"n".repeat(58)));
+}
+
+#[test]
+fn errors_are_written_as_status_objects() {
+    let error = ApiError::too_many_requests(3).with_cause("Busy");
+    let status = error.to_status();
+    assert_eq!(status["kind"], "Status");
+    assert_eq!(status["details"]["retryAfterSeconds"], 3);
+    assert_eq!(status["details"]["causes"][0]["reason"], "Busy");
 }
