@@ -53,7 +53,8 @@ fn each_rule_has_a_value_in_the_order_of_the_rules() {
 #[test]
 fn ages_are_said_by_the_bucket_in_which_they_are_equal() {
     let said = |created: Option<Timestamp>| {
-        let pod = pod("a").created(created);
+        let mut pod = pod("a");
+        pod.state.created = created;
         let candidates = [pod.candidate()];
         let Choice { near_cut, .. } = choose(&candidates, 1, NOW, &|uid| uid.into());
         let mut values = near_cut[0].values().into_iter();
