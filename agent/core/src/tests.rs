@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use decree::v1::{self, batch::Action, outcome::Outcome as OutcomeKind};
+use decree::v1::{
+    self, batch::Action, event::Event, outcome::Outcome as OutcomeKind,
+    reconcile_request::Frame as Sent,
+};
 use jiff::Timestamp;
 
 use crate::{
@@ -88,13 +91,6 @@ pub(crate) fn deleting(pod: v1::Pod) -> v1::Pod {
         deleted: Some(prost_types::Timestamp::default()),
         ..pod
     }
-}
-
-/// The ReplicaSet, being deleted.
-pub(crate) fn going(version: u64) -> ReplicaSet {
-    let mut set = replica_set(version, 1);
-    set.projected.deleted = Some(prost_types::Timestamp::default());
-    set
 }
 
 /// Another ReplicaSet of the same name.
@@ -232,4 +228,56 @@ pub(crate) fn word(outcome: &v1::Outcome) -> &'static str {
         OutcomeKind::Failed(failed) => failed.class().as_str_name(),
         OutcomeKind::NotStarted(not_started) => not_started.cause().as_str_name(),
     }
+}
+
+/// A frame in words, one for each outcome.
+pub(crate) fn sent(frame: &Sent) -> Vec<String> {
+    let text = match frame {
+        Sent::Hello(hello) if hello.resumes_session_id.is_empty() => "hello".into(),
+        Sent::Hello(hello) => format!("hello after {}", hello.resumes_session_id),
+        Sent::Heartbeat(_) => "heartbeat".into(),
+        Sent::SnapshotBegin(it) => format!("begin {}", it.kind().as_str_name()),
+        Sent::SnapshotObjects(it) => {
+            let pods = it.pods.iter().map(|pod| pod.name.as_str());
+            let sets = it.replica_sets.iter().map(|set| set.name.as_str());
+            format!("objects {}", pods.chain(sets).collect::<Vec<_>>().join(" "))
+        }
+        Sent::SnapshotEnd(it) => {
+            let kind = it.kind().as_str_name();
+            format!("end {kind} {}@{}", it.count, it.resource_version)
+        }
+        Sent::Events(it) => {
+            let events = it.events.iter().filter_map(|it| it.event.as_ref());
+            let events = events.map(|event| match event {
+                Event::PodApplied(pod) => {
+                    let deleting = if pod.deleted.is_some() {
+                        " deleting"
+                    } else {
+                        ""
+                    };
+                    format!("{}@{}{deleting}", pod.uid, pod.resource_version)
+                }
+                Event::ReplicaSetApplied(set) => format!("{}@{}", set.uid, set.resource_version),
+                Event::Deleted(it) => {
+                    let uid = it.object.as_ref().map(|it| it.uid.as_str());
+                    format!("{} gone@{}", uid.unwrap_or_default(), it.resource_version)
+                }
+                Event::Bookmark(it) => format!("bookmark@{}", it.resource_version),
+            });
+            format!("events {}", events.collect::<Vec<_>>().join(" + "))
+        }
+        Sent::Outcomes(it) => return it.outcomes.iter().map(outcome_of).collect(),
+    };
+    vec![text]
+}
+
+fn outcome_of(it: &v1::Outcome) -> String {
+    let word = word(it).trim_start_matches("FAILURE_CLASS_").to_owned();
+    let word = word.replace("NOT_STARTED_CAUSE_", "not started ");
+    let detail = match &it.outcome {
+        Some(OutcomeKind::Done(done)) => format!(" {}@{}", done.uid, done.resource_version),
+        Some(OutcomeKind::Failed(failed)) => format!(": {}", failed.message),
+        Some(OutcomeKind::NotStarted(_)) | None => String::new(),
+    };
+    format!("{}.{} {word}{detail}", it.batch_id, it.operation)
 }

@@ -7,13 +7,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    api::{ApiError, CreatePod, Kind, Reply},
+    api::{ApiError, CreatePod, Reply, WriteStatus},
     tests::*,
 };
 
-mod effects;
 mod memory;
-mod recheck;
 mod traces;
 
 /// Batches on a view, stepped by hand.
@@ -97,22 +95,6 @@ impl Rig {
             .map(|outcome| (outcome.operation, word(&outcome)))
             .collect()
     }
-
-    /// Checks that no batch is left, and that these outcomes came.
-    fn ends_with(mut self, outcomes: &[(u32, &str)]) {
-        assert_eq!(self.calls(), [], "no further call");
-        assert_eq!(self.outcomes(), outcomes);
-        assert_eq!(
-            (self.batches.operations, self.batches.calls_in_flight()),
-            (0, 0)
-        );
-    }
-
-    fn ends_with_refusals(mut self) {
-        assert_eq!(self.calls(), []);
-        let mut outcomes = self.outcomes().into_iter();
-        assert!(outcomes.all(|(_, word)| word == "NOT_STARTED_CAUSE_GUARD"));
-    }
 }
 
 fn created(request: &Request) -> Result<Reply, ApiError> {
@@ -120,76 +102,6 @@ fn created(request: &Request) -> Result<Reply, ApiError> {
         panic!("{request:?} creates nothing")
     };
     replied(pod(name, 11))
-}
-
-#[test]
-fn creates_ramp_up_and_each_has_its_outcome() {
-    let mut rig = Rig::taking(create(5), &[]);
-    for expected in [1, 2, 2] {
-        let calls = rig.calls();
-        assert_eq!(calls.len(), expected);
-        for (id, request) in calls {
-            rig.answer(id, created(&request));
-        }
-    }
-    rig.ends_with(&[
-        (0, "done"),
-        (1, "done"),
-        (2, "done"),
-        (3, "done"),
-        (4, "done"),
-    ]);
-}
-
-#[test]
-fn round_with_a_failure_is_awaited_and_is_the_last() {
-    let mut rig = Rig::taking(create(6), &[]);
-    let (first, request) = rig.call();
-    rig.answer(first, created(&request));
-    let round = rig.calls();
-    rig.answer(round[0].0, Err(refusal(403, "Forbidden")));
-    assert_eq!(rig.calls(), [], "the failure ends the ramp");
-    rig.answer(round[1].0, created(&round[1].1));
-    let (skipped, forbidden) = ("NOT_STARTED_CAUSE_SLOW_START", "FAILURE_CLASS_FORBIDDEN");
-    rig.ends_with(&[
-        (0, "done"),
-        (1, forbidden),
-        (3, skipped),
-        (4, skipped),
-        (5, skipped),
-        (2, "done"),
-    ]);
-}
-
-#[test]
-fn terminating_namespace_stops_the_round_itself() {
-    let mut rig = Rig::taking(create(7), &[]);
-    rig.batches.calls_max = 1;
-    for _ in 0..3 {
-        let (id, request) = rig.call();
-        rig.answer(id, created(&request));
-    }
-    let (id, _) = rig.call();
-    let causes = vec!["NamespaceTerminating".into()];
-    rig.answer(
-        id,
-        Err(ApiError {
-            causes,
-            ..refusal(403, "Forbidden")
-        }),
-    );
-    assert_eq!(rig.calls(), [], "the rest of the round of 4 is not tried");
-    let words: Vec<_> = rig.outcomes().into_iter().skip(3).collect();
-    let skipped = "NOT_STARTED_CAUSE_SLOW_START";
-    assert_eq!(
-        words,
-        [
-            (3, "FAILURE_CLASS_NAMESPACE_TERMINATING"),
-            (4, skipped),
-            (5, skipped),
-            (6, skipped)
-        ]
-    );
 }
 
 #[test]
@@ -207,57 +119,37 @@ fn created_pod_has_its_name_its_template_and_its_controller() {
 }
 
 #[test]
-fn create_without_labels_in_the_template_is_invalid() {
-    let mut rig = Rig::new(&[]);
-    let mut bare = replica_set(11, 2);
-    bare.projected.template_labels.clear();
-    rig.view.apply_replica_set(&bare);
-    let of_it = v1::Batch {
-        generation: 2,
-        ..batch(1, create(1))
+fn calls_name_their_objects_in_full() {
+    let pods = [pod("a", 5), orphan("o", 5)];
+    let called = |action| Rig::taking(action, &pods).call().1;
+    let deletes = Request::DeletePod {
+        pod: pod_ref("a"),
+        resource_version: None,
     };
-    let taken = rig.batches.handle_batch(of_it);
-    taken.expect("nothing else is in flight");
-    assert_eq!(rig.calls(), []);
-    rig.ends_with(&[(0, "FAILURE_CLASS_INVALID")]);
-}
-
-#[test]
-fn name_that_exists_and_is_ours_counts_as_done() {
-    let mut rig = Rig::taking(create(1), &[]);
+    assert_eq!(called(delete(&["a"])), deletes);
+    let releases = Request::ReleasePod {
+        pod: pod_ref("a"),
+        owner_uid: "rs".into(),
+    };
+    assert_eq!(called(claim(&[], &["a"])), releases);
+    let writes = Request::WriteStatus(WriteStatus {
+        replica_set: owner(),
+        resource_version: "10".into(),
+        status: v1::ReplicaSetStatus {
+            replicas: 2,
+            ..v1::ReplicaSetStatus::default()
+        },
+        selector: replica_set(10, 1).projected.selector,
+    });
+    assert_eq!(called(write_status(2)), writes);
+    let mut rig = Rig::taking(claim(&["o"], &[]), &pods);
     let (id, _) = rig.call();
-    rig.answer(id, Err(refusal(409, "AlreadyExists")));
-    let (id, request) = rig.call();
-    assert_eq!(
-        request,
-        Request::ReadPod {
-            namespace: "default".into(),
-            name: "web-0".into()
-        }
-    );
-    rig.answer(id, replied(pod("web-0", 9)));
-    rig.ends_with(&[(0, "already existed")]);
-}
-
-#[test]
-fn name_of_a_stranger_or_of_a_leaving_pod_is_taken() {
-    for (there, why) in [
-        (orphan("web-0", 9), "pod web-0 belongs to another"),
-        (deleting(pod("web-0", 9)), "pod web-0 is being deleted"),
-    ] {
-        let mut rig = Rig::taking(create(1), &[]);
-        let (id, _) = rig.call();
-        rig.answer(id, Err(refusal(409, "AlreadyExists")));
-        let (id, _) = rig.call();
-        rig.answer(id, replied(there));
-        let outcome = rig.batches.outcomes.pop_front().expect("it is over");
-        let Some(OutcomeKind::Failed(failed)) = outcome.outcome else {
-            panic!("{outcome:?}")
-        };
-        assert_eq!(failed.class(), FailureClass::NameTaken);
-        assert_eq!(failed.message, why);
-        rig.ends_with(&[]);
-    }
+    rig.answer(id, replied_set(replica_set(10, 1)));
+    let adopts = Request::AdoptPod {
+        pod: pod_ref("o"),
+        controller: controller(),
+    };
+    assert_eq!(rig.call().1, adopts);
 }
 
 #[test]
@@ -287,79 +179,6 @@ fn classes_of_outcomes_are_the_words_of_the_contract() {
 }
 
 #[test]
-fn lost_reply_of_a_create_is_resolved_by_the_name() {
-    let after_reading = |answer: Result<Reply, ApiError>| {
-        let mut rig = Rig::taking(create(1), &[]);
-        let (id, _) = rig.call();
-        rig.answer(id, Err(ApiError::no_answer("connection reset")));
-        let (id, _) = rig.call();
-        rig.answer(id, answer);
-        rig.outcomes()
-    };
-    assert_eq!(
-        after_reading(replied(pod("web-0", 11))),
-        [(0, "already existed")]
-    );
-    assert_eq!(
-        after_reading(replied(orphan("web-0", 11))),
-        [(0, "FAILURE_CLASS_NAME_TAKEN")]
-    );
-    assert_eq!(
-        after_reading(Err(refusal(404, "NotFound"))),
-        [(0, "FAILURE_CLASS_TIMEOUT")]
-    );
-    assert_eq!(
-        after_reading(Err(refusal(503, ""))),
-        [(0, "FAILURE_CLASS_TIMEOUT")]
-    );
-}
-
-#[test]
-fn create_of_a_generation_that_is_not_at_hand_is_not_started() {
-    let mut rig = Rig::new(&[]);
-    let unknown = v1::Batch {
-        generation: 2,
-        ..batch(1, create(2))
-    };
-    rig.batches
-        .handle_batch(unknown)
-        .expect("nothing else is in flight");
-    assert_eq!(rig.calls(), []);
-    rig.ends_with(&[
-        (0, "NOT_STARTED_CAUSE_GUARD"),
-        (1, "NOT_STARTED_CAUSE_SLOW_START"),
-    ]);
-}
-
-#[test]
-fn second_batch_of_a_replica_set_is_refused_while_one_is_in_flight() {
-    let mut rig = Rig::taking(create(2), &[]);
-    let refused = rig.batches.handle_batch(batch(2, create(1)));
-    assert_eq!(
-        refused.expect_err("one is in flight").cause,
-        NotStartedCause::Guard
-    );
-    assert_eq!(rig.outcomes(), [(0, "NOT_STARTED_CAUSE_GUARD")]);
-    assert_eq!(rig.batches.operations, 2, "the first is as it was");
-}
-
-#[test]
-fn calls_in_flight_are_bounded_and_batches_take_turns() {
-    let mut rig = Rig::taking(
-        delete(&["a", "b", "c"]),
-        &[pod("a", 1), pod("b", 2), pod("c", 3)],
-    );
-    rig.batches.calls_max = 2;
-    rig.take_of_another(create(1));
-    let verbs: Vec<_> = rig
-        .calls()
-        .iter()
-        .map(|(_, request)| request.verb())
-        .collect();
-    assert_eq!(verbs, ["delete_pod", "create_pod"]);
-}
-
-#[test]
 fn heavy_batch_leaves_room_for_light_ones_and_both_come_to_their_end() {
     let names: Vec<_> = (0..40).map(|at| format!("p{at}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -380,44 +199,6 @@ fn heavy_batch_leaves_room_for_light_ones_and_both_come_to_their_end() {
     }
     assert_eq!(rig.batches.operations, 0);
     assert_eq!(rig.outcomes().len(), 41);
-}
-
-/// The server counts an operation until its outcome, and sends as many more: a batch that is half done counts half.
-#[test]
-fn operation_is_in_flight_until_its_outcome() {
-    let mut rig = Rig::taking(delete(&["a", "b"]), &[pod("a", 1), pod("b", 2)]);
-    assert_eq!(rig.batches.operations, 2);
-    rig.calls();
-    rig.answer_first();
-    assert_eq!(rig.batches.operations, 1);
-    rig.answer_first();
-    assert_eq!(rig.batches.operations, 0);
-}
-
-#[test]
-fn stopping_ends_what_has_not_begun_and_lets_the_rest_end() {
-    let mut rig = Rig::taking(create(4), &[]);
-    let (id, request) = rig.call();
-    rig.batches.stop(NotStartedCause::NotEnforcing, "stopping");
-    let not = "NOT_STARTED_CAUSE_NOT_ENFORCING";
-    assert_eq!(rig.outcomes(), [(1, not), (2, not), (3, not)]);
-    rig.answer(id, created(&request));
-    rig.ends_with(&[(0, "done")]);
-}
-
-#[test]
-fn write_of_an_abandoned_batch_still_reaches_the_view() {
-    let mut rig = Rig::taking(create(1), &[]);
-    let (id, request) = rig.call();
-    rig.batches.abandon();
-    assert_eq!(
-        rig.batches.calls_in_flight(),
-        1,
-        "the call is still in flight"
-    );
-    rig.answer(id, created(&request));
-    assert_eq!(rig.view.own_write(Kind::Pod), Some(11));
-    rig.ends_with(&[]);
 }
 
 fn any_answer() -> impl Strategy<Value = u16> {

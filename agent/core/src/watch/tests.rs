@@ -53,15 +53,6 @@ fn wait(watch: &mut Watch) -> Timestamp {
 }
 
 #[test]
-fn list_is_followed_by_a_watch_from_its_version() {
-    let (watch, _) = watching();
-    assert_eq!(
-        (watch.version(), watch.heard, watch.poll_timeout()),
-        (Some(10), Some(START), None)
-    );
-}
-
-#[test]
 fn server_that_asks_for_lists_without_end_gets_one_each_ten_seconds() {
     let mut watch = Watch::new(Kind::Pod, 1);
     let mut lists = Vec::new();
@@ -103,50 +94,6 @@ fn list_that_is_due_later_leaves_the_watch_as_it_is() {
 }
 
 #[test]
-fn changes_come_in_order_and_once() {
-    let (mut watch, id) = watching();
-    let mut versions = Vec::new();
-    for version in [11, 11, 12, 9, 15] {
-        let change = watch.handle_event(START, id, applied(version));
-        versions.extend(change.map(|_| version));
-    }
-    assert_eq!(versions, [11, 12, 15]);
-}
-
-#[test]
-fn deletion_and_bookmark_advance_the_version() {
-    let (mut watch, id) = watching();
-    let gone = WatchEvent::Deleted(pod("a", 11).into());
-    assert_eq!(watch.handle_event(START, id, gone.clone()), Some(gone));
-    let bookmark = WatchEvent::Bookmark("20".into());
-    let news = watch.handle_event(START, id, bookmark.clone());
-    assert_eq!((news, watch.version()), (Some(bookmark), Some(20)));
-}
-
-#[test]
-fn dropped_watch_goes_on_from_the_last_version() {
-    let (mut watch, id) = watching();
-    watch.handle_event(START, id, applied(14));
-    watch.handle_closed(START, id, None);
-    wait(&mut watch);
-    assert_eq!(watch_id(watch.poll_command()).1, "14");
-}
-
-#[test]
-fn version_that_is_too_old_leads_to_a_list() {
-    let (mut watch, id) = watching();
-    let expired = WatchEvent::Error(refusal(410, "Expired"));
-    assert_eq!(watch.handle_event(START, id, expired), None);
-    wait(&mut watch);
-    list_id(watch.poll_command());
-
-    let (mut watch, id) = watching();
-    watch.handle_closed(START, id, Some(&refusal(410, "Expired")));
-    wait(&mut watch);
-    list_id(watch.poll_command());
-}
-
-#[test]
 fn failing_list_is_tried_again_ever_later() {
     let mut watch = Watch::new(Kind::Pod, 1);
     watch.start();
@@ -166,81 +113,6 @@ fn failing_list_is_tried_again_ever_later() {
 }
 
 #[test]
-fn list_older_than_an_own_write_is_not_used() {
-    let mut watch = Watch::new(Kind::Pod, 1);
-    watch.start();
-    let id = list_id(watch.poll_command());
-    assert_eq!(watch.handle_listed(START, id, list("10"), Some(11)), None);
-    wait(&mut watch);
-    let id = list_id(watch.poll_command());
-    assert!(
-        watch
-            .handle_listed(START, id, list("11"), Some(11))
-            .is_some()
-    );
-}
-
-fn page(part: Part, version: &str) -> Result<List, ApiError> {
-    let items = Items::Pods([pod("a", 1)].into_iter().collect());
-    list(version).map(|list| List {
-        part,
-        items,
-        ..list
-    })
-}
-
-/// Takes pages, and returns the parts and counts that are passed on.
-fn passed_on(watch: &mut Watch, pages: &[Part]) -> Vec<(Part, usize)> {
-    let id = list_id(watch.poll_command());
-    let mut passed_on = Vec::new();
-    for part in pages {
-        let list = watch.handle_listed(START, id, page(*part, "10"), Some(10));
-        passed_on.extend(list.map(|list| (list.part, list.count())));
-    }
-    passed_on
-}
-
-#[test]
-fn pages_of_the_first_list_are_passed_on_as_they_come() {
-    let mut watch = Watch::new(Kind::Pod, 1);
-    watch.start();
-    let id = watch.id;
-    let pages = [Part::First, Part::Middle, Part::First, Part::Middle];
-    assert_eq!(passed_on(&mut watch, &pages), pages.map(|part| (part, 1)));
-    assert_eq!((watch.listed, watch.heard), (2, None));
-    assert!(
-        watch
-            .handle_listed(START, id, page(Part::Last, "10"), None)
-            .is_some()
-    );
-    assert_eq!((watch.listed, watch.heard), (3, Some(START)));
-}
-
-#[test]
-fn pages_of_a_later_list_are_passed_on_with_the_last() {
-    let (mut watch, _) = watching();
-    watch.start();
-    let pages = [Part::First, Part::Middle, Part::First, Part::Last];
-    assert_eq!(passed_on(&mut watch, &pages), [(Part::Whole, 2)]);
-    assert_eq!(watch.listed, 2);
-}
-
-#[test]
-fn pages_before_a_failure_are_forgotten() {
-    let (mut watch, _) = watching();
-    watch.start();
-    let id = watch.id;
-    assert_eq!(passed_on(&mut watch, &[Part::First]), []);
-    let refused = Err(refusal(503, "unavailable"));
-    assert_eq!(watch.handle_listed(START, id, refused, None), None);
-    wait(&mut watch);
-    assert_eq!(
-        passed_on(&mut watch, &[Part::First, Part::Last]),
-        [(Part::Whole, 2)]
-    );
-}
-
-#[test]
 fn news_of_an_older_command_are_ignored() {
     let (mut watch, old) = watching();
     watch.start();
@@ -248,16 +120,6 @@ fn news_of_an_older_command_are_ignored() {
     assert_eq!(watch.handle_event(START, old, applied(11)), None);
     watch.handle_closed(START, old, None);
     assert!(watch.handle_listed(START, id, list("12"), None).is_some());
-}
-
-#[test]
-fn stopped_watch_says_so_once_and_hears_nothing() {
-    let (mut watch, id) = watching();
-    watch.stop();
-    assert_eq!(watch.poll_command(), Some(WatchCommand::Stop));
-    assert_eq!(watch.poll_command(), None);
-    assert_eq!(watch.handle_event(START, id, applied(11)), None);
-    assert_eq!((watch.version(), watch.heard), (None, None));
 }
 
 /// Answers the list that is due. Returns the number of the watch after it.
