@@ -35,7 +35,7 @@ fn each_limit_is_exceeded_by_an_agent_without_rules() {
             is_obeyed: true,
         };
         let failures = (0..HOURS).filter_map(|seed| run(seed, malice).err());
-        let limits: Vec<_> = failures.map(|failure| failure.limit).collect();
+        let limits: Vec<_> = failures.map(|failure| failure.checker).collect();
         assert!(limits.contains(&limit), "{attack:?}: {limits:?}");
     }
 }

@@ -7,8 +7,9 @@ use std::fmt;
 
 use tests::{
     depth,
+    failure::Failure,
     mutants::Mutant,
-    simulation::{Failure, run, run_stage},
+    simulation::{run, run_stage},
     workloads::Workload,
 };
 

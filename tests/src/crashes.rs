@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, env, fmt, str::FromStr};
 
 use crate::{
     chaos::Chaos,
+    failure::Failure,
     mutants::Mutant,
-    simulation::{Failure, Simulation, test_name},
+    simulation::{Simulation, test_name},
     workloads::Workload,
     world::{Boundary, Crash, InFlight, Strike, World},
 };

@@ -79,6 +79,7 @@ pub mod crashes;
 pub mod depth;
 pub mod encounters;
 pub mod facts;
+pub mod failure;
 pub mod fenced;
 pub mod golden;
 pub mod invariants;

@@ -1,7 +1,7 @@
 //! A malicious server, for an hour of virtual time. The agent's acts stay within the [`Limits`], and an honest server that
 //! replaces it can restore the desired state.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -12,6 +12,7 @@ use crate::{
     chaos::Chaos,
     depth::number,
     encounters::Encounters,
+    failure::Failure,
     invariants::i1_bystander_lives,
     limits::{Limits, Verdict},
     rest::i8_as_wanted,
@@ -29,8 +30,6 @@ const SPAN: SignedDuration = SignedDuration::from_hours(1);
 const REST_WITHIN: SignedDuration = SignedDuration::from_mins(20);
 /// More steps than a correctly paced agent takes in an hour.
 const STEPS_MAX: u64 = 2_000_000;
-/// The number of events that a failure shows.
-const SHOWN: usize = 60;
 /// The namespace of pods that match ReplicaSets of another namespace.
 const ELSEWHERE: &str = "kube-system";
 
@@ -43,19 +42,6 @@ pub struct Survived {
     pub encounters: Encounters,
     /// The number of effective calls of each kind.
     pub calls: Vec<(&'static str, u64)>,
-}
-
-/// An hour in which a limit was exceeded.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The seed.
-    pub seed: u64,
-    /// The limit.
-    pub limit: &'static str,
-    /// How the limit was exceeded.
-    pub text: String,
-    /// The last events before the failure.
-    pub trace: Vec<String>,
 }
 
 /// Runs `DECREE_MALICIOUS_RUNS` hours, from `DECREE_MALICIOUS_SEED` on. Returns their results.
@@ -119,14 +105,15 @@ impl Hour {
 
     fn run(mut self) -> Result<Survived, Failure> {
         let verdict = self.live();
-        verdict.map_err(|(limit, text)| {
-            let lines = self.world.trace.lines();
-            Failure {
-                seed: self.seed,
-                limit,
-                text,
-                trace: lines[lines.len().saturating_sub(SHOWN)..].to_vec(),
-            }
+        let seed = self.seed;
+        verdict.map_err(|(checker, text)| Failure {
+            checker,
+            text,
+            world: format!("the hour of seed {seed}"),
+            repeat: format!(
+                "DECREE_MALICIOUS_SEED={seed} DECREE_MALICIOUS_RUNS=1 cargo test -p tests --test sim malicious"
+            ),
+            trace: std::mem::take(&mut self.world.trace),
         })?;
         Ok(Survived {
             steps: self.steps,
@@ -160,24 +147,6 @@ impl Hour {
         self.limits.judge(&self.world)?;
         i1_bystander_lives(&self.world).map_err(|text| ("bystander_lives", text))?;
         Ok(stepped)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            seed,
-            limit,
-            text,
-            trace,
-        } = self;
-        writeln!(f, "{limit}: {text}\n\nthe last happenings:")?;
-        trace.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
-        write!(
-            f,
-            "\nThe hour of seed {seed} goes wrong. It is repeated by:\n  \
-             DECREE_MALICIOUS_SEED={seed} DECREE_MALICIOUS_RUNS=1 cargo test -p tests --test sim malicious"
-        )
     }
 }
 

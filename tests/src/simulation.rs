@@ -3,7 +3,7 @@
 
 mod staged;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -12,6 +12,7 @@ use crate::{
     clusters::Clusters,
     depth::number,
     encounters::{BUDGET_EXCEEDED, Encounters, GUARD, OUTCOME},
+    failure::Failure,
     invariants::{CHECKERS, Verdict, i1_bystander_lives},
     mutants::Mutant,
     rest::{i3_zero_churn, i8_as_wanted},
@@ -49,23 +50,6 @@ pub struct Rested {
     /// The encounters with the protocol.
     pub encounters: Encounters,
     /// The trace; empty unless recorded.
-    pub trace: Trace,
-}
-
-/// A failed run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The workload.
-    pub workload: Workload,
-    /// The seed.
-    pub seed: u64,
-    /// The checker that objects.
-    pub checker: &'static str,
-    /// The reason.
-    pub text: String,
-    /// The command that repeats the run.
-    pub repeat: String,
-    /// The trace.
     pub trace: Trace,
 }
 
@@ -225,10 +209,9 @@ impl Simulation {
     fn judge(&mut self) -> Result<(), Failure> {
         let verdict = self.live();
         verdict.map_err(|(checker, text)| Failure {
-            workload: self.workload,
-            seed: self.seed,
             checker,
             text,
+            world: format!("{:?} with seed {}", self.workload, self.seed),
             repeat: self.repeat.clone(),
             trace: self.clusters.trace(),
         })
@@ -335,31 +318,6 @@ fn judge(world: &World) -> Result<(), (&'static str, String)> {
     }
     let bystander: Verdict = i1_bystander_lives(world);
     bystander.map_err(|text| ("i1_bystander_lives", text))
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            workload,
-            seed,
-            checker,
-            text,
-            repeat,
-            trace,
-        } = self;
-        writeln!(
-            f,
-            "{checker}: {text}\n\nthe last of {} happenings:",
-            trace.lines().len()
-        )?;
-        for line in trace.last() {
-            writeln!(f, "  {line}")?;
-        }
-        write!(
-            f,
-            "\n{workload:?} with seed {seed} goes wrong. It is repeated by:\n  {repeat}"
-        )
-    }
 }
 
 fn rng_of(workload: Workload, seed: u64) -> Rng {

@@ -9,7 +9,7 @@ mod expected;
 mod stage;
 mod story;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use agent_fake::{Kind, Propagation};
 use jiff::{SignedDuration, Timestamp};
@@ -25,12 +25,12 @@ use crate::{
     chaos::{Chaos, Fault, Manner},
     depth::number,
     encounters::Encounters,
+    failure::Failure,
     invariants::{CHECKERS, i1_bystander_lives, replicas},
     mutants::Mutant,
     other_controller::OtherController,
     rest::i8_as_wanted,
     rng::Rng,
-    trace::Trace,
     workloads::{Act, NAMESPACE},
     world::World,
 };
@@ -63,19 +63,6 @@ const HELD: [&str; 7] = [
     "i9_creates_are_paid_for",
     "i10_slow_start",
 ];
-
-/// A failed run.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The checker that objects.
-    pub checker: &'static str,
-    /// The reason.
-    pub text: String,
-    /// The command that repeats the run.
-    pub repeat: String,
-    story: Box<Story>,
-    trace: Trace,
-}
 
 /// A successful run.
 #[derive(Clone, Debug, Default)]
@@ -125,8 +112,9 @@ pub fn check() -> Healed {
                 met.surplus = met.surplus.max(healed.surplus);
             }
             Err(_) => {
-                let failure = run(seed, rng, story, None, true).map_err(|it| it.with(repeat));
-                panic!("{}", failure.expect_err("a recorded run is the same"));
+                let failure = run(seed, rng, story, None, true);
+                let failure = failure.expect_err("a recorded run is the same");
+                panic!("{}", Failure { repeat, ..failure });
             }
         }
     }
@@ -137,7 +125,7 @@ pub fn check() -> Healed {
 ///
 /// # Errors
 /// If a checker objects.
-pub fn run_stage(mutant: Mutant, seed: u64, is_broken: bool) -> Result<Healed, Box<Failure>> {
+pub fn run_stage(mutant: Mutant, seed: u64, is_broken: bool) -> Result<Healed, Failure> {
     let mut rng = rng_of(seed);
     let story = stage(mutant, &mut rng);
     let repeat = format!("DECREE_SIM_SEED={seed} cargo test -p tests --test sim troubled::");
@@ -148,7 +136,7 @@ pub fn run_stage(mutant: Mutant, seed: u64, is_broken: bool) -> Result<Healed, B
         Err(_) if !is_broken => run(seed, rng, story, mutant, true),
         result => result,
     };
-    result.map_err(|it| it.with(repeat))
+    result.map_err(|failure| Failure { repeat, ..failure })
 }
 
 fn run(
@@ -157,7 +145,7 @@ fn run(
     story: Story,
     mutant: Option<Mutant>,
     is_recorded: bool,
-) -> Result<Healed, Box<Failure>> {
+) -> Result<Healed, Failure> {
     let mut run = Run::new(seed, rng, story, mutant);
     if is_recorded {
         run.world.trace.record();
@@ -167,13 +155,16 @@ fn run(
             surplus: run.account.surplus(),
             encounters: run.world.encounters,
         }),
-        Err((checker, text)) => Err(Box::new(Failure {
+        Err((checker, text)) => Err(Failure {
             checker,
             text,
+            world: format!(
+                "{} pods, {:?}\n{:?}\nThis world",
+                run.story.replicas, run.story.troubles, run.story.chaos
+            ),
             repeat: String::new(),
-            story: Box::new(run.story),
             trace: run.world.trace,
-        })),
+        }),
     }
 }
 
@@ -456,29 +447,6 @@ impl Run {
                 }
             }
         }
-    }
-}
-
-// === impl Failure ===
-
-impl Failure {
-    fn with(mut self: Box<Self>, repeat: String) -> Box<Self> {
-        self.repeat = repeat;
-        self
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Story {
-            replicas, troubles, ..
-        } = &*self.story;
-        writeln!(f, "{}: {}\n", self.checker, self.text)?;
-        writeln!(f, "{replicas} pods, {troubles:?}\n{:?}\n", self.story.chaos)?;
-        for line in self.trace.last() {
-            writeln!(f, "  {line}")?;
-        }
-        write!(f, "\nIt is repeated by:\n  {}", self.repeat)
     }
 }
 

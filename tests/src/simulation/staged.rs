@@ -1,7 +1,9 @@
 //! Runs of the worlds for mutants.
 
-use super::{Failure, Rested, Simulation, rng_of};
-use crate::{chaos::Chaos, clusters::Clusters, mutants::Mutant, rng::Rng, world::World};
+use super::{Rested, Simulation, rng_of};
+use crate::{
+    chaos::Chaos, clusters::Clusters, failure::Failure, mutants::Mutant, rng::Rng, world::World,
+};
 
 /// Runs the world for a mutant, broken or sound.
 ///
