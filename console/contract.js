@@ -3,7 +3,7 @@
 /** By message: the name of each field, its number, its type, and 1 if it is repeated. */
 export const MESSAGES = {
   "Header": {"server_version": [1, "string"], "session_id": [2, "string"], "wall_nanos": [4, "number"], "hello": [6, "ReconcileRequest"]},
-  "Record": {"elapsed_nanos": [1, "number"], "drift_nanos": [2, "zigzag"], "frame": [3, "ReconcileRequest"], "timeout": [4, "Timeout"], "drain": [5, "recording.Drain"], "closed": [6, "Closed"], "poll": [7, "Poll"], "end": [8, "End"], "inherited": [10, "Inherited"]},
+  "Record": {"elapsed_nanos": [1, "number"], "drift_nanos": [2, "zigzag"], "frame": [3, "ReconcileRequest"], "timeout": [4, "Timeout"], "drain": [5, "recording.Drain"], "closed": [6, "Closed"], "poll": [7, "Poll"], "end": [8, "End"], "more": [9, "bool"], "inherited": [10, "Inherited"]},
   "Inherited": {},
   "Timeout": {},
   "recording.Drain": {},

@@ -208,7 +208,7 @@ async fn report_of_the_readme_comes_from_a_shadow() {
         panic!("the README shows {commands:?}")
     };
     let up = Up::start(start, &reader);
-    up.says("nothing is written");
+    up.says("the agent writes nothing");
     up.says("Connected: 0 ReplicaSets, 0 pods.");
     let [api, web] = ["api", "web"].map(|name| Attended {
         namespace: &namespace,

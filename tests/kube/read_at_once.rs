@@ -148,7 +148,7 @@ async fn replicas_are_divided_as_the_deployment_controller_divides_them() {
 /// Makes a paused Deployment amid a rollout. No controller runs yet, so the annotations are written here.
 async fn draw_deployment(namespace: &Namespace, rng: &mut Rng, name: &str) {
     let annotation = |name: &str| format!("deployment.kubernetes.io/{name}");
-    let (before, at_once) = (rng.between(1, 12), rng.between(0, 4));
+    let before = rng.between(1, 12);
     let surges = [json!(0), json!(1), json!(3), json!("25%"), json!("30%")];
     let template = |version: u64| {
         let mut template = replica_set("", 0)["spec"]["template"].clone();
@@ -170,13 +170,13 @@ async fn draw_deployment(namespace: &Namespace, rng: &mut Rng, name: &str) {
     let made = made.expect("it is new");
     let mut of = owner("Deployment", name, text(&made, "uid"));
     of["blockOwnerDeletion"] = true.into();
-    for version in 1..=newest {
-        let replicas = if version < 3 {
-            rng.between(1, 6)
-        } else {
-            rng.between(0, 6)
-        };
-        let desired = if rng.chance(900) { before } else { before + 1 };
+    let sizes = (1..=newest).map(|version| match version {
+        1 | 2 => rng.between(1, 6),
+        _ => rng.between(0, 6),
+    });
+    let sizes: Vec<_> = sizes.collect();
+    let total: u64 = sizes.iter().sum();
+    for (version, replicas) in (1..).zip(sizes) {
         let set = json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {
@@ -184,8 +184,8 @@ async fn draw_deployment(namespace: &Namespace, rng: &mut Rng, name: &str) {
                 "ownerReferences": [of],
                 "annotations": {
                     annotation("revision"): version.to_string(),
-                    annotation("desired-replicas"): desired.to_string(),
-                    annotation("max-replicas"): (desired + at_once).to_string(),
+                    annotation("desired-replicas"): before.to_string(),
+                    annotation("max-replicas"): total.to_string(),
                 },
             },
             "spec": {

@@ -11,7 +11,7 @@ pub(crate) enum Section {
     Server,
     /// Whether the API server answers, and its version
     Cluster,
-    /// What an agent does that these credentials do not allow
+    /// Acts of an agent that these credentials do not allow
     Permissions,
     /// The agent's session, its Lease, and what its budget holds
     Agent,

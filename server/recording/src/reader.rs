@@ -61,6 +61,9 @@ pub enum ReadError {
     /// A record has no known step.
     #[error("is damaged: the record at byte {0} names no step that this version knows")]
     NoStep(u64),
+    /// A frame is in parts.
+    #[error("has a frame in parts at byte {0}, which no released server writes")]
+    Part(u64),
     /// Something follows the end.
     #[error("is damaged: something follows its end at byte {0}")]
     AfterEnd(u64),
@@ -157,6 +160,9 @@ impl<R: Read> Reader<R> {
             }
         };
         let record: Record = decode(at, bytes)?;
+        if record.more {
+            return Err(ReadError::Part(at));
+        }
         let step = record.step.ok_or(ReadError::NoStep(at))?;
         let (elapsed, drift) = (record.elapsed_nanos, record.drift_nanos);
         let Now { wall, monotonic } = self.now;

@@ -407,6 +407,7 @@ fn paused(bytes: &[u8], leaves: impl Fn(u64) -> bool) -> Vec<u8> {
 
 fn taken_apart(record: Record, added: &mut u64, leaves: impl Fn(u64) -> bool) -> Vec<Record> {
     let again = |step| Record {
+        more: false,
         step: Some(step),
         ..Record::default()
     };

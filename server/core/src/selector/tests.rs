@@ -177,7 +177,7 @@ fn unknown_operators_are_named_in_the_detail() {
         assert!(
             quarantine
                 .detail
-                .starts_with(&format!("\"{operator}\" is no operator"))
+                .starts_with(&format!("\"{operator}\" is not an operator"))
         );
     }
 }
