@@ -4,9 +4,9 @@ use std::{io, sync::Arc};
 
 use agent_kube::KubeCluster;
 use axum::Router;
-use build_info::{COMMIT, VERSION};
 use prometheus_client::registry::Registry;
-use runtime::{Readiness, admin, process};
+use service::build_info::{COMMIT, VERSION};
+use service::{Readiness, admin, process};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 

@@ -5,9 +5,9 @@ use std::{path::PathBuf, time::Duration};
 use agent_core::{creates::CreateLimits, lease::LeaseConfig};
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
-use runtime::{ListenAddr, LogArgs, config::ConfigArgs};
+use service::transport::{ClientArgs, Endpoint};
+use service::{ListenAddr, LogArgs, config::ConfigArgs};
 use thiserror::Error;
-use transport::{ClientArgs, Endpoint};
 
 pub use self::{
     budget::{BudgetAction, BudgetArgs},
@@ -21,7 +21,7 @@ const FAKE_NODES: u16 = 3;
 
 /// Executes the decisions of a server for the ReplicaSets of a cluster.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "decree-agent", version = build_info::text())]
+#[command(name = "decree-agent", version = service::build_info::text())]
 pub struct AgentArgs {
     /// The decision server: `https://HOST:PORT`, `unix:PATH`, or `http://HOST:PORT` for plain text. Plain text to other machines needs
     /// `--insecure`.
@@ -116,7 +116,7 @@ pub struct AgentArgs {
 
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
-    pub otlp: otlp::OtlpArgs,
+    pub otlp: service::otlp::OtlpArgs,
 
     #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
@@ -177,7 +177,7 @@ pub struct KubeArgs {
 
     /// The request timeout of the cluster's etcd: 5 s and two election timeouts. The Lease must last longer, so that no create of a failed
     /// agent takes effect after another agent took over.
-    #[arg(long, env = "DECREE_ETCD_REQUEST_TIMEOUT", default_value = "7s", value_parser = runtime::config::duration, value_name = "TIME")]
+    #[arg(long, env = "DECREE_ETCD_REQUEST_TIMEOUT", default_value = "7s", value_parser = service::config::duration, value_name = "TIME")]
     pub etcd_request_timeout: Duration,
 
     /// The maximum number of calls per second, with a burst of twice as many; by default unlimited.
@@ -387,7 +387,7 @@ impl From<Mode> for v1::Mode {
 /// Parses the duration of a lease. A busy machine would lose a lease of less than a few seconds without reason.
 fn lease_duration(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_secs(3);
-    let duration = runtime::config::duration(text)?;
+    let duration = service::config::duration(text)?;
     let is_whole = duration.subsec_nanos() == 0 && duration >= LEAST;
     is_whole
         .then_some(duration)

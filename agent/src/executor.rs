@@ -6,7 +6,7 @@ use agent_core::{
     api::{ApiError, Call, CallId, Reply},
     cluster::Cluster,
 };
-use runtime::excerpt;
+use service::excerpt;
 use tokio::time::timeout;
 
 use crate::traces::CallSpan;

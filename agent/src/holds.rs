@@ -7,8 +7,8 @@ use std::{
 
 use agent_core::budget::{Hold, Scope};
 use axum::{Json, Router, routing::get};
-use runtime::excerpt;
 use serde::{Deserialize, Serialize};
+use service::excerpt;
 
 /// The path of the page.
 pub const HOLDS_PATH: &str = "/holds";

@@ -9,7 +9,7 @@ use agent_core::{
     rules::Rule,
 };
 use decree::v1::{self, batch::Action};
-use runtime::excerpt;
+use service::excerpt;
 use tracing::{debug, error, info, warn};
 
 /// The most pods of a decision in a line.

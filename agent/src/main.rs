@@ -6,11 +6,11 @@ use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
 use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
 use jiff::Timestamp;
-use otlp::Tracer;
 use prometheus_client::registry::Registry;
-use runtime::{TokenFile, environment, failure, process};
+use service::otlp::Tracer;
+use service::transport::{Connector, EXPOSED, SetupError};
+use service::{TokenFile, environment, failure, process};
 use tracing::{info, warn};
-use transport::{Connector, EXPOSED, SetupError};
 
 /// A decision makes many small allocations, for which the system's allocator is slow.
 #[global_allocator]
@@ -25,7 +25,7 @@ enum ConnectedCluster {
 /// threads, and handles more pods a second than an API server creates.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let args: AgentArgs = match runtime::config::parse(env::args_os()) {
+    let args: AgentArgs = match service::config::parse(env::args_os()) {
         Ok(args) => args,
         Err(error) => error.exit(),
     };
@@ -48,7 +48,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     process::shorten_time_slice();
     let _log = args.log.init()?;
     environment::warn_of_misspelt::<AgentArgs>();
-    let shutdown = runtime::shutdown::on_signal(None)?;
+    let shutdown = service::shutdown::on_signal(None)?;
     let (instance, seed) = decree_agent::identity();
     let cluster = connect_cluster(&args, kind, seed).await?;
     let mut registry = Registry::default();
@@ -83,7 +83,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
 
 /// Makes the connector to the server, and warns if others can listen on the connection.
 fn connector(args: &AgentArgs, registry: &mut Registry) -> Result<Connector, SetupError> {
-    let metrics = transport::Metrics::default();
+    let metrics = service::transport::Metrics::default();
     metrics.register_tls(registry);
     let connector = Connector::new(args.server.clone(), &args.tls, metrics)?;
     if connector.is_exposed() {
@@ -125,7 +125,7 @@ async fn connect_cluster(
             Ok(ConnectedCluster::Kubernetes(Box::new(cluster)))
         }
         ClusterKind::Fake => {
-            let contents = manifest::read(&args.fake.manifests)?;
+            let contents = agent_fake::manifest::read(&args.fake.manifests)?;
             for notice in &contents.notices {
                 warn!("{notice}");
             }

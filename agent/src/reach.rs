@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use agent_core::take_over::{Verdict, Why};
-use runtime::{Readiness, TokenFile, failure::chain};
+use service::transport::Connector;
+use service::{Readiness, TokenFile, failure::chain};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -12,7 +13,6 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 use tracing::{info, warn};
-use transport::Connector;
 
 use crate::{
     log::SERVER,

@@ -13,8 +13,9 @@ use agent_core::{
     watch::WatchEvent,
 };
 use jiff::Timestamp;
-use otlp::Tracer;
-use runtime::{Readiness, TokenFile, excerpt};
+use service::otlp::Tracer;
+use service::transport::Connector;
+use service::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
 use tokio::{
     select,
@@ -22,7 +23,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error_span};
-use transport::Connector;
 
 use self::refusals::Refusals;
 use crate::{

@@ -2,7 +2,7 @@
 
 use agent_core::api::{ApiError, Call};
 use decree::TraceContext;
-use otlp::{Span, SpanKind, Tracer};
+use service::otlp::{Span, SpanKind, Tracer};
 
 /// A call to the cluster, from its start to its answer.
 #[derive(Debug)]

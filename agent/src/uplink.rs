@@ -4,7 +4,8 @@ use std::{error::Error as _, future::pending, time::Duration};
 
 use agent_core::link::{Disconnect, LinkCommand, Successor};
 use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
-use runtime::{TokenFile, failure::chain};
+use service::transport::Connector;
+use service::{TokenFile, failure::chain};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::AbortOnDropHandle;
@@ -15,7 +16,6 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
-use transport::Connector;
 
 use self::codec::FrameCodec;
 pub(crate) use self::renewal::Proof;

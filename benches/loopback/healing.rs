@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use agent_fake::{DeleteOptions, Kind, Kubelet};
 use decree_agent::FakeCluster;
 use decree_server::{Config, Server};
+use service::transport::{Connector, ListenEndpoint};
 use tempfile::TempDir;
 use tests::{
     binaries,
@@ -15,7 +16,6 @@ use tests::{
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use transport::{Connector, ListenEndpoint};
 
 /// The number of lost pods for each connection, one for each connection in turn.
 const LOSSES: usize = 1_000;

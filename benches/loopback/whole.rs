@@ -38,7 +38,7 @@ pub(crate) fn run() {
 /// The duration of a scale-up in milliseconds.
 async fn scale_up(size: usize) -> f64 {
     let server = Server::bind(Config::embedded()).await.expect("free ports");
-    let connector = transport::Connector::local(&server.addresses().grpc);
+    let connector = service::transport::Connector::local(&server.addresses().grpc);
     let stop = CancellationToken::new();
     let serving = tokio::spawn(server.serve(stop.clone()));
     let cluster =

@@ -12,8 +12,8 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 use clap_complete::{Shell, env::Shells};
-use runtime::config;
 use server_core::Timestamp;
+use service::config;
 
 use crate::{
     age,
@@ -49,7 +49,7 @@ pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
 
 /// Shows which pods a ReplicaSet controller would create and delete, and why: from your cluster, from files or from a running server.
 #[derive(Debug, Parser)]
-#[command(name = "decree", version = build_info::text(), after_help = exit::HELP, arg_required_else_help = true)]
+#[command(name = "decree", version = service::build_info::text(), after_help = exit::HELP, arg_required_else_help = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -6,8 +6,8 @@ use std::{
 };
 
 use clap::{Args as Group, ValueEnum};
-use runtime::escaped_json;
 use serde_json::Value;
+use service::escaped_json;
 
 use crate::{
     exit::{Exit, Failure},
@@ -104,7 +104,7 @@ mod tests {
         let object = json!({"text": text, text: ["a", 1, null]});
         for format in [Format::Json, Format::Yaml, Format::Name] {
             let written = written(format, &object);
-            let lines = written.lines().map(runtime::escaped);
+            let lines = written.lines().map(service::escaped);
             assert!(written.lines().eq(lines), "{format:?}: {written:?}");
         }
         let read: Value =

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use runtime::failure::chain;
-use transport::Endpoint;
+use service::failure::chain;
+use service::transport::Endpoint;
 
 use crate::exit::{Exit, Failure};
 

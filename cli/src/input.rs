@@ -9,8 +9,8 @@ use std::{
     rc::Rc,
 };
 
+use agent_fake::manifest::{Document, ManifestError};
 use flate2::read::MultiGzDecoder;
-use manifest::{self, Document, ManifestError};
 use server_core::wording::count;
 use zip::{ZipArchive, result::ZipError};
 
@@ -90,7 +90,7 @@ pub(crate) fn read_for_cluster(args: &FileArgs, io: &mut Io<'_>) -> Result<Vec<D
             Ok(())
         })?;
     }
-    manifest::check_all(&objects)?;
+    agent_fake::manifest::check_all(&objects)?;
     Ok(objects)
 }
 
@@ -229,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    fn pass_on(&mut self, contents: manifest::Contents) -> Result<(), Failure> {
+    fn pass_on(&mut self, contents: agent_fake::manifest::Contents) -> Result<(), Failure> {
         for notice in contents.notices {
             writeln!(self.stderr, "notice: {}", one_line(&notice))?;
         }
@@ -258,8 +258,8 @@ impl Reader<'_> {
     }
 }
 
-fn contents(file: &Path, bytes: Vec<u8>) -> Result<manifest::Contents, ManifestError> {
-    manifest::open(file, &manifest::decode(file, bytes)?)
+fn contents(file: &Path, bytes: Vec<u8>) -> Result<agent_fake::manifest::Contents, ManifestError> {
+    agent_fake::manifest::open(file, &agent_fake::manifest::decode(file, bytes)?)
 }
 
 impl From<ManifestError> for Failure {

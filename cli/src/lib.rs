@@ -12,7 +12,7 @@
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! take-over, hand-back   cluster ◀─ a record in the probe of the agents
-//! replay      files ─▶ server_recording::Replay ─▶ text or JSON
+//! replay      files ─▶ server_session::recording::Replay ─▶ text or JSON
 //! pki         ─▶ files: a CA and certificates to try TLS with
 //! up          server and agent in this process, with an embedded cluster or a real one
 //! demo        commands of this list on such parts, and what must come of them
@@ -27,8 +27,8 @@
 
 use std::{ffi::OsString, io};
 
-use build_info::{COMMIT, VERSION};
 use clap::error::ErrorKind;
+use service::build_info::{COMMIT, VERSION};
 
 mod age;
 mod answers;
@@ -100,7 +100,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
         Ok(args) => args,
         Err(error) => return usage(&error, &arguments, &mut io),
     };
-    for misspelt in runtime::environment::misspelt::<args::Args>() {
+    for misspelt in service::environment::misspelt::<args::Args>() {
         // There is no better place to report that standard error is closed.
         let _ = writeln!(io.stderr, "warning: {misspelt}");
     }

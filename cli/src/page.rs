@@ -42,7 +42,7 @@ pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
 
 /// Writes lines of text that fit `columns`.
 pub(crate) fn write(text: &str, columns: usize, out: &mut dyn Write) -> io::Result<()> {
-    let lines = text.split('\n').map(runtime::escaped);
+    let lines = text.split('\n').map(service::escaped);
     let mut lines = lines.flat_map(|line| wrap(&line, columns));
     lines.try_for_each(|line| writeln!(out, "{line}"))
 }

@@ -7,8 +7,10 @@ use std::{
 
 use decree::json::Json;
 use server_core::wording::count;
-use server_recording::{Decisions, Difference, EndReason, Ending, ReadError, Replay, Summary};
 use server_session::Now;
+use server_session::recording::{
+    Decisions, Difference, EndReason, Ending, ReadError, Replay, Summary,
+};
 
 use crate::{
     age,

@@ -13,7 +13,7 @@ use decree_agent::{
 };
 use http::StatusCode;
 use jiff::Timestamp;
-use runtime::failure::chain;
+use service::failure::chain;
 
 use crate::{
     args::{NamespaceArgs, ResumeArgs},

@@ -14,16 +14,16 @@ use decree_agent::{
 };
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
-use otlp::{OtlpArgs, Tracer};
 use prometheus_client::registry::Registry;
-use runtime::{ListenAddr, failure::chain};
+use service::otlp::{OtlpArgs, Tracer};
+use service::transport::Connector;
+use service::{ListenAddr, failure::chain};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinHandle,
     time::sleep,
 };
 use tokio_util::sync::CancellationToken;
-use transport::Connector;
 
 use crate::{
     exit::{Exit, Failure},
@@ -84,14 +84,14 @@ pub(crate) fn threads(count: usize) -> Result<Runtime, Failure> {
 
 /// The token that a signal to end cancels.
 pub(crate) fn on_signal() -> Result<CancellationToken, Failure> {
-    runtime::shutdown::on_signal(None)
+    service::shutdown::on_signal(None)
         .map_err(|error| Failure::new(Exit::No, format!("cannot install signal handlers: {error}")))
 }
 
 /// Sets up the logs of server and agent, if there is a level.
-pub(crate) fn log(log_level: Option<&runtime::Filter>) -> Option<runtime::Log> {
-    let log = runtime::LogArgs {
-        log_format: runtime::Format::Auto,
+pub(crate) fn log(log_level: Option<&service::Filter>) -> Option<service::Log> {
+    let log = service::LogArgs {
+        log_format: service::Format::Auto,
         log_level: log_level.cloned()?,
     };
     // In a process that runs several commands, the first has set up the logs.
@@ -228,7 +228,7 @@ impl RunningAgent {
         F: Future<Output = Result<(), KubernetesError>> + Send + 'static,
     {
         let mut registry = Registry::default();
-        transport::Metrics::default().register_tls(&mut registry);
+        service::transport::Metrics::default().register_tls(&mut registry);
         let version = env!("CARGO_PKG_VERSION");
         let tracer = Tracer::start(otlp, "decree-agent", version, &mut registry);
         let (tracer, exporter) =

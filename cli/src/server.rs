@@ -14,7 +14,8 @@ use decree::v1::{
     self, decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };
-use runtime::{
+use service::transport::{ClientArgs, Connector, EXPOSED};
+use service::{
     Token, TokenFile,
     failure::{self, chain},
 };
@@ -25,7 +26,6 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
-use transport::{ClientArgs, Connector, EXPOSED};
 
 use crate::exit::{Exit, Failure};
 
@@ -43,12 +43,12 @@ pub(crate) struct ServerArgs {
     /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text. By default http://127.0.0.1:50051. Plain text to other
     /// machines needs --insecure
     #[arg(long, env = "DECREE_SERVER", value_name = "URL")]
-    pub(crate) server: Option<transport::Endpoint>,
+    pub(crate) server: Option<service::transport::Endpoint>,
     /// File with the token that authenticates you
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// The maximum time to wait for an answer of the server or the cluster
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = service::config::duration)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) tls: ClientArgs,
@@ -80,7 +80,7 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
 // === impl ServerArgs ===
 
 impl ServerArgs {
-    pub(crate) fn endpoint(&self) -> transport::Endpoint {
+    pub(crate) fn endpoint(&self) -> service::transport::Endpoint {
         let named = self.server.clone();
         named.unwrap_or_else(|| DEFAULT.parse().expect("it is an endpoint"))
     }
@@ -105,7 +105,7 @@ impl Server {
             tls,
         } = args;
         let unusable = |error: &dyn Error| Failure::new(Exit::Usage, chain(error));
-        let metrics = transport::Metrics::default();
+        let metrics = service::transport::Metrics::default();
         let connector = Connector::new(args.endpoint(), tls, metrics);
         let connector = connector.map_err(|error| unusable(&error))?;
         if connector.is_exposed() {

@@ -6,9 +6,9 @@ use std::{
 };
 
 use agent_core::{api::Kind, watch::Items};
+use agent_fake::manifest::{Document, Location};
 use agent_kube::objects;
 use decree_server::wire::{Violation, decode};
-use manifest::{Document, Location};
 use server_core::{Pod, ReplicaSet, ResourceVersion};
 
 use crate::{

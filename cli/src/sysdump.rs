@@ -112,7 +112,7 @@ async fn gather(args: &SysdumpArgs) -> Result<Vec<Entry>, Failure> {
     let differences = server.answer(client.list_differences(request).await)?;
     let about = json!({
         "time": Timestamp::now().to_string(), "serverVersion": sessions.server_version,
-        "commandVersion": build_info::text(), "os": std::env::consts::OS, "arch": std::env::consts::ARCH,
+        "commandVersion": service::build_info::text(), "os": std::env::consts::OS, "arch": std::env::consts::ARCH,
     });
     let mut entries = vec![
         ("about.json".to_owned(), about),

@@ -2,7 +2,7 @@
 
 use std::{io, io::Write};
 
-use runtime::escaped;
+use service::escaped;
 
 use crate::{
     page::Page,

@@ -7,8 +7,8 @@ use agent_kube::KubeCluster;
 use clap::Parser as _;
 use decree::v1;
 use decree_agent::{AgentArgs, Cluster as _, FakeCluster, Mode};
-use runtime::{config, failure::chain};
 use server_core::wording::count;
+use service::{config, failure::chain};
 use tokio::{
     select,
     time::{Duration, sleep, timeout},

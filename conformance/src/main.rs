@@ -7,12 +7,12 @@ use std::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conformance::{Program, Row, Rule, Score, Target, Verdict};
-use runtime::{
+use serde_json::json;
+use service::transport::{ClientArgs, Connector, EXPOSED, Endpoint};
+use service::{
     config, escaped, escaped_json,
     failure::{self, chain},
 };
-use serde_json::json;
-use transport::{ClientArgs, Connector, EXPOSED, Endpoint};
 
 const HELP: &str = "\
 Exit codes:
@@ -23,7 +23,7 @@ Exit codes:
 
 /// Tests any server or agent against the rules of Decree's protocol, from outside.
 #[derive(Debug, Parser)]
-#[command(name = "decree-conformance", version = build_info::text(), arg_required_else_help = true)]
+#[command(name = "decree-conformance", version = service::build_info::text(), arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -112,7 +112,7 @@ async fn main() -> ExitCode {
     let arguments = arguments.unwrap_or_else(|error| config::without_passwords(error).exit());
     // There is no better place to report that standard error is closed.
     let tell = |text: &str| drop(writeln!(stderr(), "{text}"));
-    for misspelt in runtime::environment::misspelt::<Arguments>() {
+    for misspelt in service::environment::misspelt::<Arguments>() {
         tell(&format!("warning: {misspelt}"));
     }
     let tested = match arguments.command {
@@ -144,7 +144,11 @@ async fn main() -> ExitCode {
 
 async fn test_server(args: ServerArgs) -> Result<Score, Failure> {
     find(&args.only, &conformance::server_rules())?;
-    let connector = Connector::new(args.target, &args.tls, transport::Metrics::default());
+    let connector = Connector::new(
+        args.target,
+        &args.tls,
+        service::transport::Metrics::default(),
+    );
     let connector = connector.map_err(|error| Failure {
         code: 2,
         cause: chain(&error),

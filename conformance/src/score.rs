@@ -142,7 +142,7 @@ impl fmt::Display for Score {
             match &row.verdict {
                 Verdict::Kept => writeln!(f, "  ok    {}", row.rule)?,
                 Verdict::Broken(fault) => {
-                    let fault = runtime::escaped(fault);
+                    let fault = service::escaped(fault);
                     writeln!(f, "  FAIL  {}\n        {fault}", row.rule)?;
                 }
                 Verdict::Skipped(why) => writeln!(f, "  skip  {}\n        {why}", row.rule)?,

@@ -11,8 +11,8 @@ use std::{
 };
 
 use clap::{Args as Group, Parser};
-use runtime::{ListenAddr, LogArgs, config};
-use transport::ListenEndpoint;
+use service::transport::ListenEndpoint;
+use service::{ListenAddr, LogArgs, config};
 
 use crate::access::args::AccessArgs;
 
@@ -33,7 +33,7 @@ const THREADS_MAX: usize = 1024;
 
 /// Decides which pods to create and delete for ReplicaSets. Agents execute the decisions in their clusters.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "decree-server", version = build_info::text())]
+#[command(name = "decree-server", version = service::build_info::text())]
 pub struct Args {
     /// The file.
     #[command(flatten)]
@@ -109,7 +109,7 @@ pub struct Config {
 
     /// TLS for peers.
     #[command(flatten)]
-    pub tls: transport::ServerArgs,
+    pub tls: service::transport::ServerArgs,
 
     /// Seed for session ids, and so for pod names. Set it only for runs with equal output: ids of different servers must never be equal. By
     /// default, ids are random.
@@ -118,7 +118,7 @@ pub struct Config {
 
     /// Export of traces.
     #[command(flatten)]
-    pub otlp: otlp::OtlpArgs,
+    pub otlp: service::otlp::OtlpArgs,
 }
 
 /// The folder and the size of recordings.

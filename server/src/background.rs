@@ -2,7 +2,7 @@
 
 use std::io;
 
-use runtime::process::lower_priority;
+use service::process::lower_priority;
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     task::JoinHandle,

@@ -4,10 +4,10 @@ use server_access::Identity;
 
 use crate::error::Refusal;
 
-pub(crate) type Pool = admission::Pool<Identity, Refusal>;
-pub(crate) type Slot = admission::Slot<Identity, Refusal>;
-pub(crate) type SlotHandle = admission::SlotHandle<Identity, Refusal>;
-pub(crate) type SettledSlot = admission::SettledSlot<Identity, Refusal>;
-pub(crate) type UnderWay = admission::UnderWay<Identity, Refusal>;
-pub(crate) type Owner = admission::Owner<Identity>;
-pub(crate) type EndSignal = admission::EndSignal<Refusal>;
+pub(crate) type Pool = service::admission::Pool<Identity, Refusal>;
+pub(crate) type Slot = service::admission::Slot<Identity, Refusal>;
+pub(crate) type SlotHandle = service::admission::SlotHandle<Identity, Refusal>;
+pub(crate) type SettledSlot = service::admission::SettledSlot<Identity, Refusal>;
+pub(crate) type UnderWay = service::admission::UnderWay<Identity, Refusal>;
+pub(crate) type Owner = service::admission::Owner<Identity>;
+pub(crate) type EndSignal = service::admission::EndSignal<Refusal>;

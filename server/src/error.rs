@@ -13,10 +13,10 @@ use server_session::{
     Refusal as SessionRefusal, summary,
     wire::{Fault, Violation},
 };
+use service::transport::Ended;
 use thiserror::Error;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, StatusExt};
-use transport::Ended;
 
 use self::bounds::{MESSAGE_MAX, TEXT_MAX, cut, fitting};
 

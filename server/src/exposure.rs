@@ -1,8 +1,8 @@
 //! The check that a server that other machines can reach identifies its peers and has a policy.
 
 use server_access::{Identity, method::Need};
+use service::transport::ClientAuth;
 use thiserror::Error;
-use transport::ClientAuth;
 
 use crate::{
     access::{self, AccessError},

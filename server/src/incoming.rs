@@ -11,8 +11,9 @@ use std::{
     time::Duration,
 };
 
-use admission::{Activity, ConnectionPacer, PeerNetwork, paced};
 use server_access::Identity;
+use service::admission::{Activity, ConnectionPacer, PeerNetwork, paced};
+use service::transport::{Acceptor, ByteStream, Listener, Socket};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::mpsc,
@@ -22,7 +23,6 @@ use tokio::{
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
-use transport::{Acceptor, ByteStream, Listener, Socket};
 
 use crate::{
     access::proven,

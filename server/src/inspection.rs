@@ -112,7 +112,7 @@ impl InspectionService for Inspection {
             .iter()
             .map(|one| one.handle.shown.summarize(&one.identity, &config));
         Ok(Response::new(v1::ListSessionsResponse {
-            server_version: build_info::text().to_owned(),
+            server_version: service::build_info::text().to_owned(),
             sessions: summaries.collect(),
             stale_views: stale_views(&self.0, &sessions, &[]),
         }))

@@ -7,8 +7,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use admission::{Received, deadline};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use service::admission::{Received, deadline};
 use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};

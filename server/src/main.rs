@@ -3,7 +3,7 @@
 use std::{env, error::Error, process::ExitCode, time::Duration};
 
 use decree_server::{Args, Server};
-use runtime::{config, environment, failure, process, shutdown};
+use service::{config, environment, failure, process, shutdown};
 use tokio::runtime::Builder;
 
 /// A session that ends frees millions of texts beside the threads that serve others. The free must not block those threads.

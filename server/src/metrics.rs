@@ -31,14 +31,14 @@ macro_rules! metrics {
         #[derive(Clone, Debug)]
         pub(crate) struct Metrics {
             $(pub(crate) $field: $kind,)*
-            pub(crate) tls: transport::Metrics,
+            pub(crate) tls: service::transport::Metrics,
         }
 
         impl Metrics {
             fn register_all(registry: &mut Registry) -> Self {
                 Self {
                     $($field: add(registry, $name, $help, metrics!(@new $($new)?)),)*
-                    tls: transport::Metrics::default(),
+                    tls: service::transport::Metrics::default(),
                 }
             }
         }

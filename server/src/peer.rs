@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use admission::{Activity, FairQueue, PeerNetwork, PeerQueue};
 use http::Extensions;
 use server_access::Identity;
-use transport::{Credential, PeerAddress};
+use service::admission::{Activity, FairQueue, PeerNetwork, PeerQueue};
+use service::transport::{Credential, PeerAddress};
 
 use crate::{
     capacity::{EndSignal, Owner, Pool, SettledSlot, Slot, SlotHandle},
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionPeer {
     pub(crate) address: IpAddr,
-    pub(crate) proved: transport::Peer,
+    pub(crate) proved: service::transport::Peer,
     slot: Option<SlotHandle>,
     pub(crate) activity: Activity,
     /// Whether it is a page of the console from the server's own machine.
@@ -30,21 +30,21 @@ pub(crate) struct ConnectionPeer {
 
 impl ConnectionPeer {
     /// The peer of a new connection that holds `slot`.
-    pub(crate) fn new(proved: transport::Peer, slot: &SlotHandle) -> Self {
+    pub(crate) fn new(proved: service::transport::Peer, slot: &SlotHandle) -> Self {
         Self::at(proved.address.ip(), proved, Some(slot.clone()))
     }
 
     /// The peer of a connection of the admin port. The connection has no credential and no slot. A forwarded port (`kubectl port-forward`)
     /// connects from the loopback address of the server's pod.
     pub(crate) fn of_admin(address: SocketAddr) -> Self {
-        let proved = transport::Peer::new(PeerAddress::Tcp(address), Credential::None);
+        let proved = service::transport::Peer::new(PeerAddress::Tcp(address), Credential::None);
         Self {
             is_console: address.ip().to_canonical().is_loopback(),
             ..Self::at(address.ip(), proved, None)
         }
     }
 
-    fn at(address: IpAddr, proved: transport::Peer, slot: Option<SlotHandle>) -> Self {
+    fn at(address: IpAddr, proved: service::transport::Peer, slot: Option<SlotHandle>) -> Self {
         Self {
             address: address.to_canonical(),
             proved,
@@ -57,7 +57,7 @@ impl ConnectionPeer {
     /// The peer of a call, unknown if the call has no connection of this server.
     pub(crate) fn of(extensions: &Extensions) -> Self {
         extensions.get::<Self>().cloned().unwrap_or_else(|| {
-            let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
+            let proved = service::transport::Peer::new(PeerAddress::Unix, Credential::None);
             Self::at(Ipv4Addr::UNSPECIFIED.into(), proved, None)
         })
     }

@@ -17,7 +17,7 @@ use std::{
 
 use decree::v1;
 use server_core::Timestamp;
-use server_recording::{Encoder, EndReason};
+use server_session::recording::{Encoder, EndReason};
 use thiserror::Error;
 
 use self::{ring::Ring, writer::RecordingWriter};

@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use admission::Yields;
 use server_core::Ledger;
 use server_session::{Registered, SessionIdentity, SessionRegistry};
+use service::admission::Yields;
 use tokio::time::{Instant, timeout};
 
 use crate::{

@@ -2,12 +2,13 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use admission::Yields;
-use build_info::{COMMIT, VERSION};
 use decree::v1::inspection_service_server::InspectionServiceServer;
-use otlp::Tracer;
 use prometheus_client::registry::Registry;
-use runtime::{ListenError, Readiness, admin, process};
+use service::admission::Yields;
+use service::build_info::{COMMIT, VERSION};
+use service::otlp::Tracer;
+use service::transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupError};
+use service::{ListenError, Readiness, admin, process};
 use thiserror::Error;
 use tokio::{
     net::TcpListener,
@@ -19,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use tonic::server::NamedService;
 use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::layer::util::{Identity, Stack};
-use transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupError};
 
 use crate::{
     access::{Access, AccessError},
@@ -110,7 +110,7 @@ pub enum ServeError {
     Background(#[source] io::Error),
     /// The settings of traces are invalid.
     #[error(transparent)]
-    Traces(#[from] otlp::StartError),
+    Traces(#[from] service::otlp::StartError),
     /// gRPC could not be served.
     #[error("gRPC cannot be served")]
     Transport(#[source] tonic::transport::Error),

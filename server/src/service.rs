@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use admission::{
-    Permit,
-    deadline::{self, CallDeadline},
-};
 use bytes::Bytes;
 use decree::v1;
 use http::Extensions;
 use prost::Message;
 use server_core::{Surroundings, SurroundingsCopy};
 use server_session::wire::{Fault, encode};
+use service::admission::{
+    Permit,
+    deadline::{self, CallDeadline},
+};
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;

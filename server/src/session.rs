@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use admission::SessionPacer;
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request, reconcile_response};
 use prost::Message;
 use server_core::Sizes;
 use server_session::{IncomingFrame, Registered, Session};
+use service::admission::SessionPacer;
 use tokio::time::{Instant, sleep_until, timeout};
 use tonic::Streaming;
 use tracing::Instrument;

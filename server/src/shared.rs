@@ -9,8 +9,8 @@ use std::{
     },
 };
 
-use admission::{FairQueue, Yields};
-use otlp::Tracer;
+use service::admission::{FairQueue, Yields};
+use service::otlp::Tracer;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -102,7 +102,7 @@ impl Shared {
     pub(crate) fn session_config(&self) -> server_session::Config {
         let (config, limits) = (&self.config, &self.config.limits);
         server_session::Config {
-            server_version: build_info::text().into(),
+            server_version: service::build_info::text().into(),
             frame_bytes_max: limits.frame_bytes_max,
             objects_max: limits.objects_max,
             bytes_max: limits.session_memory_max,

@@ -9,8 +9,8 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use admission::Yields;
 use decree::v1;
+use service::admission::Yields;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tonic::Status;

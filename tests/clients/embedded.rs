@@ -4,13 +4,13 @@ use std::io;
 
 use conformance::{Running, Subject};
 use decree_agent::FakeCluster;
+use service::transport::{Connector, ListenEndpoint};
 use tests::builders::{brisk_cluster, replica_set};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use transport::{Connector, ListenEndpoint};
 
 /// The ReplicaSet that the conformance kit finds.
 const NAME: &str = "web";

@@ -7,8 +7,9 @@ use agent_fake::{ApiError, Fault, Kind, NodeLoss, Verb};
 use decree::v1;
 use decree_agent::FakeCluster;
 use decree_server::{AccessArgs, Config, Server};
-use runtime::{ListenAddr, TokenFile};
 use serde_json::{Value, json};
+use service::transport::Connector;
+use service::{ListenAddr, TokenFile};
 use tempfile::TempDir;
 use tests::{
     builders::{brisk_cluster, pod, replica_set},
@@ -16,7 +17,6 @@ use tests::{
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use transport::Connector;
 
 const NAMESPACE: &str = "default";
 const QUOTA: &str = "pods";

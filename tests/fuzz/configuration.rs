@@ -75,7 +75,7 @@ pub(crate) fn check(bytes: &[u8]) {
 
 fn compare<A: Parser + Debug>(bytes: &[u8]) {
     let file = written(bytes);
-    let read = runtime::config::parse::<A>([
+    let read = service::config::parse::<A>([
         OsString::from("program"),
         "--config".into(),
         file.clone().into(),
@@ -84,7 +84,7 @@ fn compare<A: Parser + Debug>(bytes: &[u8]) {
         Ok(read) => {
             let text = std::str::from_utf8(bytes).expect("a file that is read is text");
             let flags = flags(text).into_iter().map(OsString::from);
-            let again = runtime::config::parse::<A>(
+            let again = service::config::parse::<A>(
                 [OsString::from("program"), "--config".into(), empty().into()]
                     .into_iter()
                     .chain(flags),

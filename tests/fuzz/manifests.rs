@@ -100,8 +100,8 @@ fn install(bytes: &[u8]) {
         return;
     };
     let file = Path::new("fuzzed.yaml");
-    let checked = manifest::open(file, text).and_then(|contents| {
-        manifest::check_all(&contents.documents)?;
+    let checked = agent_fake::manifest::open(file, text).and_then(|contents| {
+        agent_fake::manifest::check_all(&contents.documents)?;
         Ok(contents.documents)
     });
     let documents = match checked {
@@ -113,5 +113,5 @@ fn install(bytes: &[u8]) {
         }
     };
     let mut cluster = agent_fake::Cluster::new(agent_fake::ClusterConfig::default());
-    let _: Result<(), _> = manifest::install(&mut cluster, documents);
+    let _: Result<(), _> = agent_fake::manifest::install(&mut cluster, documents);
 }

@@ -1,7 +1,7 @@
 //! Recordings: a replay of an intact recording makes the same decisions, and a damaged recording is reported.
 
 use decree::recording::v1::record::Step;
-use server_recording::{Difference, Encoder, EndReason, ReadError, Replay, Summary, end};
+use server_session::recording::{Difference, Encoder, EndReason, ReadError, Replay, Summary, end};
 use server_session::{IncomingFrame, Now, Session};
 use tests::rng::Rng;
 

@@ -7,7 +7,7 @@ use decree::{
         reconcile_request as request, reconcile_response as response,
     },
 };
-use server_recording::{Difference, EndReason, Ending};
+use server_session::recording::{Difference, EndReason, Ending};
 use tests::recordings::{self, Recording};
 
 /// The manual for an intended difference.

@@ -9,10 +9,10 @@ use agent_fake::{ClusterConfig, DeleteOptions, Kind, NodeLoss, Object};
 use decree::v1::{self, simulate_cluster_request::Change};
 use decree_agent::FakeCluster;
 use serde_json::{Value, json};
+use service::transport::Connector;
 use tests::builders::{brisk_cluster, replica_set};
 use tokio::{task::JoinHandle, time};
 use tokio_util::sync::CancellationToken;
-use transport::Connector;
 
 use crate::running::{Running, soon};
 

@@ -4,13 +4,13 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_request::Frame};
 use decree_server::{AccessArgs, Config};
+use service::transport::{ClientAuth, Connector, Endpoint, ListenEndpoint, Metrics};
 use tempfile::TempDir;
 use tests::{
     issuer::{ISSUER, Issuer},
     pki::{Authority, Files, Request},
 };
 use tonic::{Code, Status, transport::Channel};
-use transport::{ClientAuth, Connector, Endpoint, ListenEndpoint, Metrics};
 
 use crate::{
     agent::{Agent, bearing, hello},

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use decree::v1::{ListSessionsRequest, inspection_service_client::InspectionServiceClient};
 use decree_server::Config;
-use runtime::ListenAddr;
+use service::ListenAddr;
 use tonic::{Code, transport::Channel};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,

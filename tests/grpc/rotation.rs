@@ -10,9 +10,9 @@ use std::{
 
 use decree::v1::decision_service_client::DecisionServiceClient;
 use decree_server::Config;
+use service::transport::{ClientAuth, Connector, Metrics};
 use tests::pki::{Authority, Files, Request};
 use tokio::time::{MissedTickBehavior, interval};
-use transport::{ClientAuth, Connector, Metrics};
 
 use crate::{
     agent::{Agent, hello},

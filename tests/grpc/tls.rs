@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use decree_server::Config;
 use rcgen::ExtendedKeyUsagePurpose;
+use service::transport::{ClientArgs, ClientAuth, Connector, Endpoint, Metrics};
 use tests::pki::{self, Authority, Files, Pair, Request};
 use tonic::{Code, Status, Streaming, transport::Channel};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_client::HealthClient};
-use transport::{ClientArgs, ClientAuth, Connector, Endpoint, Metrics};
 
 use crate::{
     refusal::assert_refusal,
@@ -112,14 +112,14 @@ impl Stand {
 
 async fn call(endpoint: Endpoint, args: &ClientArgs) -> Result<HealthClient<Channel>, String> {
     let connector = Connector::new(endpoint, args, Metrics::default());
-    let connector = connector.map_err(|error| runtime::failure::chain(&error))?;
+    let connector = connector.map_err(|error| service::failure::chain(&error))?;
     let endpoint = tonic::transport::Endpoint::from(connector.endpoint().uri());
     let channel = soon(endpoint.connect_with_connector(connector)).await;
-    let channel = channel.map_err(|error| runtime::failure::chain(&error))?;
+    let channel = channel.map_err(|error| service::failure::chain(&error))?;
     let mut client = HealthClient::new(channel);
     match soon(client.check(HealthCheckRequest::default())).await {
         Ok(_) => Ok(client),
-        Err(status) => Err(runtime::failure::chain(&status)),
+        Err(status) => Err(service::failure::chain(&status)),
     }
 }
 

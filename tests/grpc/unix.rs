@@ -1,7 +1,7 @@
 //! A server on a Unix socket.
 
 use decree_server::Config;
-use transport::{Connector, ListenEndpoint};
+use service::transport::{Connector, ListenEndpoint};
 
 use crate::running::{Running, soon, unhurried};
 

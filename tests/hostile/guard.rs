@@ -11,12 +11,12 @@ use std::{
 use rcgen::ExtendedKeyUsagePurpose;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use service::transport::{Connector, Metrics};
 use tempfile::TempDir;
 use tests::{
     issuer::{ISSUER, Issuer},
     pki::{self, Authority, Files, Pair, Request},
 };
-use transport::{Connector, Metrics};
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// The lifetime of a certificate or a token that ends a stream: longer than a slow attacker takes to open one.

@@ -100,7 +100,7 @@ fn read(object: &Value) -> Option<Read> {
 
 fn read_here(file: &Path) -> Option<Read> {
     let text = fs::read_to_string(file).expect("it was written");
-    let documents = manifest::open(file, &text).ok()?.documents;
+    let documents = agent_fake::manifest::open(file, &text).ok()?.documents;
     let [document] = documents.as_slice() else {
         return None;
     };
@@ -205,7 +205,8 @@ async fn yaml_that_kubectl_prints_is_the_object() {
     let gone = admin.delete(&format!("{path}/printed"), &json!({})).await;
     gone.expect("it was created");
     let object = |text: &str| {
-        let contents = manifest::open("printed".as_ref(), text).expect("kubectl prints objects");
+        let contents =
+            agent_fake::manifest::open("printed".as_ref(), text).expect("kubectl prints objects");
         let mut object = contents.documents[0].object.clone();
         let annotations = object["metadata"]["annotations"].as_object_mut();
         for text in annotations.expect("it has some").values_mut() {

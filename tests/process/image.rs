@@ -105,7 +105,7 @@ fn image_holds_the_programs_and_runs_as_nobody_in_particular() {
         let output = Command::new(root.join(name)).arg("--version").output();
         let told = output.expect("it may be run").stdout;
         let told = String::from_utf8(told).expect("it is text");
-        assert_eq!(told, format!("{name} {}\n", build_info::text()));
+        assert_eq!(told, format!("{name} {}\n", service::build_info::text()));
     }
 }
 

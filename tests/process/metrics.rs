@@ -122,8 +122,8 @@ fn processes_tell_their_build_and_what_they_take_of_the_machine() {
         let open = tests::or_skip!(families(admin));
         let build = kind_of(&open, &format!("decree_{half}_build_info"));
         let label = |name: &str| build.samples[0].labels.get(name).map(String::as_str);
-        assert_eq!(label("version"), Some(build_info::VERSION));
-        assert_eq!(label("commit"), Some(build_info::COMMIT));
+        assert_eq!(label("version"), Some(service::build_info::VERSION));
+        assert_eq!(label("commit"), Some(service::build_info::COMMIT));
         for (name, kind) in [
             ("process_cpu_seconds_total", "counter"),
             ("process_resident_memory_bytes", "gauge"),

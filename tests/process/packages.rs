@@ -39,7 +39,7 @@ fn krew_installs_the_plugin_of_a_release() {
         let (_, rest) = line.split_once('(')?;
         Some(rest.split_once("/)")?.0.to_owned())
     });
-    let from = format!("{DOWNLOADS}{}", build_info::VERSION);
+    let from = format!("{DOWNLOADS}{}", service::build_info::VERSION);
     let manifest = read(release, "decree.yaml");
     assert!(manifest.contains(&from), "{manifest}");
     let folder = TempDir::with_prefix("decree-krew-").expect("there is room");
@@ -81,14 +81,14 @@ fn cargo_binstall_finds_the_programs_of_a_release() {
         let filled = |key: &str, binary: &str| {
             let text = told[key].as_str().expect("a text");
             text.replace("{ repo }", "https://github.com/decree-dev/decree")
-                .replace("{ version }", build_info::VERSION)
+                .replace("{ version }", service::build_info::VERSION)
                 .replace("{ target-arch }", MACHINE)
                 .replace("{ bin }", binary)
                 .replace("{ binary-ext }", "")
         };
         let url = filled("pkg-url", "");
         let (at, archive) = url.rsplit_once('/').expect("a path");
-        assert_eq!(at, format!("{DOWNLOADS}{}", build_info::VERSION));
+        assert_eq!(at, format!("{DOWNLOADS}{}", service::build_info::VERSION));
         assert_eq!(told["pkg-fmt"].as_str(), Some("tgz"));
         let into = folder.path().join(package);
         fs::create_dir(&into).expect("there is room");

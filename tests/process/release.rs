@@ -79,14 +79,18 @@ fn is_real() -> bool {
 /// The version text of its programs: the named commit of a real release, or the commit of this test build.
 fn text_of(release: &Path) -> String {
     if !is_real() {
-        return build_info::text().to_owned();
+        return service::build_info::text().to_owned();
     }
     let provenance = fs::read_to_string(release.join("PROVENANCE.txt")).expect("it is there");
     let mut commits = provenance
         .lines()
         .filter_map(|line| line.strip_prefix("commit:    "));
     let commit = commits.next().expect("it names the commit");
-    format!("{} (commit {})", build_info::VERSION, &commit[..12])
+    format!(
+        "{} (commit {})",
+        service::build_info::VERSION,
+        &commit[..12]
+    )
 }
 
 /// The folder of a release. `None` without tools to make one.
@@ -371,8 +375,9 @@ fn packages_of_a_release_have_the_stubs_and_the_agent() {
         let is_it = |name: &String| {
             let middle = name.strip_suffix(end);
             name.contains(start)
-                && middle
-                    .is_some_and(|it| it.ends_with(build_info::VERSION) || it.ends_with("-py3"))
+                && middle.is_some_and(|it| {
+                    it.ends_with(service::build_info::VERSION) || it.ends_with("-py3")
+                })
         };
         let name = names
             .find(is_it)

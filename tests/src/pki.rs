@@ -14,8 +14,8 @@ use rcgen::{
 };
 use rustls::{ServerConfig, SupportedProtocolVersion, crypto::ring};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
+use service::transport::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 use tempfile::TempDir;
-use transport::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 
 /// The interval at which a test's changes of files are noticed.
 const RELOAD_INTERVAL: Duration = Duration::from_millis(10);

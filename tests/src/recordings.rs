@@ -9,7 +9,7 @@ use std::{
 use decree::recording::v1::{Header, Record};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use prost::Message;
-use server_recording::{Decisions, Difference, Replay, Summary};
+use server_session::recording::{Decisions, Difference, Replay, Summary};
 
 /// A text in templates and annotations of every object that a recorded run creates. No recording must contain the text.
 pub const CANARY: &str = "canary";

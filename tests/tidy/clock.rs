@@ -32,7 +32,7 @@ const MEASURES: &[(&str, usize, &str)] = &[
     ),
     ("cli/src/tests/system.rs", 1, "how soon to look again"),
     (
-        "admission/src/activity.rs",
+        "service/src/admission/activity.rs",
         1,
         "the clock of the test is stopped",
     ),

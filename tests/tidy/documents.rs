@@ -95,8 +95,8 @@ fn every_metric_is_explained_to_operators_and_no_other() {
         ("server/src/metrics.rs", ""),
         ("agent/src/metrics.rs", "decree_agent_"),
         ("agent/kube/src/metrics.rs", ""),
-        ("otlp/src/metrics.rs", ""),
-        ("transport/src/metrics.rs", ""),
+        ("service/src/otlp/metrics.rs", ""),
+        ("service/src/transport/metrics.rs", ""),
     ]
     .into_iter()
     .flat_map(|(file, prefix)| registered(file, prefix))
@@ -113,7 +113,7 @@ fn every_metric_is_explained_to_operators_and_no_other() {
 /// Returns the names of metrics in collectors and in build information.
 fn collected() -> Vec<String> {
     let read = |file| std::fs::read_to_string(files::root().join(file)).expect("the file is there");
-    let process = read("runtime/src/process.rs");
+    let process = read("service/src/process.rs");
     let sessions = read("server/src/gauges.rs");
     let is_name = |text: &&str| {
         let is_word = text

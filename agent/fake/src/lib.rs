@@ -35,6 +35,7 @@ mod faults;
 mod interventions;
 mod kind;
 mod kubelet;
+pub mod manifest;
 mod names;
 mod node;
 mod object;

@@ -8,7 +8,7 @@ use super::*;
 
 fn parse(flags: &[&str]) -> Result<AgentArgs, clap::Error> {
     let arguments = ["decree-agent"].iter().chain(flags).map(OsString::from);
-    runtime::config::parse(arguments)
+    service::config::parse(arguments)
 }
 
 #[test]

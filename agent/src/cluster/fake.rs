@@ -22,8 +22,8 @@ use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::calls::{kind_of, refused};
+use agent_fake::manifest::ManifestError;
 use agent_kube::Clock;
-use manifest::ManifestError;
 
 /// The most events of a chunk, all projected before the agent does anything else.
 const CHUNK_MAX: usize = 256;
@@ -53,11 +53,11 @@ impl FakeCluster {
     /// Names the first object that the cluster refuses.
     pub fn start(
         config: agent_fake::ClusterConfig,
-        manifests: Vec<manifest::Document>,
+        manifests: Vec<agent_fake::manifest::Document>,
     ) -> Result<Self, ManifestError> {
         let clock = Clock::starting_at(config.start);
         let mut model = agent_fake::Cluster::new(config);
-        manifest::install(&mut model, manifests)?;
+        agent_fake::manifest::install(&mut model, manifests)?;
         let shared = Arc::new(FakeState {
             model: Mutex::new(model),
             clock,

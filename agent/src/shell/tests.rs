@@ -25,7 +25,8 @@ struct Running {
 impl Running {
     fn start(url: &str) -> Self {
         let file = std::path::Path::new("web.json");
-        let contents = manifest::open(file, &replica_set().to_string()).expect("it is valid");
+        let contents =
+            agent_fake::manifest::open(file, &replica_set().to_string()).expect("it is valid");
         let fake = agent_fake::ClusterConfig {
             kubelet: agent_fake::Kubelet::idle(),
             ..agent_fake::ClusterConfig::default()
@@ -78,8 +79,8 @@ impl Running {
 
 fn connector(url: &str) -> Connector {
     let endpoint = url.parse().expect("a URL");
-    let args = transport::ClientArgs::default();
-    let connector = Connector::new(endpoint, &args, transport::Metrics::default());
+    let args = service::transport::ClientArgs::default();
+    let connector = Connector::new(endpoint, &args, service::transport::Metrics::default());
     connector.expect("plain text stays on this machine")
 }
 

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, future::pending, time::Duration};
 
 use decree::v1::{self, decision_service_client::DecisionServiceClient};
-use runtime::{Token, TokenFile, TokenFileError, failure::chain};
+use service::{Token, TokenFile, TokenFileError, failure::chain};
 use tokio::{sync::oneshot, time::sleep};
 use tonic::{Request, Status, transport::Channel};
 

@@ -28,6 +28,6 @@ pub(crate) struct DeclareArgs {
     #[arg(long, value_name = "NAME", default_value = "decree-agent")]
     pub(crate) lease_name: String,
     /// The maximum time to wait for the effect
-    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = runtime::config::duration)]
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = service::config::duration)]
     pub(crate) timeout: Duration,
 }

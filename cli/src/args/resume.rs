@@ -46,6 +46,6 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "context"])]
     pub(crate) agent: Option<String>,
     /// The maximum time to wait for an answer
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = service::config::duration)]
     pub(crate) timeout: Duration,
 }

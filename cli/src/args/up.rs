@@ -4,8 +4,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args as Group, Subcommand};
 use decree_agent::{ClusterKind, Mode};
-use otlp::OtlpArgs;
-use runtime::ListenAddr;
+use service::ListenAddr;
+use service::otlp::OtlpArgs;
 
 use super::{files::FileArgs, name::NameArg};
 use crate::exit::{Exit, Failure};
@@ -35,7 +35,7 @@ pub(crate) struct UpArgs {
         env = "DECREE_LISTEN",
         value_name = "ADDR",
         default_value = "127.0.0.1:50051",
-        value_parser = runtime::socket_address
+        value_parser = service::socket_address
     )]
     pub(crate) listen: SocketAddr,
     /// Address for /livez, /readyz, /metrics and `decree demo`; port 0 picks a free port
@@ -44,7 +44,7 @@ pub(crate) struct UpArgs {
         env = "DECREE_ADMIN",
         value_name = "ADDR",
         default_value = "127.0.0.1:8080",
-        value_parser = runtime::socket_address
+        value_parser = service::socket_address
     )]
     pub(crate) admin: SocketAddr,
     /// Address for /livez, /readyz, /metrics and /holds of the agent, or `off`. With a trailing `?`, the agent uses a free port if this
@@ -63,7 +63,7 @@ pub(crate) struct UpArgs {
     pub(crate) otlp: OtlpArgs,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
-    pub(crate) log_level: Option<runtime::Filter>,
+    pub(crate) log_level: Option<service::Filter>,
 }
 
 #[derive(Debug, Group)]
@@ -72,14 +72,14 @@ pub(crate) struct DemoArgs {
     #[command(subcommand)]
     pub(crate) command: Option<DemoCommand>,
     /// The maximum duration of each step
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime::config::duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = service::config::duration)]
     pub(crate) deadline: Duration,
     /// Do not pause between steps on a terminal
     #[arg(long)]
     pub(crate) fast: bool,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
-    pub(crate) log_level: Option<runtime::Filter>,
+    pub(crate) log_level: Option<service::Filter>,
 }
 
 // === impl UpArgs ===
@@ -163,7 +163,7 @@ pub(crate) struct RunningArgs {
         env = "DECREE_ADMIN",
         value_name = "ADDR",
         default_value = "127.0.0.1:8080",
-        value_parser = runtime::socket_address
+        value_parser = service::socket_address
     )]
     pub(crate) admin: SocketAddr,
 }

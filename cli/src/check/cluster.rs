@@ -9,8 +9,8 @@ use agent_kube::{KubeCluster, KubeClusterConfig, PROBE, Probe};
 use decree::v1;
 use decree_agent::{Cluster as _, Mode};
 use jiff::Timestamp;
-use runtime::failure::chain;
 use server_core::wording::count;
+use service::failure::chain;
 
 use super::{finding::Finding, permissions, section::Section};
 use crate::{age, args::CheckArgs};

@@ -30,7 +30,7 @@ pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::Ses
 fn version(server: &str) -> Finding {
     const CHECK: &str = "versions";
     // All binaries of a release have one version and one commit.
-    let own = build_info::text();
+    let own = service::build_info::text();
     if server == own {
         return Finding::ok(CHECK, format!("server and command are {own}"));
     }

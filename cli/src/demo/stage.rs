@@ -8,11 +8,11 @@ use std::{
 use agent_core::budget::{self, BudgetConfig, Limit};
 use agent_fake::{Kind, Verb};
 use decree_agent::{FakeCluster, Mode};
-use otlp::OtlpArgs;
-use runtime::ListenAddr;
+use service::ListenAddr;
+use service::otlp::OtlpArgs;
+use service::transport::Connector;
 use tokio::{runtime::Runtime, time::sleep};
 use tokio_util::sync::CancellationToken;
-use transport::Connector;
 
 use crate::{
     exit::{Exit, Failure},

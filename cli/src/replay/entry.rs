@@ -72,7 +72,7 @@ fn compared(batch: &v1::Batch) -> v1::Batch {
         id: 0,
         ..batch.clone()
     };
-    server_recording::clear_texts(&mut batch);
+    server_session::recording::clear_texts(&mut batch);
     batch
 }
 

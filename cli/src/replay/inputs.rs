@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use decree::v1::{self, done::Object, event::Event, reconcile_request::Frame};
-use server_recording::Input;
 use server_session::Now;
+use server_session::recording::Input;
 
 use crate::{decision, table::one_line};
 

@@ -2,7 +2,7 @@
 
 use decree::json::Json;
 use serde_json::{Value, json};
-use server_recording::{Decisions, Difference, EndReason, Ending, Input, Summary};
+use server_session::recording::{Decisions, Difference, EndReason, Ending, Input, Summary};
 
 use crate::{age, exit::Failure};
 

@@ -7,7 +7,7 @@ use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use server_core::Timestamp;
-use server_recording::{Encoder, EndReason};
+use server_session::recording::{Encoder, EndReason};
 use server_session::{Config, IncomingFrame, Now, Session};
 use tempfile::TempDir;
 
@@ -83,7 +83,7 @@ fn recording(change: impl Fn(&mut v1::Batch)) -> Vec<u8> {
     encoder.closed(at(10), &mut out);
     session.handle_closed(at(10));
     poll(&mut session, &mut encoder, at(10), &mut out);
-    server_recording::end(EndReason::Session, Some(&session), &mut out);
+    server_session::recording::end(EndReason::Session, Some(&session), &mut out);
     out
 }
 

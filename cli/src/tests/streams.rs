@@ -96,7 +96,7 @@ error: --namespace is for a real cluster, …
 error: …/nowhere/config…
 [1] up --listen @TAKEN --admin 127.0.0.1:0
 error: …@TAKEN…--listen…";
-    let transcript = transcript.replace("@VERSION", build_info::text());
+    let transcript = transcript.replace("@VERSION", service::build_info::text());
     let transcript = transcript.replace("@WEB", &path("docs/examples/web.yaml"));
     check(&transcript.replace("@TAKEN", &taken));
     assert_eq!(decree(&[]).exit, Exit::Usage);

@@ -25,7 +25,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// All running parts; dropping it ends them.
 pub(super) struct System {
     pub(super) url: String,
-    connector: transport::Connector,
+    connector: service::transport::Connector,
     pub(super) clusters: Vec<FakeCluster>,
     stop: CancellationToken,
     runtime: Runtime,
@@ -69,7 +69,7 @@ impl System {
             .block_on(Server::bind(Config::embedded()))
             .expect("free ports");
         let url = format!("http://{}", server.addresses().grpc);
-        let connector = transport::Connector::local(&server.addresses().grpc);
+        let connector = service::transport::Connector::local(&server.addresses().grpc);
         runtime.spawn(server.serve(stop.clone()));
         let mut system = Self {
             url,
@@ -84,7 +84,7 @@ impl System {
     }
 
     fn add(&mut self, name: &str, budget: agent_core::budget::BudgetConfig) {
-        let objects = manifest::read(&[path("docs/examples/web.yaml").into()])
+        let objects = agent_fake::manifest::read(&[path("docs/examples/web.yaml").into()])
             .expect("valid")
             .documents;
         let seed = self.clusters.len() as u64;

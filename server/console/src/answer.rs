@@ -4,8 +4,8 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use runtime::escaped_json;
 use serde_json::json;
+use service::escaped_json;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 

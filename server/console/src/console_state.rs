@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use admission::{Pool, Yields};
 use decree::json::Json;
 use prost::Message;
+use service::admission::{Pool, Yields};
 
 use crate::backend::Backend;
 

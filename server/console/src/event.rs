@@ -1,9 +1,9 @@
 //! Server-sent events: a name, and one line of JSON.
 
 use bytes::Bytes;
-use runtime::escaped_json;
 use serde_json::json;
 use server_core::Timestamp;
+use service::escaped_json;
 
 use crate::answer::Refused;
 

@@ -11,7 +11,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use runtime::admin::AdminPeer;
+use service::admin::AdminPeer;
 
 use crate::{answer::Refused, console_state::ConsoleState};
 

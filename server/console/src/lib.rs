@@ -23,7 +23,7 @@ use axum::{
     routing::get,
 };
 use decree::v1::{self, simulate_cluster_request::Change};
-use runtime::admin::AdminPeer;
+use service::admin::AdminPeer;
 
 use self::{
     answer::Refused,

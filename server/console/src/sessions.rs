@@ -29,7 +29,7 @@ pub(crate) fn sessions(state: &ConsoleState, caller: &Caller) -> String {
         "sessions": limits.sessions_max,
         "memory": limits.memory_max,
     });
-    let version = build_info::text();
+    let version = service::build_info::text();
     let sessions = sessions.join(",");
     format!("{{\"version\":\"{version}\",\"limits\":{limits},\"sessions\":[{sessions}]}}")
 }

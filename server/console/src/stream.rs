@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use admission::{EndSignal, Owner, Slot};
 use axum::{
     body::Body,
     http::header,
     response::{IntoResponse, Response},
 };
 use decree::v1;
-use runtime::admin::{AdminPeer, KeptConnection};
+use service::admin::{AdminPeer, KeptConnection};
+use service::admission::{EndSignal, Owner, Slot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use tonic::{Code, Status};

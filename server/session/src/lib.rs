@@ -35,6 +35,7 @@ mod hello;
 mod incoming;
 mod now;
 mod query;
+pub mod recording;
 mod refusal;
 mod registry;
 mod rejections;

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use clap::Args as Group;
-use runtime::config;
+use service::config;
 
 /// Policy and authentication.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]

@@ -7,7 +7,7 @@ use std::{
 
 use http::Extensions;
 use server_access::{Denial, Identity, NamedCluster, Permissions};
-use transport::Credential;
+use service::transport::Credential;
 
 use crate::capacity::Owner;
 

@@ -80,7 +80,7 @@ impl KeyServer {
     }
 
     fn tls(&self) -> Result<ClientConfig, FetchError> {
-        let pem = runtime::file::read(&self.ca, BYTES_MAX as u64).map_err(FetchError::Ca)?;
+        let pem = service::file::read(&self.ca, BYTES_MAX as u64).map_err(FetchError::Ca)?;
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).flatten());
         if roots.is_empty() {

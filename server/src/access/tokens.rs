@@ -143,7 +143,7 @@ impl Tokens {
                 true
             }
             Err(error) => {
-                let error = runtime::failure::chain(&error);
+                let error = service::failure::chain(&error);
                 let peer = "issuer";
                 tracing::error!(
                     peer,

@@ -51,7 +51,7 @@ impl Access {
             }
             Some(Err(error)) => {
                 self.count_reload_error("policy");
-                let error = runtime::failure::chain(&error);
+                let error = service::failure::chain(&error);
                 tracing::error!(error, "policy cannot be used; the last one stays in force");
             }
         }

@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-use runtime::file::{self, LastRead};
 use server_access::{PolicyError, token::KeysError};
+use service::file::{self, LastRead};
 use thiserror::Error;
 use tokio::{task::spawn_blocking, time::timeout};
 

@@ -3,13 +3,13 @@
 use std::{fs, path::PathBuf};
 
 use http::Uri;
+use service::transport::{ClientArgs, Connector, ServerArgs, TlsArgs};
 use tempfile::TempDir;
 use tokio::{
     io::AsyncWriteExt,
     time::{pause, timeout},
 };
 use tower::Service;
-use transport::{ClientArgs, Connector, ServerArgs, TlsArgs};
 
 use super::*;
 use crate::session::tests::shared;

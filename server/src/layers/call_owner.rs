@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use admission::{BodyFault, BodyOwner};
 use server_access::Identity;
+use service::admission::{BodyFault, BodyOwner};
 use tonic::Status;
 
 use crate::{capacity::Slot, error::Refusal, peer::ConnectionPeer, shared::Shared};

@@ -10,9 +10,9 @@ use std::{
 use http::{HeaderMap, Response};
 use http_body::Frame;
 use server_access::method::{self, SESSION, Shape};
+use service::transport::{Credential, Ended, Peer};
 use tokio::time::{Sleep, sleep_until};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
-use transport::{Credential, Ended, Peer};
 
 use crate::{
     capacity::UnderWay,

@@ -2,9 +2,9 @@
 
 use std::{future::poll_fn, task::Poll};
 
-use admission::{Received, deadline::CallDeadline};
 use http::{Request, Response};
 use http_body_util::Full;
+use service::admission::{Received, deadline::CallDeadline};
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, body::Body};
 

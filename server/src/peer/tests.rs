@@ -5,7 +5,7 @@ use std::{
     task::{Context, Waker},
 };
 
-use admission::Yields;
+use service::admission::Yields;
 
 use super::*;
 
@@ -15,7 +15,7 @@ async fn connections_of_a_peer_have_the_queue_of_its_sessions() {
     let local = Owner::Unproven(IpAddr::from([127, 0, 0, 1]).into());
     let slot = pool.take(local, 1, EndSignal::default());
     let slot = slot.expect("it is free");
-    let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
+    let proved = service::transport::Peer::new(PeerAddress::Unix, Credential::None);
     let peer = ConnectionPeer::new(proved, slot.handle());
     let queue = FairQueue::one_for_each_peer();
     for identity in [Identity::Anonymous, Identity::Uid(7)] {

@@ -4,7 +4,7 @@ use std::{ops::Deref, time::Duration};
 
 use decree::v1;
 use server_core::Ledger;
-use server_recording::{Encoder, EndReason};
+use server_session::recording::{Encoder, EndReason};
 use server_session::{IncomingFrame, Now, Session, SessionReport};
 
 use super::{Ended, Queue, Records};
@@ -76,7 +76,7 @@ impl RecordedSession {
     pub(crate) fn end_recording(&mut self) {
         if let Some(recording) = self.recording.take() {
             let mut last = Vec::new();
-            server_recording::end(EndReason::Session, Some(&self.session), &mut last);
+            server_session::recording::end(EndReason::Session, Some(&self.session), &mut last);
             recording.send(None, last);
             recording.end(EndReason::Session);
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use prometheus_client::registry::Registry;
-use server_recording::{Ending, Replay};
+use server_session::recording::{Ending, Replay};
 use server_session::{Now, Session};
 use tempfile::TempDir;
 

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use server_recording::EndReason;
+use server_session::recording::EndReason;
 
 use super::{Ended, Records, WAITING_MAX, ring::Ring};
 use crate::metrics::Metrics;
@@ -181,7 +181,7 @@ impl RecordingWriter {
 /// Writes why a recording ends. Without space for the whole mark, the recording ends unmarked.
 fn mark(file: &mut File, reason: EndReason) {
     let mut mark = Vec::new();
-    server_recording::end(reason, None, &mut mark);
+    server_session::recording::end(reason, None, &mut mark);
     let length = file.metadata().map(|it| it.len());
     if let (Err(_), Ok(length)) = (file.write_all(&mark), length) {
         let _ = file.set_len(length);

@@ -2,9 +2,9 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use admission::FairQueue;
 use server_core::Timestamp;
 use server_session::Session;
+use service::admission::FairQueue;
 use tokio::{
     select,
     sync::{mpsc, oneshot},

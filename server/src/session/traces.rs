@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response};
-use otlp::{Span, SpanKind, Tracer};
 use server_session::SessionIdentity;
+use service::otlp::{Span, SpanKind, Tracer};
 
 /// Makes the spans of one session.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use decree_server::Config;
 use rcgen::ExtendedKeyUsagePurpose;
+use service::transport::ClientAuth;
 use tests::pki::{Authority, Files, Request};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use transport::ClientAuth;
 
 use super::{HOUR, Stand, agent, call};
 use crate::running::{Running, soon, unhurried};

@@ -1,0 +1,285 @@
+//! Reads a recording, without trust in its content.
+
+use std::{
+    io::{self, Read},
+    time::Duration,
+};
+
+use crate::{Config, Now};
+use bytes::Bytes;
+use decree::{
+    recording::v1::{EndReason, Header, SessionConfig},
+    v1,
+};
+use prost::Message;
+use server_core::{Span, Timestamp};
+use thiserror::Error;
+
+use crate::recording::{
+    encoder::{FRAME_BYTES_MAX, MAGIC},
+    record::{Record, Step},
+};
+
+/// The largest record: a frame, and the fields around it.
+const RECORD_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64 + 1024;
+/// The maximum number of bytes of a varint.
+const VARINT_BYTES_MAX: u32 = 10;
+
+/// Why a recording cannot be read. Positions are bytes from its beginning.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The bytes cannot be read.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// The first line is not the first line of a recording.
+    #[error("is not a recording: its first line is not \"decree recording 1\"")]
+    Foreign,
+    /// The recording ends before the session begins.
+    #[error("ends at byte {0}, before its session begins")]
+    Empty(u64),
+    /// A record claims to be larger than the maximum.
+    #[error(
+        "is damaged: the record at byte {at} claims {claimed} bytes, and at most {RECORD_BYTES_MAX} are possible"
+    )]
+    TooLarge {
+        /// The position of the record.
+        at: u64,
+        /// The length that it claims.
+        claimed: u64,
+    },
+    /// A length is no number.
+    #[error("is damaged: no record begins at byte {0}")]
+    Length(u64),
+    /// A record is no message.
+    #[error("is damaged: the record at byte {at} cannot be decoded: {source}")]
+    Decode {
+        /// The position of the record.
+        at: u64,
+        /// The fault.
+        source: prost::DecodeError,
+    },
+    /// A record has no known step.
+    #[error("is damaged: the record at byte {0} names no step that this version knows")]
+    NoStep(u64),
+    /// A frame is in parts.
+    #[error("has a frame in parts at byte {0}, which no released server writes")]
+    Part(u64),
+    /// Something follows the end.
+    #[error("is damaged: something follows its end at byte {0}")]
+    AfterEnd(u64),
+    /// The header lacks a field.
+    #[error("is damaged: its header has no {0}")]
+    Header(&'static str),
+    /// This version refuses the session.
+    #[error("its session is refused by this version: {0}")]
+    Refused(crate::Refusal),
+}
+
+/// The end of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// A mark.
+    Marked(EndReason),
+    /// No mark, between two records: the server was killed, or still writes.
+    Unmarked,
+    /// The middle of the record that begins at this byte.
+    Torn(u64),
+}
+
+/// Reads records, one at a time.
+#[derive(Debug)]
+pub struct Reader<R> {
+    bytes: R,
+    /// The number of bytes read.
+    at: u64,
+    now: Now,
+    ending: Option<Ending>,
+}
+
+/// The beginning of a session.
+pub(crate) struct Opening {
+    pub(crate) now: Now,
+    pub(crate) config: Config,
+    pub(crate) session_id: String,
+    pub(crate) hello: v1::ReconcileRequest,
+    /// Whether the recording server paused in long work.
+    pub(crate) pauses: bool,
+}
+
+/// One step with its time.
+pub(crate) struct TimedStep {
+    pub(crate) now: Now,
+    pub(crate) step: Step,
+    /// The position of the record.
+    pub(crate) at: u64,
+}
+
+/// The bytes of a record, or the end of the recording.
+type Piece = Result<Vec<u8>, Ending>;
+
+// === impl Reader ===
+
+impl<R: Read> Reader<R> {
+    /// Reads the first line and the header.
+    pub(crate) fn open(mut bytes: R) -> Result<(Self, Opening), ReadError> {
+        let mut line = Vec::new();
+        let length = MAGIC.len() as u64;
+        bytes.by_ref().take(length).read_to_end(&mut line)?;
+        if line.is_empty() || !MAGIC.starts_with(&line) {
+            return Err(ReadError::Foreign);
+        }
+        let mut reader = Self {
+            bytes,
+            at: line.len() as u64,
+            now: Now {
+                wall: Timestamp::default(),
+                monotonic: Duration::ZERO,
+            },
+            ending: None,
+        };
+        let at = reader.at;
+        let Ok(header) = reader.piece()? else {
+            return Err(ReadError::Empty(reader.at));
+        };
+        let opening = opening(decode(at, header)?)?;
+        reader.now = opening.now;
+        Ok((reader, opening))
+    }
+
+    /// Returns the next step; `None` at the end.
+    pub(crate) fn next_step(&mut self) -> Result<Option<TimedStep>, ReadError> {
+        if self.ending.is_some() {
+            return Ok(None);
+        }
+        let at = self.at;
+        let bytes = match self.piece()? {
+            Ok(bytes) => bytes,
+            Err(ending) => {
+                self.ending = Some(ending);
+                return Ok(None);
+            }
+        };
+        let record: Record = decode(at, bytes)?;
+        if record.more {
+            return Err(ReadError::Part(at));
+        }
+        let step = record.step.ok_or(ReadError::NoStep(at))?;
+        let (elapsed, drift) = (record.elapsed_nanos, record.drift_nanos);
+        let Now { wall, monotonic } = self.now;
+        self.now = Now {
+            wall: wall.plus(Span(drift.saturating_add_unsigned(elapsed))),
+            monotonic: monotonic.saturating_add(Duration::from_nanos(elapsed)),
+        };
+        if let Step::End(end) = &step {
+            let after = self.at;
+            if self.byte()?.is_some() {
+                return Err(ReadError::AfterEnd(after));
+            }
+            self.ending = Some(Ending::Marked(end.reason()));
+        }
+        Ok(Some(TimedStep {
+            now: self.now,
+            step,
+            at,
+        }))
+    }
+
+    /// Returns the end of the recording, once all records are read.
+    pub(crate) fn ending(&self) -> Ending {
+        self.ending.clone().unwrap_or(Ending::Unmarked)
+    }
+
+    /// Reads a length and that number of bytes. The memory grows with the bytes that exist, not with the length.
+    fn piece(&mut self) -> Result<Piece, ReadError> {
+        let at = self.at;
+        let mut length = 0_u64;
+        for place in 0..VARINT_BYTES_MAX {
+            let Some(byte) = self.byte()? else {
+                let torn = (place > 0).then_some(Ending::Torn(at));
+                return Ok(Err(torn.unwrap_or(Ending::Unmarked)));
+            };
+            length |= u64::from(byte & 0x7f) << (7 * place).min(63);
+            if byte & 0x80 == 0 {
+                return self.exactly(at, length);
+            }
+        }
+        Err(ReadError::Length(at))
+    }
+
+    fn exactly(&mut self, at: u64, length: u64) -> Result<Piece, ReadError> {
+        if length > RECORD_BYTES_MAX {
+            let claimed = length;
+            return Err(ReadError::TooLarge { at, claimed });
+        }
+        let mut bytes = Vec::new();
+        let read = self.bytes.by_ref().take(length).read_to_end(&mut bytes)? as u64;
+        self.at += read;
+        let is_whole = read == length;
+        Ok(is_whole.then_some(bytes).ok_or(Ending::Torn(at)))
+    }
+
+    fn byte(&mut self) -> Result<Option<u8>, ReadError> {
+        #[expect(clippy::unbuffered_bytes, reason = "the callers' readers are buffered")]
+        let byte = self.bytes.by_ref().bytes().next().transpose()?;
+        self.at += u64::from(byte.is_some());
+        Ok(byte)
+    }
+}
+
+/// Decodes the record at a position.
+pub(crate) fn decode<M: Message + Default>(
+    at: u64,
+    bytes: impl Into<Bytes>,
+) -> Result<M, ReadError> {
+    M::decode(bytes.into()).map_err(|source| ReadError::Decode { at, source })
+}
+
+fn opening(header: Header) -> Result<Opening, ReadError> {
+    let Header {
+        server_version,
+        session_id,
+        config,
+        wall_nanos,
+        monotonic_nanos,
+        hello,
+    } = header;
+    let SessionConfig {
+        frame_bytes_max,
+        objects_max,
+        operations_in_flight_max,
+        heartbeat_interval_nanos,
+        drain_deadline_nanos,
+        reconnect_after_nanos,
+        work_per_poll,
+        backoff_max_nanos,
+        bytes_max,
+    } = config.ok_or(ReadError::Header("configuration"))?;
+    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    Ok(Opening {
+        now: Now {
+            wall: Timestamp(wall_nanos),
+            monotonic: Duration::from_nanos(monotonic_nanos),
+        },
+        config: Config {
+            server_version: server_version.into(),
+            frame_bytes_max: size(frame_bytes_max),
+            objects_max: size(objects_max),
+            operations_in_flight_max: size(operations_in_flight_max),
+            bytes_max: match bytes_max {
+                0 => usize::MAX,
+                max => size(max),
+            },
+            backoff_max: match backoff_max_nanos {
+                // What it was before it was recorded.
+                0 => Duration::from_secs(1_000),
+                max => Duration::from_nanos(max),
+            },
+            heartbeat_interval: Duration::from_nanos(heartbeat_interval_nanos),
+            drain_deadline: Duration::from_nanos(drain_deadline_nanos),
+            reconnect_after: Duration::from_nanos(reconnect_after_nanos),
+        },
+        session_id,
+        hello: hello.ok_or(ReadError::Header("hello"))?,
+        pauses: work_per_poll > 0,
+    })
+}

@@ -1,0 +1,314 @@
+//! Decides again on the input of a recording, and finds the differences.
+
+use std::{collections::VecDeque, io::Read, sync::Arc};
+
+use crate::{IncomingFrame, Now, Session, SessionIdentity};
+use decree::v1::{self, batch::Action, reconcile_response::Frame};
+use prost::Message;
+
+use crate::recording::{
+    encoder::session_end,
+    inherited,
+    output::{Output, Pair, is_same, is_same_end},
+    reader::{Ending, Opening, ReadError, Reader, TimedStep, decode},
+    record::{Poll, Step},
+};
+
+/// The maximum number of inputs that are kept before a difference: as many as a session takes before a request for a frame.
+const INPUTS_MAX: usize = 64;
+
+/// An input of the session before a frame.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few are kept, and most are frames"
+)]
+pub enum Input {
+    /// A frame of the agent; empty if its bytes are no frame.
+    Frame(Now, v1::ReconcileRequest),
+    /// Time passed.
+    Timeout(Now),
+    /// The server began to drain.
+    Drain(Now),
+    /// The agent closed its half of the stream.
+    Closed(Now),
+}
+
+/// A moment at which this version decides differently.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is held at a time, and ends of sessions are the rare case"
+)]
+pub enum Difference {
+    /// Another frame, an additional frame, or a missing frame. Texts for people do not count.
+    Frame {
+        /// The time of the frame.
+        now: Now,
+        /// The recorded frame.
+        recorded: Option<v1::ReconcileResponse>,
+        /// The frame of this version.
+        decided: Option<v1::ReconcileResponse>,
+        /// The inputs since the session's last frame, the latest of them with [`Replay::keep_inputs`]; empty without that.
+        after: Vec<Input>,
+    },
+    /// The session ends for another reason.
+    End {
+        /// The time of the end.
+        now: Now,
+        /// The recorded end; empty if the session did not end.
+        recorded: String,
+        /// The end in this version; empty if the session does not end.
+        decided: String,
+    },
+}
+
+/// The counts of a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The number of frames of the agent, the Hello included.
+    pub frames_in: u64,
+    /// The number of frames to the agent.
+    pub frames_out: u64,
+    /// The decisions in them.
+    pub decisions: Decisions,
+    /// The end of the recording.
+    pub ending: Ending,
+}
+
+/// The number of decisions, and of their operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decisions {
+    /// Decisions of any kind: one batch each.
+    pub batches: u64,
+    /// Pods to create.
+    pub creates: u64,
+    /// Pods to delete.
+    pub deletes: u64,
+    /// Pods to adopt.
+    pub adopts: u64,
+    /// Pods to release.
+    pub releases: u64,
+    /// Statuses to write.
+    pub status_writes: u64,
+}
+
+/// The replay of one recording.
+#[derive(Debug)]
+pub struct Replay<R> {
+    reader: Reader<R>,
+    session: Session,
+    server_version: String,
+    keep_inputs: bool,
+    inputs: VecDeque<Input>,
+    /// Whether the session has sent a frame since the latest input.
+    has_sent: bool,
+    /// The output that is not compared yet, if the recording server paused.
+    pending: Option<Output>,
+    /// The counts so far; the reader knows the end.
+    counts: Summary,
+}
+
+// === impl Replay ===
+
+impl<R: Read> Replay<R> {
+    /// Begins with the session's opening.
+    ///
+    /// # Errors
+    /// If the bytes are no recording, or this version refuses the session.
+    pub fn open(bytes: R) -> Result<Self, ReadError> {
+        let (reader, opening) = Reader::open(bytes)?;
+        let Opening {
+            now,
+            config,
+            session_id,
+            hello,
+            pauses,
+        } = opening;
+        let server_version = config.server_version.clone().into_owned();
+        let session = Session::open(now, config, session_id, hello);
+        let session = session.map_err(ReadError::Refused)?;
+        Ok(Self {
+            reader,
+            session,
+            server_version,
+            keep_inputs: false,
+            inputs: VecDeque::new(),
+            has_sent: false,
+            pending: pauses.then(Output::default),
+            counts: Summary {
+                frames_in: 1,
+                frames_out: 0,
+                decisions: Decisions::default(),
+                ending: Ending::Unmarked,
+            },
+        })
+    }
+
+    /// Makes differences contain their inputs, at most 64 each.
+    #[must_use]
+    pub fn keep_inputs(mut self) -> Self {
+        self.keep_inputs = true;
+        self
+    }
+
+    /// The identity of the session.
+    #[must_use]
+    pub const fn identity(&self) -> &Arc<SessionIdentity> {
+        self.session.identity()
+    }
+
+    /// The session in its current state, for questions.
+    #[must_use]
+    pub const fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The version of the recording server.
+    #[must_use]
+    pub fn server_version(&self) -> &str {
+        &self.server_version
+    }
+
+    /// Continues to the next difference; `None` at the end of the recording.
+    ///
+    /// # Errors
+    /// If the recording is damaged. Everything before the damage was compared.
+    pub fn next_difference(&mut self) -> Result<Option<Difference>, ReadError> {
+        while let Some(step) = self.reader.next_step()? {
+            let difference = self.take(step)?;
+            while self.session.poll_report().is_some() {}
+            if difference.is_some() {
+                return Ok(difference);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The counts so far.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let ending = self.reader.ending();
+        Summary {
+            ending,
+            ..self.counts
+        }
+    }
+
+    fn take(&mut self, step: TimedStep) -> Result<Option<Difference>, ReadError> {
+        let TimedStep { now, step, at } = step;
+        let is_input = !matches!(step, Step::Poll(_));
+        let pending = self.pending.as_mut().filter(|_| is_input);
+        let unrecorded = pending.and_then(Output::rest);
+        let unrecorded = unrecorded.map(|pair| self.difference(now, pair));
+        match step {
+            Step::Frame(frame) => {
+                self.counts.frames_in += 1;
+                let read = || v1::ReconcileRequest::decode(frame.clone()).unwrap_or_default();
+                self.keep(|| Input::Frame(now, read()));
+                self.session.handle_frame(now, IncomingFrame::from(frame));
+            }
+            Step::Inherited(inherited) => {
+                let (left, ago) = inherited::read(inherited);
+                self.session.inherit(now, left, ago);
+            }
+            Step::Timeout(_) => {
+                self.keep(|| Input::Timeout(now));
+                self.session.handle_timeout(now);
+            }
+            Step::Drain(_) => {
+                self.keep(|| Input::Drain(now));
+                self.session.handle_drain(now);
+            }
+            Step::Closed(_) => {
+                self.keep(|| Input::Closed(now));
+                self.session.handle_closed(now);
+            }
+            Step::Poll(Poll { frame }) => {
+                let frame = frame.map(|frame| decode(at, frame)).transpose()?;
+                return Ok(self.poll(now, frame));
+            }
+            Step::End(end) => {
+                return Ok(unrecorded.or_else(|| self.end(now, end.session_end)));
+            }
+        }
+        Ok(unrecorded)
+    }
+
+    fn keep(&mut self, input: impl FnOnce() -> Input) {
+        if !self.keep_inputs {
+            return;
+        }
+        if std::mem::take(&mut self.has_sent) {
+            self.inputs.clear();
+        }
+        if self.inputs.len() == INPUTS_MAX {
+            self.inputs.pop_front();
+        }
+        self.inputs.push_back(input());
+    }
+
+    fn poll(&mut self, now: Now, recorded: Option<v1::ReconcileResponse>) -> Option<Difference> {
+        if let Some(frame) = &recorded {
+            self.has_sent = true;
+            self.counts.frames_out += 1;
+            self.counts.decisions.add(frame);
+        }
+        let pair = match &mut self.pending {
+            Some(pending) => {
+                pending.add_all(std::iter::from_fn(|| self.session.poll_frame(now)));
+                recorded.and_then(|recorded| pending.compare(recorded))
+            }
+            None => {
+                let decided = self.session.poll_frame(now);
+                let is_same = is_same(recorded.as_ref(), decided.as_ref());
+                (!is_same).then_some((recorded, decided))
+            }
+        };
+        pair.map(|pair| self.difference(now, pair))
+    }
+
+    fn difference(&self, now: Now, (recorded, decided): Pair) -> Difference {
+        Difference::Frame {
+            now,
+            recorded,
+            decided,
+            after: self.inputs.iter().cloned().collect(),
+        }
+    }
+
+    fn end(&self, now: Now, recorded: String) -> Option<Difference> {
+        let decided = session_end(&self.session);
+        // A recording that ends before its session does not contain the session's end.
+        let marked = self.reader.ending() == Ending::Marked(crate::recording::EndReason::Session);
+        (marked && !is_same_end(&recorded, &decided)).then_some(Difference::End {
+            now,
+            recorded,
+            decided,
+        })
+    }
+}
+
+// === impl Decisions ===
+
+impl Decisions {
+    /// Adds the decisions of a frame of the server.
+    fn add(&mut self, frame: &v1::ReconcileResponse) {
+        let Some(Frame::Batches(batches)) = &frame.frame else {
+            return;
+        };
+        for batch in &batches.batches {
+            self.batches += 1;
+            match &batch.action {
+                Some(Action::Create(create)) => self.creates += create.names.len() as u64,
+                Some(Action::Delete(delete)) => self.deletes += delete.victims.len() as u64,
+                Some(Action::Claim(claim)) => {
+                    self.adopts += claim.adopts.len() as u64;
+                    self.releases += claim.releases.len() as u64;
+                }
+                Some(Action::WriteStatus(_)) => self.status_writes += 1,
+                None => {}
+            }
+        }
+    }
+}

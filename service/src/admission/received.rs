@@ -1,0 +1,274 @@
+//! A request body whose bytes count for the peer until they form a complete message. In a call with one message, the bytes count until the
+//! answer.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
+use tokio::{runtime::Handle, time::timeout};
+
+use crate::admission::pool::{PeerIdentity, Slot};
+
+/// The flag and the length before each message.
+const HEADER: usize = 5;
+/// How long the peer of an early answered call may take to end its side. A stream that ends in order is free, but a reset stream counts
+/// against its connection.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Why the body of a request ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFault<R> {
+    /// The limit of held bytes is reached.
+    Full(R),
+    /// The message is longer than the maximum.
+    TooLarge {
+        /// The maximum size of a message, in bytes.
+        max: usize,
+    },
+    /// A call with one message has a second one.
+    SecondMessage,
+    /// The stream or its connection broke, perhaps in the middle of a message.
+    Broken,
+}
+
+/// The owner of the bytes of a body.
+pub trait BodyOwner {
+    /// The identity of a peer.
+    type Identity: PeerIdentity;
+    /// The reason for a body that must end because too many bytes are held.
+    type Refusal: Clone;
+    /// The error type of a body.
+    type Error;
+
+    /// Takes a slot for this many bytes.
+    ///
+    /// # Errors
+    /// If there is no room.
+    fn hold(&self, bytes: usize) -> Result<Slot<Self::Identity, Self::Refusal>, Self::Refusal>;
+
+    /// The error that reports `fault` to the peer.
+    fn refuse(&self, fault: BodyFault<Self::Refusal>) -> Self::Error;
+}
+
+/// The body of a request.
+#[derive(Debug)]
+pub struct Received<B, O>
+where
+    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    O: BodyOwner,
+{
+    /// `None` after the end.
+    body: Option<B>,
+    owner: O,
+    framing: Framing,
+    held: Option<Slot<O::Identity, O::Refusal>>,
+    /// The maximum size of the message in a call with one message. Then all bytes are held.
+    only: Option<usize>,
+    completed: usize,
+}
+
+/// The bytes of a whole message, and their slot.
+pub type Whole<O> = (
+    Bytes,
+    Option<Slot<<O as BodyOwner>::Identity, <O as BodyOwner>::Refusal>>,
+);
+
+/// The position of a byte stream in its sequence of messages.
+#[derive(Clone, Copy, Debug, Default)]
+struct Framing {
+    header: [u8; HEADER],
+    /// The number of bytes in `header`.
+    come: usize,
+    /// The missing bytes of the current message.
+    left: usize,
+}
+
+// === impl Received ===
+
+impl<B, O> Received<B, O>
+where
+    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    O: BodyOwner<Error = B::Error> + Unpin,
+{
+    /// Counts the bytes of `body` for `owner`.
+    pub fn new(body: B, owner: O) -> Self {
+        Self {
+            body: Some(body),
+            owner,
+            framing: Framing::default(),
+            held: None,
+            only: None,
+            completed: 0,
+        }
+    }
+
+    /// Receives the message of a call with one message, of at most `max` bytes. Returns its bytes, header included, with their slot. There
+    /// are no bytes if the message is incomplete.
+    ///
+    /// # Errors
+    /// The reason why the message did not arrive.
+    pub async fn whole(mut self, max: usize) -> Result<Whole<O>, B::Error> {
+        self.only = Some(max);
+        let mut bytes = Vec::new();
+        while let Some(frame) = self.frame().await {
+            if let Ok(piece) = frame?.into_data() {
+                bytes.extend_from_slice(&piece);
+            }
+        }
+        if self.completed == 0 {
+            // Fewer bytes arrived than announced.
+            bytes.clear();
+        }
+        Ok((bytes.into(), self.held.take()))
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), BodyFault<O::Refusal>> {
+        let held = match &mut self.held {
+            Some(held) => held.grow(bytes),
+            None => self.owner.hold(bytes).map(|slot| self.held = Some(slot)),
+        };
+        held.map_err(BodyFault::Full)
+    }
+
+    fn count(&mut self, piece: &[u8]) -> Result<(), BodyFault<O::Refusal>> {
+        let (completed, open) = self.framing.advance(piece);
+        let Some(max) = self.only else {
+            if completed > 0 {
+                self.held = None;
+            }
+            return if open > 0 { self.hold(open) } else { Ok(()) };
+        };
+        if self.framing.left > max {
+            return Err(BodyFault::TooLarge { max });
+        }
+        self.completed += completed;
+        if self.completed > 1 || (self.completed == 1 && open > 0) {
+            return Err(BodyFault::SecondMessage);
+        }
+        self.hold(piece.len())
+    }
+}
+
+impl<B, O> Body for Received<B, O>
+where
+    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    O: BodyOwner<Error = B::Error> + Unpin,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        if let Some(held) = &mut self.held
+            && let Poll::Ready(why) = held.poll_end(cx)
+        {
+            self.held = None;
+            return Poll::Ready(Some(Err(self.owner.refuse(BodyFault::Full(why)))));
+        }
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let polled = Pin::new(&mut *body).poll_frame(cx);
+        match &polled {
+            Poll::Ready(None) if body.is_end_stream() => self.body = None,
+            // hyper also ends the body of a stream that was reset without an error.
+            Poll::Ready(None | Some(Err(_))) => {
+                self.body = None;
+                return Poll::Ready(Some(Err(self.owner.refuse(BodyFault::Broken))));
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(piece) = frame.data_ref()
+                    && let Err(fault) = self.count(piece)
+                {
+                    return Poll::Ready(Some(Err(self.owner.refuse(fault))));
+                }
+            }
+            Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+impl<B, O> Drop for Received<B, O>
+where
+    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    O: BodyOwner,
+{
+    fn drop(&mut self) {
+        let Some(mut body) = self.body.take() else {
+            return;
+        };
+        if let Ok(runtime) = Handle::try_current()
+            && !body.is_end_stream()
+        {
+            let rest = async move { while let Some(Ok(_)) = body.frame().await {} };
+            // A peer that continues to send is reset.
+            runtime.spawn(async { drop(timeout(LINGER, rest).await) });
+        }
+    }
+}
+
+// === impl Framing ===
+
+impl Framing {
+    /// Takes a piece of a body. Returns the number of messages that the piece completes, and the number of its bytes that belong to an
+    /// incomplete message.
+    fn advance(&mut self, mut piece: &[u8]) -> (usize, usize) {
+        let (mut completed, mut open) = (0, 0);
+        while !piece.is_empty() {
+            if self.come < HEADER {
+                let (come, rest) = piece.split_at(piece.len().min(HEADER - self.come));
+                self.header[self.come..][..come.len()].copy_from_slice(come);
+                self.come += come.len();
+                open += come.len();
+                piece = rest;
+                if self.come < HEADER {
+                    break;
+                }
+                let [_, length @ ..] = self.header;
+                self.left = u32::from_be_bytes(length) as usize;
+            }
+            let here = piece.len().min(self.left);
+            self.left -= here;
+            open += here;
+            piece = &piece[here..];
+            if self.left == 0 {
+                *self = Self::default();
+                completed += 1;
+                open = 0;
+            }
+        }
+        (completed, open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advanced(pieces: &[&[u8]]) -> Vec<(usize, usize)> {
+        let mut framing = Framing::default();
+        pieces.iter().map(|piece| framing.advance(piece)).collect()
+    }
+
+    #[test]
+    fn only_what_a_message_lacks_is_open() {
+        let whole = [0, 0, 0, 0, 2, 7, 7];
+        let empty = [0, 0, 0, 0, 0];
+        let parts = [&whole[..3], &whole[3..6], &whole[6..]];
+        let one_and_a_half = [&whole[..], &whole[..4]].concat();
+        let empty_and_a_part = [&empty[..], &whole[..6]].concat();
+        assert_eq!(advanced(&[&whole]), [(1, 0)]);
+        assert_eq!(advanced(&[&empty]), [(1, 0)]);
+        assert_eq!(advanced(&parts), [(0, 3), (0, 3), (1, 0)]);
+        assert_eq!(advanced(&[&one_and_a_half, &whole[4..]]), [(1, 4), (1, 0)]);
+        assert_eq!(advanced(&[&empty_and_a_part]), [(1, 6)]);
+    }
+}

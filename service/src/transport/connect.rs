@@ -1,0 +1,206 @@
+//! From an endpoint to a connection.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use thiserror::Error;
+use tokio::{
+    io::{DuplexStream, duplex},
+    net::{TcpStream, UnixStream},
+    sync::{mpsc, watch},
+};
+use tokio_rustls::{TlsConnector, TlsStream};
+use tower::Service;
+
+use crate::transport::{
+    args::ClientArgs,
+    credentials::client_config,
+    endpoint::{Endpoint, HostPort, ListenEndpoint},
+    failure::{HandshakeError, SetupError},
+    metrics::Metrics,
+    reload,
+    stream::ByteStream,
+};
+
+/// The buffer of a connection within this process, for each direction: the default of a Unix socket.
+const IN_PROCESS_BYTES: usize = 208 * 1024;
+
+/// Makes connections to one server. Each connection uses the current content of the files. Clones share the files.
+///
+/// A [`Service`] for `Endpoint::connect_with_connector` of tonic, which ignores the URI of the call.
+#[derive(Clone, Debug)]
+pub struct Connector {
+    endpoint: Endpoint,
+    /// The listener of a server in this process.
+    in_process: Option<mpsc::Sender<DuplexStream>>,
+    tls: Option<Tls>,
+    metrics: Metrics,
+}
+
+#[derive(Clone, Debug)]
+struct Tls {
+    settings: watch::Receiver<Arc<ClientConfig>>,
+    name: ServerName<'static>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The server cannot be reached.
+    #[error("cannot connect")]
+    Unreachable(#[source] io::Error),
+    /// One side rejected the other.
+    #[error("cannot connect by TLS")]
+    Handshake(#[source] HandshakeError),
+}
+
+// === impl Connector ===
+
+impl Connector {
+    /// Reads the flags and loads the files, which are watched from now on.
+    ///
+    /// # Errors
+    /// If the files are invalid, flags are missing or without effect, or plain text would leave this machine without `--insecure`.
+    pub fn new(
+        endpoint: Endpoint,
+        args: &ClientArgs,
+        metrics: Metrics,
+    ) -> Result<Self, SetupError> {
+        let tls = match &endpoint {
+            Endpoint::Https(authority) => Some(Tls::new(authority, args, &metrics)?),
+            Endpoint::Http(_) | Endpoint::Unix(_) if args.files.is_given() => {
+                return Err(SetupError::NotTls(endpoint.to_string()));
+            }
+            Endpoint::Http(_) if !endpoint.is_local() && !args.insecure => {
+                return Err(SetupError::PlainText(format!("--server {endpoint}")));
+            }
+            Endpoint::Http(_) | Endpoint::Unix(_) => None,
+        };
+        Ok(Self {
+            endpoint,
+            in_process: None,
+            tls,
+            metrics,
+        })
+    }
+
+    /// A connector for the sockets of a server on this machine, which speaks plain text.
+    #[must_use]
+    pub fn local(server: &ListenEndpoint) -> Self {
+        let endpoint = match server {
+            ListenEndpoint::Tcp(address) => Endpoint::Http(HostPort {
+                host: address.ip().to_string(),
+                port: address.port(),
+            }),
+            ListenEndpoint::Unix(path) => Endpoint::Unix(path.clone()),
+        };
+        Self {
+            endpoint,
+            in_process: None,
+            tls: None,
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// A connector that sends the other ends of its connections to `ends`. Its name is the endpoint at which other processes find the server.
+    pub(crate) fn in_process(server: &ListenEndpoint, ends: mpsc::Sender<DuplexStream>) -> Self {
+        Self {
+            in_process: Some(ends),
+            ..Self::local(server)
+        }
+    }
+
+    /// The endpoint of the server.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether plain text leaves this machine, so that the operator needs a warning.
+    #[must_use]
+    pub fn is_exposed(&self) -> bool {
+        self.tls.is_none() && !self.endpoint.is_local()
+    }
+
+    async fn connect(self) -> Result<ByteStream, ConnectError> {
+        if let Some(ends) = &self.in_process {
+            let (own, other) = duplex(IN_PROCESS_BYTES);
+            let gone = |_| ConnectError::Unreachable(io::ErrorKind::ConnectionRefused.into());
+            ends.send(other).await.map_err(gone)?;
+            return Ok(ByteStream::InProcess(own));
+        }
+        let reached = match &self.endpoint {
+            Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(ByteStream::Tcp),
+            Endpoint::Unix(path) => UnixStream::connect(path).await.map(ByteStream::Unix),
+        };
+        let stream = reached.map_err(ConnectError::Unreachable)?;
+        match (self.tls, stream) {
+            (Some(tls), ByteStream::Tcp(stream)) => tls.connect(stream).await.map_err(|source| {
+                self.metrics.handshake_failed(source.reason());
+                ConnectError::Handshake(source)
+            }),
+            (_, stream) => Ok(stream),
+        }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<ByteStream>;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<ByteStream>, ConnectError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async { connector.connect().await.map(TokioIo::new) })
+    }
+}
+
+async fn tcp(authority: &HostPort) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((authority.host.as_str(), authority.port)).await?;
+    // Without `TCP_NODELAY`, small frames wait for acknowledgements, but the connection works.
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}
+
+// === impl Tls ===
+
+impl Tls {
+    fn new(authority: &HostPort, args: &ClientArgs, metrics: &Metrics) -> Result<Self, SetupError> {
+        let ClientArgs {
+            files,
+            tls_server_name,
+            insecure: _,
+        } = args;
+        files.check_pair()?;
+        if files.tls_ca.is_none() {
+            let (given, missing) = ("--server https://…", "--tls-ca");
+            return Err(SetupError::Missing { given, missing });
+        }
+        let name = tls_server_name.as_ref().unwrap_or(&authority.host);
+        let wrong = |_| SetupError::ServerName(name.clone());
+        Ok(Self {
+            name: ServerName::try_from(name.clone()).map_err(wrong)?,
+            settings: reload::load(files, metrics, client_config)?,
+        })
+    }
+
+    async fn connect(self, stream: TcpStream) -> Result<ByteStream, HandshakeError> {
+        let config = Arc::clone(&self.settings.borrow());
+        let connecting = TlsConnector::from(config).connect(self.name, stream);
+        let stream = connecting.await?;
+        Ok(ByteStream::Tls(Box::new(TlsStream::Client(stream))))
+    }
+}

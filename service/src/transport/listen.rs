@@ -1,0 +1,343 @@
+//! Sockets that a server listens on.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError},
+    io,
+    net::SocketAddr,
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use crate::ListenError;
+use thiserror::Error;
+use tokio::{
+    io::DuplexStream,
+    net::{TcpListener, UnixListener, UnixStream},
+    select,
+    sync::mpsc,
+};
+
+use crate::transport::{
+    connect::Connector, endpoint::ListenEndpoint, peer::PeerAddress, stream::ByteStream,
+};
+
+/// Owner and group of a socket may connect. The mode of its folder can only restrict that further.
+const SOCKET_MODE: u32 = 0o660;
+/// The maximum number of connections within this process that wait for an accept.
+const IN_PROCESS_MAX: usize = 16;
+
+/// A listening socket, and its connector within this process. Dropping it closes both, and removes the file of a Unix socket.
+#[derive(Debug)]
+pub struct Listener {
+    kind: ListenerKind,
+    endpoint: ListenEndpoint,
+    ends: mpsc::Sender<DuplexStream>,
+    in_process: mpsc::Receiver<DuplexStream>,
+}
+
+#[derive(Debug)]
+enum ListenerKind {
+    Tcp(TcpListener),
+    Unix(
+        UnixListener,
+        #[expect(dead_code, reason = "held for its drop")] SocketFile,
+    ),
+}
+
+/// An accepted connection.
+#[derive(Debug)]
+pub struct Socket {
+    pub(crate) stream: ByteStream,
+    pub(crate) address: PeerAddress,
+}
+
+/// The file of a Unix socket, and the lock of its owner.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    /// Device and inode, to recognize the file.
+    number: (u64, u64),
+    _lock: File,
+}
+
+/// Why a server cannot listen on an address.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// A TCP address is not available.
+    #[error(transparent)]
+    Tcp(#[from] ListenError),
+    /// A Unix socket cannot be created.
+    #[error("cannot listen on unix:{}; --listen chooses another path", path.display())]
+    Unix {
+        /// The path of the socket.
+        path: PathBuf,
+        /// The error of the system.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process listens on the path.
+    #[error("another process listens on unix:{}; end it, or choose another path with --listen", .0.display())]
+    Taken(PathBuf),
+    /// The path is not a socket.
+    #[error("{} exists and is not a socket; remove it, or choose another path with --listen", .0.display())]
+    NoSocket(PathBuf),
+}
+
+// === impl Socket ===
+
+impl Socket {
+    /// The address of the peer.
+    #[must_use]
+    pub const fn address(&self) -> PeerAddress {
+        self.address
+    }
+}
+
+// === impl Listener ===
+
+impl Listener {
+    /// Opens the socket for gRPC. Port 0 picks a free port. A Unix socket without a listener is replaced.
+    ///
+    /// # Errors
+    /// If the address is not available, or the path is in use by a running server, or is not a socket.
+    pub async fn bind(endpoint: &ListenEndpoint) -> Result<Self, BindError> {
+        match endpoint {
+            ListenEndpoint::Tcp(address) => {
+                let listener = crate::listen("grpc", "--listen", *address).await?;
+                let address = listener.local_addr().unwrap_or(*address);
+                Ok(Self::of_tcp(listener, address))
+            }
+            ListenEndpoint::Unix(path) => {
+                let (listener, file) = bind_unix(path).await?;
+                tracing::info!(listener = "grpc", address = %endpoint, "listening");
+                let kind = ListenerKind::Unix(listener, file);
+                Ok(Self::new(kind, endpoint.clone()))
+            }
+        }
+    }
+
+    /// Wraps an open TCP socket.
+    #[must_use]
+    pub fn of_tcp(listener: TcpListener, address: SocketAddr) -> Self {
+        Self::new(ListenerKind::Tcp(listener), address.into())
+    }
+
+    fn new(kind: ListenerKind, endpoint: ListenEndpoint) -> Self {
+        let (ends, in_process) = mpsc::channel(IN_PROCESS_MAX);
+        Self {
+            kind,
+            endpoint,
+            ends,
+            in_process,
+        }
+    }
+
+    /// The listen address, with the actual port.
+    #[must_use]
+    pub const fn endpoint(&self) -> &ListenEndpoint {
+        &self.endpoint
+    }
+
+    /// A connector to this listener for the same process, without a socket and in plain text.
+    #[must_use]
+    pub fn connector(&self) -> Connector {
+        Connector::in_process(&self.endpoint, self.ends.clone())
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// The errors of the system. Most are temporary, such as a lack of file descriptors.
+    pub async fn accept(&mut self) -> io::Result<Socket> {
+        select! {
+            socket = self.kind.accept() => socket,
+            // This value has a sender itself, so the channel is never closed.
+            Some(end) = self.in_process.recv() => Ok(Socket {
+                stream: ByteStream::InProcess(end),
+                address: PeerAddress::InProcess,
+            }),
+        }
+    }
+}
+
+// === impl ListenerKind ===
+
+impl ListenerKind {
+    async fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                // Without `TCP_NODELAY`, small frames wait for acknowledgements, but the connection works.
+                let _ = stream.set_nodelay(true);
+                Ok(Socket {
+                    stream: ByteStream::Tcp(stream),
+                    address: PeerAddress::Tcp(address),
+                })
+            }
+            Self::Unix(listener, _) => Ok(Socket {
+                stream: ByteStream::Unix(listener.accept().await?.0),
+                address: PeerAddress::Unix,
+            }),
+        }
+    }
+}
+
+/// Binds a Unix socket. Only the holder of the lock file may remove a socket without a listener, so two servers cannot remove each
+/// other's socket.
+async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
+    let failed = |source| BindError::Unix {
+        path: path.to_owned(),
+        source,
+    };
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
+        return Err(BindError::NoSocket(path.to_owned()));
+    }
+    let lock = open_lock(path).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(BindError::Taken(path.to_owned())),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    if is_listened_on(path).await {
+        return Err(BindError::Taken(path.to_owned()));
+    }
+    match fs::remove_file(path) {
+        Ok(()) => tracing::info!(path = %path.display(), "socket of an ended process replaced"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    let file = SocketFile {
+        path: path.to_owned(),
+        number: fs::symlink_metadata(path).map(number).map_err(failed)?,
+        _lock: lock,
+    };
+    fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
+    Ok((listener, file))
+}
+
+/// Opens the lock file beside a socket. The server follows no symbolic link and writes nothing to the file. So a user with write access
+/// to the folder cannot redirect the server to another file.
+fn open_lock(socket: &Path) -> io::Result<File> {
+    let mut beside = socket.as_os_str().to_owned();
+    beside.push(".lock");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options.open(PathBuf::from(beside))
+}
+
+/// Whether a process accepts connections on the socket, even one that does not use the lock.
+async fn is_listened_on(path: &Path) -> bool {
+    match UnixStream::connect(path).await {
+        Ok(_) => true,
+        // The accept queue is full.
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+fn number(metadata: Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // The file may be gone with its folder, or belong to another server now.
+        let found = fs::symlink_metadata(&self.path).map(number);
+        if found.is_ok_and(|found| found == self.number) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tower::Service as _;
+
+    use super::*;
+
+    async fn bind(folder: &tempfile::TempDir) -> Result<Listener, BindError> {
+        let path = folder.path().join("server.sock");
+        Listener::bind(&ListenEndpoint::Unix(path)).await
+    }
+
+    #[tokio::test]
+    async fn socket_of_an_ended_process_is_replaced_and_that_of_a_live_one_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("server.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("it can be bound"));
+        assert!(path.exists(), "the file stays behind");
+        let first = bind(&folder).await.expect("the file is stale");
+        let second = bind(&folder).await.expect_err("it is taken");
+        assert!(matches!(second, BindError::Taken(_)), "{second}");
+        let mode = fs::metadata(&path).expect("it is there").permissions();
+        assert_eq!(mode.mode() & 0o777, SOCKET_MODE, "for owner and group only");
+        let connected = UnixStream::connect(&path).await;
+        connected.expect("the first still listens");
+        drop(first);
+        assert!(!path.exists(), "the file went with its listener");
+        bind(&folder).await.expect("it is free again");
+    }
+
+    #[tokio::test]
+    async fn socket_of_a_process_that_takes_no_lock_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("server.sock");
+        let other = std::os::unix::net::UnixListener::bind(&path).expect("it can be bound");
+        let taken = bind(&folder).await.expect_err("taken");
+        assert!(matches!(taken, BindError::Taken(_)), "{taken}");
+        drop(other);
+        let ours = bind(&folder).await.expect("stale now");
+        fs::remove_file(&path).expect("somebody removes it");
+        let _other = std::os::unix::net::UnixListener::bind(&path).expect("it is free");
+        drop(ours);
+        assert!(path.exists(), "the other's stays");
+    }
+
+    #[tokio::test]
+    async fn lock_follows_no_link_and_empties_no_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lock = folder.path().join("server.sock.lock");
+        let precious = folder.path().join("precious");
+        fs::write(&precious, "precious").expect("it can be written");
+        std::os::unix::fs::symlink(&precious, &lock).expect("a link");
+        let refused = bind(&folder).await.expect_err("a link");
+        assert!(matches!(refused, BindError::Unix { .. }), "{refused}");
+        fs::remove_file(&lock).expect("it is there");
+        fs::rename(&precious, &lock).expect("it can be moved");
+        drop(bind(&folder).await.expect("it can be locked"));
+        assert_eq!(fs::read_to_string(&lock).expect("it is there"), "precious");
+    }
+
+    #[tokio::test]
+    async fn connection_within_the_process_needs_no_socket() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut listener = bind(&folder).await.expect("it is free");
+        let mut connector = listener.connector();
+        fs::remove_file(folder.path().join("server.sock")).expect("it is there");
+        let connect = |connector: &mut Connector| connector.call(http::Uri::default());
+        let connected = connect(&mut connector).await.expect("it is accepted");
+        let accepted = listener.accept().await.expect("it has come");
+        assert_eq!(accepted.address(), PeerAddress::InProcess);
+        let mut accepted = accepted.stream;
+        let mut connected = connected.into_inner();
+        connected.write_all(b"frame").await.expect("it is open");
+        let mut read = [0; 5];
+        accepted.read_exact(&mut read).await.expect("it is open");
+        assert_eq!(&read, b"frame");
+        drop(listener);
+        let refused = connect(&mut connector).await;
+        assert!(refused.is_err(), "nobody accepts");
+    }
+
+    #[tokio::test]
+    async fn file_that_is_no_socket_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("server.sock");
+        fs::write(&path, "precious").expect("it can be written");
+        let error = bind(&folder).await.expect_err("it is no socket");
+        assert!(matches!(error, BindError::NoSocket(_)), "{error}");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "precious");
+    }
+}

@@ -1,0 +1,138 @@
+//! The peer of a connection.
+
+use std::{
+    fmt,
+    future::pending,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use tokio::sync::watch;
+
+use crate::transport::certificate::Certificate;
+
+/// The peer of an accepted connection. Clones are of the same connection.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The address of the peer.
+    pub address: PeerAddress,
+    /// The proved credential.
+    pub credential: Credential,
+    /// `None` if nothing can invalidate the credential.
+    standing: Option<watch::Receiver<Option<Ended>>>,
+}
+
+/// The address of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PeerAddress {
+    /// At the other end of a TCP connection.
+    Tcp(SocketAddr),
+    /// On this machine, at the other end of a Unix socket.
+    Unix,
+    /// In this process.
+    InProcess,
+}
+
+/// The credential that a peer has proved before its first byte of HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// Nothing: plain text, or TLS without a certificate where that is optional.
+    None,
+    /// A certificate of a trusted CA, neither expired nor revoked.
+    Certificate(Arc<Certificate>),
+    /// The process, as the kernel reports it.
+    UnixPeer {
+        /// The effective user.
+        uid: u32,
+    },
+}
+
+/// Why an accepted certificate is not valid any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The certificate has expired.
+    Expired,
+    /// A revocation list has the certificate.
+    Revoked,
+    /// No CA of the bundle has issued the certificate.
+    Untrusted,
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// A peer whose credential is valid for the whole connection.
+    #[must_use]
+    pub const fn new(address: PeerAddress, credential: Credential) -> Self {
+        Self {
+            address,
+            credential,
+            standing: None,
+        }
+    }
+
+    /// A peer with a certificate, which is valid until `standing` has a reason.
+    pub(crate) const fn with_certificate(
+        address: PeerAddress,
+        certificate: Arc<Certificate>,
+        standing: watch::Receiver<Option<Ended>>,
+    ) -> Self {
+        Self {
+            address,
+            credential: Credential::Certificate(certificate),
+            standing: Some(standing),
+        }
+    }
+
+    /// The reason if the peer's certificate is not valid any more.
+    #[must_use]
+    pub fn has_ended(&self) -> Option<Ended> {
+        let standing = self.standing.as_ref();
+        standing.and_then(|standing| *standing.borrow())
+    }
+
+    /// Waits until the peer's certificate is not valid any more; forever if there is none.
+    pub async fn ended(self) -> Ended {
+        if let Some(mut standing) = self.standing
+            && let Ok(ended) = standing.wait_for(Option::is_some).await
+            && let Some(ended) = *ended
+        {
+            return ended;
+        }
+        // Nothing can invalidate the credential, or the task that watched the certificate has ended with the process.
+        pending().await
+    }
+}
+
+// === impl PeerAddress ===
+
+impl PeerAddress {
+    /// The machine of the peer; the loopback address for a Unix socket or this process.
+    #[must_use]
+    pub const fn ip(&self) -> IpAddr {
+        match self {
+            Self::Tcp(address) => address.ip(),
+            Self::Unix | Self::InProcess => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        }
+    }
+}
+
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(formatter),
+            Self::Unix => formatter.write_str("unix"),
+            Self::InProcess => formatter.write_str("in-process"),
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Expired => "has expired",
+            Self::Revoked => "was revoked",
+            Self::Untrusted => "is of a CA that is not trusted any more",
+        })
+    }
+}
