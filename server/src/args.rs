@@ -139,7 +139,7 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
-    /// The maximum number of sessions. When it is reached, the newest one of the identity that has most gives way to an identity with fewer.
+    /// The maximum number of sessions. At the limit, a new session of an identity with fewer displaces the newest one of the identity that has most.
     #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
     pub sessions_max: usize,
 
