@@ -30,7 +30,7 @@ async fn welcome_states_the_limits_of_the_server() {
     let limits = welcome.limits.expect("limits");
     assert_eq!(limits.max_frame_bytes, 4 << 20);
     assert_eq!(limits.max_operations_in_flight, 10_000);
-    assert_eq!(limits.max_objects, 1_000_000);
+    assert_eq!(limits.max_objects, 4_000_000);
     assert_eq!(welcome.heartbeat_interval.expect("an interval").seconds, 5);
 }
 

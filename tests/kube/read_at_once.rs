@@ -95,7 +95,7 @@ async fn person_with_one_namespace_gets_an_answer_for_it() {
         let output = shell.env("KUBECONFIG", &kubeconfig).output();
         let output = output.expect("it can be started");
         let (out, err) = (utf8(&output.stdout), utf8(&output.stderr));
-        assert!(out.contains("3 wanted"), "{out}{err}");
+        assert!(out.contains("3 desired"), "{out}{err}");
         assert_eq!(err.lines().collect::<Vec<_>>(), [expected.as_str()]);
     }
 }

@@ -354,7 +354,7 @@ export const stories = {
       slider.value = 73;
       slider.dispatchEvent(new Event('input'));
     });
-    await until(page, 'a scale-down', () => document.getElementById('answers').textContent.includes('web-49q5k (DELETION_COST: deletion cost -5 < 0)'));
+    await until(page, 'a scale-down', () => document.getElementById('answers').textContent.includes('web-49q5k (DELETION_COST: deletion cost -5 before 0)'));
     await picture(page, 'recording');
     const down = await text(page, '.player tbody');
     await press(page, 'Last');

@@ -340,13 +340,18 @@ impl Account {
         }
     }
 
-    /// Handles a pod of a session that has ended early. Somebody must be told once all creates wait: that is when the pods that are lost beyond
-    /// the allowance are as many as the lacking ones.
+    /// Handles a pod of a session that has ended early. Somebody must be told once all creates wait: when the pods that are lost beyond the
+    /// allowance are as many as the lacking ones. If more pods are desired than 20, all of them can end at once.
     fn end_early(&mut self, id: String, now: Timestamp) {
         let session = self.sessions.entry(id.clone()).or_default();
         session.ended.push_back(now);
         session.ended.retain(|at| *at + LASTING > now);
-        let allowed = self.wanted.max(ALLOWANCE) + self.wanted + GRANTED;
+        let many = if self.wanted > ALLOWANCE {
+            2 * self.wanted
+        } else {
+            ALLOWANCE
+        };
+        let allowed = many + GRANTED;
         let runs_on = |it: &Trouble| matches!(it, Trouble::RunsOn(_));
         let is_shown = number(&id) > self.blind && !self.troubles.iter().any(runs_on);
         if session.ended.len() >= allowed && !session.is_told && is_shown {

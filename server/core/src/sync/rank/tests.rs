@@ -159,7 +159,7 @@ fn none_of_none_and_none_of_some_are_none() {
 fn all_go_in_the_order_given() {
     let pods = ["b", "a unready", "c unassigned"].map(pod);
     for count in [3, 4] {
-        let all = ["b", "a", "c"].map(|uid| format!("{uid} AllGo: all active pods go"));
+        let all = ["b", "a", "c"].map(|uid| format!("{uid} AllGo: all active pods are deleted"));
         assert_eq!(told(&pods, count), all.join(" | "));
     }
 }
