@@ -21,7 +21,7 @@ use tokio::time::{Duration, Instant};
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
 /// The body of a request, in one piece.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RequestBody {
     /// `None` once it was taken.
     bytes: Option<Bytes>,

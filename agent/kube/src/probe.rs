@@ -149,8 +149,14 @@ impl Probe {
         self.send(patch).await
     }
 
+    /// Sends a request, and once more without an answer: an API server that refuses a token ends its connection (GOAWAY), and with it the
+    /// requests beside the refused one. Each request about the probe may arrive twice.
     async fn send(&self, request: Request<RequestBody>) -> Result<ProbeState, ApiError> {
-        let answer = self.cluster.leases.fetch(request).await?;
+        let leases = &self.cluster.leases;
+        let answer = match leases.fetch(request.clone()).await {
+            Err(error) if error.code.is_none() => leases.fetch(request).await?,
+            answer => answer?,
+        };
         Ok(state_of(&decoded(&answer)?))
     }
 }
