@@ -152,8 +152,9 @@ async fn namespace(args: &DeclareArgs, cluster: &KubeCluster) -> Result<String, 
 // === impl Leases ===
 
 impl Leases {
-    /// Takes a list, and returns the holder of a Lease of this name, or of this name before a hyphen, and whether it was seen to renew the
-    /// Lease. A Lease counts as held until it has not changed for its whole duration, by the clock of this process.
+    /// Takes a list, and returns the holder of the Lease of this name, or of a shard's (`NAME-0`), and whether it was seen to renew the
+    /// Lease. A Lease counts as held until it has not changed for its whole duration, by the clock of this process. The Leases by which
+    /// agents of 0.1.0 counted themselves (`NAME-member-…`) let nobody act, and those agents may leave them behind.
     fn held(
         &mut self,
         now: Timestamp,
@@ -161,11 +162,12 @@ impl Leases {
         name: &str,
     ) -> Option<(String, bool)> {
         let is_own = |lease: &str| {
-            let rest = lease.strip_prefix(name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            let rest = lease.strip_prefix(name)?;
+            let shard = || rest.strip_prefix('-')?.parse::<u32>().ok();
+            (rest.is_empty() || shard().is_some()).then_some(())
         };
         let mut holders = listed.into_iter().filter_map(|(lease, record)| {
-            let is_held = is_own(&lease) && !record.holder.is_empty();
+            let is_held = is_own(&lease).is_some() && !record.holder.is_empty();
             let seen = self.0.entry(lease).or_insert_with(|| Sighting {
                 version: record.resource_version.clone(),
                 since: now,
@@ -228,6 +230,10 @@ mod tests {
             ),
             (
                 "decree-agents",
+                [(0, "a", 1, None), (1, "a", 2, None), (2, "a", 3, None)],
+            ),
+            (
+                "decree-agent-member-a",
                 [(0, "a", 1, None), (1, "a", 2, None), (2, "a", 3, None)],
             ),
         ] {
