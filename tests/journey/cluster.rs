@@ -19,6 +19,8 @@ use tests::{
 
 use crate::kubelet::{self, Kubelets};
 
+/// A create that is repeated after no answer may be charged to a quota twice until pods are counted again, by default every 5 minutes.
+const COUNTS_QUOTAS: &str = "--resource-quota-sync-period=10s";
 /// The maximum duration of a step, which takes seconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -68,7 +70,7 @@ impl Cluster {
         let audit = AuditLog::of(&rules);
         let flags = audit.flags();
         let server = ApiServer::start_with(&[&flags[0], &flags[1], ISSUER]).await?;
-        let controllers = ControllerManager::start(&server, &[]);
+        let controllers = ControllerManager::start(&server, &[COUNTS_QUOTAS]);
         let scheduler = Scheduler::start(&server).await?;
         let nodes = (1..=CONTROL_PLANES).map(|number| format!("control-{number}"));
         let nodes = nodes.chain((1..=workers).map(|number| format!("worker-{number}")));
@@ -92,7 +94,8 @@ impl Cluster {
     /// Restarts kube-controller-manager with flags.
     pub(crate) fn set_controllers(&mut self, flags: &[&str]) {
         self.controllers.stop();
-        self.controllers = ControllerManager::start(&self.server, flags);
+        let flags = [&[COUNTS_QUOTAS], flags].concat();
+        self.controllers = ControllerManager::start(&self.server, &flags);
     }
 
     /// Runs a script in the checkout, with the `kubectl` and `helm` of the tests, and the built `decree`.
