@@ -160,6 +160,11 @@ func syncCase(i int) any {
 	}
 	v.ReplicaSets = append([]*apps.ReplicaSet{rs}, siblings...)
 	run(v)
+	if v.Expected.AnyDeletes && len(v.Fault.FailDeletes) > 0 {
+		// Which deletes fail would be open too.
+		v.Fault.FailDeletes, v.Fault.DeleteError = nil, ""
+		run(v)
+	}
 	return v
 }
 
