@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tests::{binaries, tools};
 use tokio::time;
@@ -265,12 +266,13 @@ impl Journey {
         let installation = self.installation;
         let free = |leases: &Value| {
             let mut leases = leases["items"].as_array()?.iter();
-            let holder = |lease: &Value| {
-                let name = lease["metadata"]["name"].as_str()?;
-                let holder = lease["spec"]["holderIdentity"].as_str()?;
-                (installation.leads_by(name) && !holder.is_empty()).then_some(())
+            let decides = |lease: &Value| {
+                let name = lease["metadata"]["name"].as_str();
+                name.is_some_and(|name| installation.leads_by(name))
             };
-            leases.all(|lease| holder(lease).is_none()).then_some(())
+            leases
+                .all(|lease| !decides(lease) || is_left(&lease["spec"]))
+                .then_some(())
         };
         self.cluster
             .wait_for("left by their holders", LEASES, free)
@@ -376,4 +378,14 @@ impl Journey {
             name
         }
     }
+}
+
+/// Whether a Lease has no holder, or one that has not renewed it for its duration: agents of the last release cannot give their Leases
+/// back once the manifests of this version have taken that permission.
+fn is_left(spec: &Value) -> bool {
+    let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+    let renewed = spec["renewTime"].as_str().and_then(|it| it.parse().ok());
+    let seconds = spec["leaseDurationSeconds"].as_i64().unwrap_or_default();
+    let lapses = |renewed: Timestamp| renewed + SignedDuration::from_secs(seconds);
+    holder.is_empty() || renewed.is_some_and(|it| lapses(it) < Timestamp::now())
 }
