@@ -15,7 +15,7 @@
 //! The rules for a stopped server are tested last, and only with a command that stops the server ([`Target::stop`]). Unread streams have
 //! small windows, so that they do not block other sessions of their connection.
 //!
-//! Deliberately outside: rules that the contract does not show, or only with harm to others. `docs/conformance.md` lists each such rule.
+//! Deliberately outside: rules that the contract does not show, or only with harm to others. `docs/internals/conformance.md` lists each such rule.
 
 mod agent;
 mod score;

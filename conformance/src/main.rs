@@ -197,7 +197,7 @@ fn find(only: &str, rules: &[Rule]) -> Result<(), Failure> {
     Err(Failure {
         code: 2,
         cause: format!("--only {only:?}: no rule contains this"),
-        hint: "docs/conformance.md lists the names of the rules",
+        hint: "docs/internals/conformance.md lists the names of the rules",
     })
 }
 

@@ -127,7 +127,7 @@ fn styles(folder: &std::path::Path) -> Vec<PathBuf> {
 fn summary_names_every_document() {
     let docs = binaries::checkout().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).expect("it is there");
-    for folder in ["", "decisions/"] {
+    for folder in ["", "internals/", "decisions/"] {
         for entry in fs::read_dir(docs.join(folder))
             .expect("it is there")
             .flatten()
@@ -152,5 +152,22 @@ fn summary_names_every_document() {
             name == "README.md" || index.contains(&link),
             "docs/decisions/README.md lacks {link}"
         );
+    }
+}
+
+#[test]
+fn titles_of_the_summary_are_those_of_the_pages() {
+    let docs = binaries::checkout().join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).expect("it is there");
+    let links = summary.lines().filter_map(|line| {
+        let (title, path) = line.trim().trim_start_matches("- ").split_once("](")?;
+        Some((title.strip_prefix('[')?, path.strip_suffix(')')?))
+    });
+    let links: Vec<_> = links.collect();
+    assert!(links.len() > 40, "the search is broken");
+    for (title, path) in links {
+        let page = fs::read_to_string(docs.join(path)).expect("the page is there");
+        let heading = page.lines().next().and_then(|line| line.strip_prefix("# "));
+        assert_eq!(heading, Some(title), "docs/{path}");
     }
 }

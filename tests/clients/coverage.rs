@@ -1,4 +1,4 @@
-//! docs/conformance.md names each rule of docs/protocol.md, and each test of the conformance kit.
+//! docs/internals/conformance.md names each rule of docs/protocol.md, and each test of the conformance kit.
 
 use std::{collections::BTreeSet, fs};
 
@@ -9,7 +9,7 @@ fn page(name: &str) -> String {
     page.expect("the document is there")
 }
 
-/// Returns the rows of all tables of docs/conformance.md, as cells.
+/// Returns the rows of all tables of docs/internals/conformance.md, as cells.
 fn rows(page: &str) -> Vec<Vec<&str>> {
     let rows = page.lines().filter_map(|line| {
         let cells = line.strip_prefix('|')?.strip_suffix('|')?;
@@ -33,7 +33,7 @@ fn musts<'a>(rows: &[Vec<&'a str>]) -> Vec<(&'a str, Vec<&'a str>)> {
 
 #[test]
 fn each_must_is_tested_or_has_a_reason() {
-    let (protocol, conformance) = (page("protocol.md"), page("conformance.md"));
+    let (protocol, conformance) = (page("protocol.md"), page("internals/conformance.md"));
     let rules = protocol
         .lines()
         .filter(|line| line.contains("MUST") || line.contains("SHOULD"))
@@ -44,7 +44,11 @@ fn each_must_is_tested_or_has_a_reason() {
     let musts = musts(&rows(&conformance));
     for rule in &rules {
         let named = musts.iter().filter(|(start, _)| rule.starts_with(start));
-        assert_eq!(named.count(), 1, "docs/conformance.md lists once: {rule}");
+        assert_eq!(
+            named.count(),
+            1,
+            "docs/internals/conformance.md lists once: {rule}"
+        );
     }
     for (start, tests) in musts {
         let is_rule = rules.iter().any(|rule| rule.starts_with(start));
@@ -56,7 +60,7 @@ fn each_must_is_tested_or_has_a_reason() {
 
 #[test]
 fn each_test_of_the_kit_is_listed_and_no_other() {
-    let conformance = page("conformance.md");
+    let conformance = page("internals/conformance.md");
     let rows = rows(&conformance);
     // Tables of rules list the tests in their second and third column; the table of other rules lists them in both columns.
     let column = |column: usize| {

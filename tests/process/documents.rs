@@ -100,7 +100,7 @@ fn flags_of_the_documents_exist() {
     let root = binaries::checkout();
     for page in [
         "README.md",
-        "docs/architecture.md",
+        "docs/internals/architecture.md",
         "docs/cli.md",
         "docs/cli-operators.md",
         "docs/certificates.md",

@@ -166,8 +166,8 @@ fn registered(file: &str, prefix: &str) -> Vec<String> {
 
 #[test]
 fn each_cited_paragraph_of_the_specification_exists() {
-    let page =
-        std::fs::read_to_string(files::root().join("docs/spec.md")).expect("the document is there");
+    let page = std::fs::read_to_string(files::root().join("docs/internals/spec.md"))
+        .expect("the document is there");
     let paragraphs: BTreeSet<_> = page.lines().filter_map(paragraph_of_heading).collect();
     let weaknesses = page.lines().filter_map(|line| line.strip_prefix("| "));
     let exist: BTreeSet<_> = weaknesses
@@ -181,7 +181,7 @@ fn each_cited_paragraph_of_the_specification_exists() {
             cited += 1;
             assert!(
                 exist.contains(paragraph.as_str()),
-                "{}: docs/spec.md has no paragraph {paragraph}",
+                "{}: docs/internals/spec.md has no paragraph {paragraph}",
                 file.path
             );
         }
@@ -265,7 +265,7 @@ fn tiers_of_the_architecture_are_the_test_binaries() {
         .iter()
         .filter_map(|it| it["name"].as_str())
         .collect();
-    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
+    let page = std::fs::read_to_string(files::root().join("docs/internals/architecture.md"));
     let page = page.expect("the document is there");
     let row = page.lines().find(|line| line.starts_with("| `tests/` |"));
     let cell = row
@@ -277,7 +277,7 @@ fn tiers_of_the_architecture_are_the_test_binaries() {
 
 /// Returns the first two cells of each row of the table under a heading.
 pub(crate) fn architecture_rows(heading: &str) -> Vec<(String, String)> {
-    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
+    let page = std::fs::read_to_string(files::root().join("docs/internals/architecture.md"));
     let page = page.expect("the document is there");
     let (_, section) = page.split_once(heading).expect("the section is there");
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -294,7 +294,7 @@ const FIELD: &str = "deletion_cost";
 
 #[test]
 fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
-    let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
+    let page = std::fs::read_to_string(files::root().join("docs/internals/changing.md"))
         .expect("the document is there");
     let section = page.split("\n## ").nth(1).unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with("| [`"));
@@ -307,13 +307,13 @@ fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
     });
     let named = products.filter(|file| file.text.split(|it| !is_word(it)).any(|it| it == FIELD));
     let named: BTreeSet<_> = named.map(|file| &*file.path).collect();
-    assert_eq!(listed, named, "docs/changing.md lists the left");
+    assert_eq!(listed, named, "docs/internals/changing.md lists the left");
     assert!(named.len() <= 9, "{FIELD} is in {} files", named.len());
 }
 
 #[test]
 fn each_row_of_what_is_tried_names_a_test_that_exists() {
-    let page = std::fs::read_to_string(files::root().join("docs/security-tests.md"));
+    let page = std::fs::read_to_string(files::root().join("docs/internals/security-tests.md"));
     let page = page.expect("the document is there");
     let (_, section) = page
         .split_once("## Tested attacks")
@@ -334,7 +334,7 @@ fn each_row_of_what_is_tried_names_a_test_that_exists() {
         let absent: Vec<_> = tests.iter().filter(|test| !is_there(test)).collect();
         assert!(
             absent.is_empty(),
-            "docs/security-tests.md: {absent:?} are not there"
+            "docs/internals/security-tests.md: {absent:?} are not there"
         );
         count += 1;
     }
@@ -343,7 +343,7 @@ fn each_row_of_what_is_tried_names_a_test_that_exists() {
 
 #[test]
 fn files_and_tests_that_changing_md_names_exist() {
-    let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
+    let page = std::fs::read_to_string(files::root().join("docs/internals/changing.md"))
         .expect("the document is there");
     let sources = files::with_ending(&[".rs"]);
     let prose: String = page.split("```").step_by(2).collect();
@@ -358,6 +358,6 @@ fn files_and_tests_that_changing_md_names_exist() {
             }),
             (false, false) => true,
         };
-        assert!(is_there, "docs/changing.md: {word} is not there");
+        assert!(is_there, "docs/internals/changing.md: {word} is not there");
     }
 }

@@ -33,8 +33,8 @@
 //! Deliberately outside: sockets, time, logs (there are [`ControllerReport`]s) and the validation of objects, except for the syntax of
 //! selectors and names of pods. The agent executes the actions, with slow start and its stop rules.
 //!
-//! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of docs/spec.md, which describes upstream. W… are upstream's known weaknesses
-//! (spec 13); docs/architecture.md lists the departures.
+//! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of docs/internals/spec.md, which describes upstream. W… are upstream's known weaknesses
+//! (spec 13); docs/internals/architecture.md lists the departures.
 
 mod batch;
 mod compact_uid;
