@@ -1,4 +1,4 @@
-//! The memory of a pod in the core, in bytes, counted by the allocator. The table is in docs/performance.md.
+//! The memory of a pod in the core, in bytes, counted by the allocator. The table is in docs/internals/benchmarks.md.
 
 use std::alloc::System;
 

@@ -1,5 +1,5 @@
 //! The cost of a session in process, from the bytes of a frame to the bytes of the answer. The baseline is prost, which only
-//! reads and writes the same messages. The table is in docs/performance.md.
+//! reads and writes the same messages. The table is in docs/internals/benchmarks.md.
 //!
 //! Allocations are counted by the allocator and do not vary. `DECREE_ROUNDS` is the number of repetitions of each load; for
 //! `valgrind --tool=callgrind --toggle-collect='*Server*serve*'`, 1 is enough.

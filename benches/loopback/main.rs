@@ -1,5 +1,5 @@
 //! The cost of a session over loopback gRPC, beside a bare tonic stream of the same messages. The tables are in
-//! docs/performance.md.
+//! docs/internals/benchmarks.md.
 //!
 //! Each measurement is made twice in a row: against the decision server, and against [`host::Bare`]. The bare tonic service only
 //! reads and writes the messages that the decision server read and wrote. The server runs on one worker thread, so wall time and

@@ -1,7 +1,7 @@
 //! Version skew: this server works with each released agent, and this agent with each released server. Both also accept a future version, with
 //! unknown fields, and the server also unknown frames.
 //!
-//! `tests/contract` has recorded sessions for each contract. docs/releases.md describes how to record them.
+//! `tests/contract` has recorded sessions for each contract. docs/internals/releasing.md describes how to record them.
 
 use std::{fs, path::PathBuf};
 
@@ -185,7 +185,10 @@ fn each_released_contract_has_its_frames() {
     } in releases()
     {
         let folder = format!("tests/contract/{version}");
-        assert!(!sessions.is_empty(), "{folder}: see docs/releases.md");
+        assert!(
+            !sessions.is_empty(),
+            "{folder}: see docs/internals/releasing.md"
+        );
         let batches = sessions.iter().flat_map(|(_, session)| answers(session));
         let batches = batches.filter(|frame| batches_of(frame).is_some());
         assert!(batches.count() > 20, "{folder} has too little to say");

@@ -1,6 +1,6 @@
 //! Certificates that are renewed repeatedly, on both sides, under sessions that stay open.
 //!
-//! `DECREE_ROTATIONS=600` renews once a second for ten minutes and prints the figures of docs/performance.md. By default, the
+//! `DECREE_ROTATIONS=600` renews once a second for ten minutes and prints the figures of docs/internals/benchmarks.md. By default, the
 //! test renews a few times, as fast as the files are read.
 
 use std::{

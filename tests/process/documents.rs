@@ -102,16 +102,15 @@ fn flags_of_the_documents_exist() {
         "README.md",
         "docs/internals/architecture.md",
         "docs/cli.md",
-        "docs/cli-operators.md",
-        "docs/certificates.md",
+        "docs/metrics.md",
         "docs/operations.md",
         "docs/protocol.md",
         "docs/recordings.md",
         "docs/safeguards.md",
+        "docs/security.md",
         "docs/settings.md",
         "docs/shadow.md",
         "docs/sharding.md",
-        "docs/traces.md",
         "docs/troubleshooting.md",
     ] {
         let text = fs::read_to_string(root.join(page)).expect("the document is there");

@@ -100,7 +100,7 @@ fn manual_shows_what_pki_dev_prints() {
     let printed = set(&out)
         .join("\n")
         .replace(&out.display().to_string(), "decree-pki");
-    let manual = fs::read_to_string(binaries::checkout().join("docs/cli-operators.md"));
+    let manual = fs::read_to_string(binaries::checkout().join("docs/cli.md"));
     let shown = format!("```text\n$ decree pki dev\n{printed}\n```");
     assert!(manual.expect("it is there").contains(&shown), "{shown}");
 }

@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::print_stdout,
-    reason = "the figures are for the people who run the tests, and for docs/reliability.md"
+    reason = "the figures are for the people who run the tests, and for docs/internals/evidence.md"
 )]
 
 /// Makes a test of each workload, with the same name, which passes the workload to `$check`.

@@ -22,7 +22,7 @@ const SEEN_MIN: u64 = 25;
 /// The number of schedules of each workload that a harmless mutant must pass: in the gate, and in a full run.
 const HARMLESS_FOR: u64 = 20;
 const HARMLESS_FOR_IN_FULL: u64 = 60;
-/// The mutants that no checker can detect; docs/reliability.md explains each.
+/// The mutants that no checker can detect; docs/internals/evidence.md explains each.
 const HARMLESS: [Mutant; 3] = [
     Mutant::TakeTimeoutForRefusal,
     Mutant::AnswerTwice,

@@ -5,15 +5,14 @@
 //! block, whose info string says `output`.
 
 /// The documents whose commands run in a cluster, or next to one.
-pub const OPERATORS: [&str; 10] = [
+pub const OPERATORS: [&str; 9] = [
     "README.md",
     "docs/operations.md",
     "docs/settings.md",
     "docs/sharding.md",
-    "docs/certificates.md",
+    "docs/security.md",
     "docs/safeguards.md",
     "docs/metrics.md",
-    "docs/traces.md",
     "docs/recordings.md",
     "docs/break-glass.md",
 ];
