@@ -6,7 +6,7 @@ import { Unreadable, shown, steps, unpack } from './recorded.js';
 
 /** The maximum number of ReplicaSets in the table. Those of the current step come first. */
 const ROWS_MAX = 100;
-const NUMBERS = [['wanted', 'Wanted'], ['active', 'There'], ['ready', 'Ready'], ['terminating', 'Terminating'], ['flight', 'In flight']];
+const NUMBERS = [['wanted', 'Desired'], ['active', 'Current'], ['ready', 'Ready'], ['terminating', 'Terminating'], ['flight', 'In flight']];
 
 /** Shows a recording in `main`, or asks for a file. */
 export function showRecording(main, file) {
@@ -93,7 +93,7 @@ export function showRecording(main, file) {
     setText(number, `${(at + 1).toLocaleString('en')} of ${recording.steps.length.toLocaleString('en')}`);
     setText(title, step.title);
     setText(time, `${new Date(step.time).toISOString()}, ${((step.time - recording.steps[0].time) / 1000).toFixed(3)} s after the beginning`);
-    list(came, step.came, 'Nothing but this.');
+    list(came, step.came, 'No other input.');
     list(answers, step.answers, 'Nothing.');
     first.disabled = at === 0;
     previous.disabled = at === 0;

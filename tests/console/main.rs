@@ -20,11 +20,24 @@ use decree_server::Config;
 
 use self::stage::Stage;
 
+/// The pictures that the documents show: the story, its picture, and the file in `docs`.
+const DOCUMENTED: [&str; 4] = [
+    "scale_down_is_foretold_and_explained replica-set console.png",
+    "board_puts_causes_first causes-light-1280 pictures/board.png",
+    "changes_of_the_cluster_are_foretold what-if-1280 pictures/drain.png",
+    "recording_is_replayed_step_by_step recording pictures/recording.png",
+];
+
 async fn play(story: &str, stage: Stage) {
     let Some(browser) = browser::installed() else {
         return;
     };
     browser.play(story, stage).await;
+    for words in DOCUMENTED.map(|it| it.split(' ').collect::<Vec<_>>()) {
+        if words[0] == story {
+            browser::update_document(words[1], words[2]);
+        }
+    }
 }
 
 /// The policies of all overlays let a page read that comes through a forwarded port.

@@ -35,7 +35,6 @@ async fn scale_down_is_foretold_and_explained() {
         Stage::open(Config::embedded()).await,
     )
     .await;
-    browser::update_document("replica-set", "console.png");
     update();
 }
 

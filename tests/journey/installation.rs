@@ -47,10 +47,9 @@ impl Installation {
     /// The commands that remove the rest after the deletion of its workloads.
     pub(crate) fn uninstall(self) -> String {
         if self == Self::Chart {
-            return "helm -n decree-system uninstall decree\nkubectl delete namespace decree-system"
-                .to_owned();
+            return shown("uninstalls-with-helm");
         }
-        format!("kubectl delete --ignore-not-found -k {}", self.folder())
+        self.own("uninstalls")
     }
 
     /// Its workloads, as kubectl names them.

@@ -208,7 +208,9 @@ fn plugin_of_kubectl_is_installed_as_written() {
 
 /// The blocks of the documents that name a test.
 pub(crate) fn shown(test: &str) -> Vec<Block> {
-    let documents = fenced::OPERATORS.into_iter().chain(["docs/cli.md"]);
+    let documents = fenced::OPERATORS
+        .into_iter()
+        .chain(["docs/cli.md", "docs/choose-pods.md"]);
     let documents: Vec<_> = documents
         .map(|name| {
             fs::read_to_string(binaries::checkout().join(name)).expect("the document is there")

@@ -70,6 +70,8 @@ async fn cluster_decides_as_its_objects_in_a_file_of_kubectl() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn person_with_one_namespace_gets_an_answer_for_it() {
+    let program = &tests::or_skip!(tools::kubectls())[0];
+    let kubectl = program.parent().expect("it is in a folder");
     let cluster = tests::or_skip!(ApiServer::shared().await);
     let admin = cluster.admin().await;
     let namespace = Namespace::create(admin.clone(), "shop").await;
@@ -91,12 +93,39 @@ async fn person_with_one_namespace_gets_an_answer_for_it() {
     let expected = format!("cluster tests at {}, as default, read now", cluster.url());
     assert_eq!(first, expected);
     for block in shown("person_with_one_namespace_gets_an_answer_for_it") {
-        let mut shell = binaries::shell(&block.text, &[]);
+        let mut shell = binaries::shell(&block.text, &[kubectl]);
         let output = shell.env("KUBECONFIG", &kubeconfig).output();
         let output = output.expect("it can be started");
         let (out, err) = (utf8(&output.stdout), utf8(&output.stderr));
         assert!(out.contains("3 desired"), "{out}{err}");
-        assert_eq!(err.lines().collect::<Vec<_>>(), [expected.as_str()]);
+        // A file names no cluster.
+        if !block.text.contains("-f -") {
+            assert_eq!(err.lines().collect::<Vec<_>>(), [expected.as_str()]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pod_with_the_lowest_cost_is_chosen() {
+    let program = &tests::or_skip!(tools::kubectls())[0];
+    let cluster = tests::or_skip!(ApiServer::start().await);
+    let namespace = Namespace::create(cluster.admin().await, "batch").await;
+    let api = namespace.api();
+    let set = replica_set("worker", 2);
+    let set = api.create(&namespace.replica_set(""), &set).await;
+    let set = set.expect("it is new");
+    for name in ["worker-bcd23", "worker-x2x4z"] {
+        let mut pod = pod(name);
+        let owner = owner("ReplicaSet", "worker", text(&set, "uid"));
+        pod["metadata"]["ownerReferences"] = json!([owner]);
+        let created = api.create(&namespace.pod(""), &pod).await;
+        created.expect("it is new");
+    }
+    let kubectl = Kubectl::of(program, &cluster);
+    for block in shown("pod_with_the_lowest_cost_is_chosen") {
+        let out = utf8(&kubectl.shell(&block.text).stdout);
+        assert!(out.contains("worker-x2x4z   DELETION_COST"), "{out}");
+        assert!(!out.contains("worker-bcd23"), "{out}");
     }
 }
 

@@ -90,17 +90,10 @@ fn start_agent(mut command: Command, server: &str) -> Running {
 fn documented(name: &str) -> Command {
     let steps = console::steps(TWO_PROCESSES);
     let lines = steps.iter().flat_map(|step: &Step| step.commands.lines());
-    let start = format!("cargo run --bin {name}");
-    let arguments = lines
-        .filter_map(|line| line.trim_end_matches(" &").strip_prefix(&start))
-        .next()
-        .unwrap_or_else(|| panic!("no document starts {name} with: {start}"));
+    let mut lines = lines.map(str::split_whitespace);
+    let words = lines.find_map(|mut words| (words.next() == Some(name)).then_some(words));
     let mut command = program(name);
-    command.args(
-        arguments
-            .split_whitespace()
-            .skip_while(|word| *word == "--"),
-    );
+    command.args(words.unwrap_or_else(|| panic!("no document starts {name}")));
     command
 }
 

@@ -5,9 +5,10 @@
 //! block, whose info string says `output`.
 
 /// The documents whose commands run in a cluster, or next to one.
-pub const OPERATORS: [&str; 9] = [
+pub const OPERATORS: [&str; 10] = [
     "README.md",
     "docs/operations.md",
+    "docs/uninstall.md",
     "docs/settings.md",
     "docs/sharding.md",
     "docs/security.md",

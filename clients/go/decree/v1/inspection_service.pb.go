@@ -223,9 +223,9 @@ type Departure int32
 const (
 	// Nothing explains the difference.
 	Departure_DEPARTURE_UNSPECIFIED Departure = 0
-	// The order of deletion is total in Decree. Servers since 0.2 report no such difference.
+	// The order of deletion is total in Decree. Servers after 0.1 report no such difference.
 	Departure_DEPARTURE_ORDER_OF_DELETION Departure = 1
-	// The condition ReplicaFailure shows the latest attempt in Decree. Servers since 0.2 report no such difference.
+	// The condition ReplicaFailure shows the latest attempt in Decree. Servers after 0.1 report no such difference.
 	Departure_DEPARTURE_REPLICA_FAILURE Departure = 2
 	// No pod can be created in a namespace that is being deleted.
 	Departure_DEPARTURE_NAMESPACE_ENDING Departure = 3
