@@ -14,8 +14,6 @@ use tokio::time::{self, Instant};
 use crate::{acts, modes::may_only_read, objects};
 
 const TEST: &str = "report_of_the_readme_comes_from_a_shadow";
-/// The command of the README, which is already built here.
-const DECREE: &str = "cargo run --bin decree --";
 
 /// The victim of a scale-down, and the pod that a person deletes instead.
 const CHOSEN: &str = "web-jv8tl";
@@ -155,7 +153,7 @@ fn shown() -> (Vec<String>, Block) {
     let mut output = None;
     for block in blocks {
         if block.test() == Some(TEST) {
-            commands.push(block.text.trim().replace(DECREE, "decree"));
+            commands.push(block.text.trim().to_owned());
         } else if block.is_output() && !commands.is_empty() && output.is_none() {
             output = Some(block);
         }

@@ -35,21 +35,32 @@ fn readme_shows_a_picture_and_two_commands_in_its_first_screens() {
 #[test]
 fn times_of_the_readme_are_those_of_the_benchmark() {
     let page = read("docs/performance.md");
-    let (_, section) = page
-        .split_once("### Default settings compared")
-        .expect("it is measured");
-    let seconds = |controller: &str| -> f64 {
-        let opening = format!("| {controller} |");
-        let row = section.lines().find(|line| line.starts_with(&opening));
-        let cell = row.and_then(|row| row.split('|').nth(2));
-        cell.map(str::trim)
-            .and_then(|cell| cell.parse().ok())
-            .unwrap_or_else(|| panic!("no time of {controller}"))
+    let number = |section: &str, row: &str, column: usize| -> f64 {
+        let (_, rest) = page.split_once(section).expect("it is measured");
+        let line = rest.lines().find(|line| line.starts_with(row));
+        let cell = line.and_then(|line| line.split('|').nth(column));
+        let number = cell.and_then(|cell| cell.trim().parse().ok());
+        number.unwrap_or_else(|| panic!("{section} has no {row}"))
     };
-    let (ours, theirs) = (seconds("decree"), seconds("kube-controller-manager"));
-    let claim = format!("takes {ours:.1} s; kube-controller-manager takes {theirs:.0} s");
+    let both = |section, row: &str, column| {
+        ["kube-controller-manager", "decree"].map(|controller| {
+            let row = row.replace("NAME", controller);
+            number(section, &row, column)
+        })
+    };
+    let [theirs, ours] = both("### Default settings compared", "| NAME |", 2);
+    let [unlimited, fast] = both("## Compared with", "| 1 × 1000 | NAME |", 3);
+    let [waits, soon] = both("### Small ReplicaSets", "| NAME | beside", 4);
+    let waits = (waits.round() / 1000.0).to_string().replace('.', ",");
+    let claims = [
+        format!("takes {ours:.1} s; kube-controller-manager takes {theirs:.0} s"),
+        format!("it takes {unlimited:.2} s, and Decree {fast:.2} s"),
+        format!("within {soon:.0} ms; with kube-controller-manager, within {waits} ms"),
+    ];
     for page in ["README.md", "docs/README.md"] {
-        assert!(read(page).contains(&claim), "{page}, measured: {claim}");
+        for claim in &claims {
+            assert!(read(page).contains(claim), "{page}, measured: {claim}");
+        }
     }
 }
 
