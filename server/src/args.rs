@@ -2,11 +2,9 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    num::NonZeroUsize,
     ops::RangeInclusive,
     path::PathBuf,
     str::FromStr,
-    thread::available_parallelism,
     time::Duration,
 };
 
@@ -26,10 +24,6 @@ const SESSION_MEMORY_MAX: usize = 192 << 20;
 const CONNECTIONS_MIN: usize = 512;
 /// The maximum number of streams without a Hello is at least this.
 const PENDING_SESSIONS_MIN: usize = 256;
-/// With one thread, a busy session would block all other sessions.
-const THREADS_MIN: usize = 2;
-/// More threads than any machine can use.
-const THREADS_MAX: usize = 1024;
 
 /// Decides which pods to create and delete for ReplicaSets. Agents execute the decisions in their clusters.
 #[derive(Clone, Debug, Parser)]
@@ -41,10 +35,6 @@ pub struct Args {
     /// The logs.
     #[command(flatten)]
     pub log: LogArgs,
-    /// The number of threads that serve sessions; the server starts more threads for long steps. By default the number of processors, and
-    /// at least 2.
-    #[arg(long, env = "DECREE_THREADS", value_parser = threads)]
-    pub threads: Option<usize>,
     /// The server itself.
     #[command(flatten)]
     pub server: Config,
@@ -189,22 +179,6 @@ pub struct Limits {
     pub admin_connections_max: usize,
 }
 
-// === impl Args ===
-
-impl Args {
-    /// The number of threads that serve the sessions.
-    #[must_use]
-    pub fn threads(&self) -> usize {
-        let processors = || available_parallelism().map_or(THREADS_MIN, NonZeroUsize::get);
-        self.threads
-            .unwrap_or_else(|| processors().max(THREADS_MIN))
-    }
-}
-
-fn threads(text: &str) -> Result<usize, String> {
-    number(text, 1..=THREADS_MAX, "1 to 1024")
-}
-
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = Some(config::duration(text)?).filter(|it| !it.is_zero());
     interval.ok_or_else(|| "must be above 0".to_owned())
@@ -294,8 +268,6 @@ mod tests {
         for flag in [
             "--sessions-max=0",
             "--heartbeat-interval=0s",
-            "--threads=0",
-            "--threads=1025",
             "--record-bytes-max=4096",
         ] {
             assert!(parse(&[flag]).is_err(), "{flag}");

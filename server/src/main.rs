@@ -1,6 +1,9 @@
 //! The binary `decree-server`.
 
-use std::{env, error::Error, process::ExitCode, time::Duration};
+use std::{
+    env, error::Error, num::NonZeroUsize, process::ExitCode, thread::available_parallelism,
+    time::Duration,
+};
 
 use decree_server::{Args, Server};
 use service::{config, environment, failure, process, shutdown};
@@ -10,6 +13,8 @@ use tokio::runtime::Builder;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// With one thread, a busy session would block all other sessions.
+const THREADS_MIN: usize = 2;
 /// The number of tasks that run between two polls of the sockets. A busy session may be among the tasks.
 const EVENT_INTERVAL: u32 = 16;
 /// How long the process may take after the drain: for the final statuses to all peers and the end of the recordings.
@@ -32,7 +37,10 @@ fn start(args: Args) -> Result<(), Box<dyn Error>> {
     let _log = args.log.init()?;
     environment::warn_of_misspelt::<Args>();
     let mut runtime = Builder::new_multi_thread();
-    runtime.worker_threads(args.threads()).enable_all();
+    let processors = available_parallelism().map_or(THREADS_MIN, NonZeroUsize::get);
+    runtime
+        .worker_threads(processors.max(THREADS_MIN))
+        .enable_all();
     let runtime = runtime.event_interval(EVENT_INTERVAL).build()?;
     process::raise_file_limit(args.server.files());
     let ended = runtime.block_on(run(args.server));

@@ -8,7 +8,7 @@ use tests::rng::Rng;
 
 /// The maximum length of the error for a refused file.
 const ERROR_BYTES_MAX: usize = 16 << 10;
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 22] = [
     "listen",
     "admin",
     "probe",
@@ -21,7 +21,6 @@ const KEYS: [&str; 23] = [
     "memory-max",
     "sessions-max",
     "session-memory-max",
-    "threads",
     "log-level",
     "log-format",
     "server",

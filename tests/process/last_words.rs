@@ -80,7 +80,7 @@ fn bad_values_are_refused_with_what_would_be_right() {
     for (name, flag, value, right) in [
         ("decree-server", "--listen", "everywhere", "everywhere"),
         ("decree-server", "--admin", "8080", "an address and a port"),
-        ("decree-server", "--threads", "0", "from 1 to"),
+        ("decree-server", "--sessions-max", "0", "from 1 to"),
         ("decree-agent", "--server", "unix:", "a path after unix:"),
         (
             "decree-agent",
