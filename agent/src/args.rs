@@ -179,10 +179,6 @@ pub struct KubeArgs {
     /// agent takes effect after another agent took over.
     #[arg(long, env = "DECREE_ETCD_REQUEST_TIMEOUT", default_value = "7s", value_parser = service::config::duration, value_name = "TIME")]
     pub etcd_request_timeout: Duration,
-
-    /// The maximum number of calls per second, with a burst of twice as many; by default unlimited.
-    #[arg(long, env = "DECREE_API_QPS", value_parser = positive, value_name = "COUNT")]
-    pub api_qps: Option<f64>,
 }
 
 /// Contents of an embedded cluster.
@@ -336,7 +332,6 @@ impl AgentArgs {
             lease_name: _,
             lease_duration: _,
             etcd_request_timeout: _,
-            api_qps,
         } = self.kube.clone();
         let namespace = match self.namespaces.as_slice() {
             [one] if !one.is_empty() => Some(one.clone()),
@@ -352,7 +347,6 @@ impl AgentArgs {
             resource,
             label_selector,
             calls_max: self.calls_max,
-            rate: api_qps,
         }
     }
 }
@@ -392,14 +386,6 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
     is_whole
         .then_some(duration)
         .ok_or_else(|| "not whole seconds, or fewer than 3".to_owned())
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    let is_rate = number.is_finite() && number > 0.0;
-    is_rate
-        .then_some(number)
-        .ok_or_else(|| "not above 0".to_owned())
 }
 
 mod budget;

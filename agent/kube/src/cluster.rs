@@ -45,8 +45,6 @@ pub struct KubeClusterConfig {
     pub label_selector: Option<String>,
     /// The most calls in flight, if the API server can take them.
     pub calls_max: u16,
-    /// The rate of calls; `None` for as many as the API server can take.
-    pub rate: Option<f64>,
 }
 
 /// A handle to a cluster behind its API server.
@@ -85,7 +83,6 @@ impl KubeClusterConfig {
             resource: Resource::default(),
             label_selector: None,
             calls_max: 1,
-            rate: None,
         }
     }
 }
@@ -221,7 +218,7 @@ impl KubeCluster {
     async fn enter(&self, mut request: Request) -> (Permit<'_>, Request) {
         loop {
             self.fence.wait_until_allowed(&request).await;
-            let permit = self.limiter.enter().await;
+            let permit = self.limiter.enter();
             if self.fence.allow(&mut request) {
                 return (permit, request);
             }
@@ -261,7 +258,7 @@ impl KubeCluster {
             leases: transport(1),
             reader: transport(1),
             scope: Arc::new(scope),
-            limiter: Arc::new(Limiter::new(config.calls_max, config.rate)),
+            limiter: Arc::new(Limiter::new(config.calls_max)),
             fence: Fence::default(),
             revoked: CancellationToken::new(),
             own_namespace: None,

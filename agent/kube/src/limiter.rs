@@ -1,4 +1,4 @@
-//! How many calls may be in flight, learnt from their answers, and an optional rate.
+//! How many calls may be in flight, learnt from their answers.
 //!
 //! The limit rises by one in a round of answers and falls by half, as in TCP: after a refusal for load, and when answers take many times
 //! longer than the quickest of late. [`KubeCluster::calls_max`](crate::KubeCluster) tells the agent, which begins no more calls.
@@ -9,14 +9,12 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{api::ApiError, backoff::since, token_bucket::TokenBucket};
+use agent_core::{api::ApiError, backoff::since};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
 
-/// How long a call may wait at a fixed rate.
-const WAIT_SECONDS_MAX: f64 = 5.0;
 /// The first limit: the capacity of a small API server.
 const LIMIT_START: f64 = 32.0;
 /// The limit rises by this many in a round until it falls for the first time.
@@ -36,7 +34,7 @@ const FALL_EVERY: Duration = Duration::from_secs(1);
 /// How long the quickest answer counts as usual, at least; at most twice that.
 const USUAL_FOR: Duration = Duration::from_secs(60);
 
-/// The limit of calls in flight, and their rate.
+/// The limit of calls in flight.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     clock: Clock,
@@ -48,7 +46,6 @@ struct State {
     limit: f64,
     limit_max: f64,
     in_flight: u32,
-    bucket: Option<TokenBucket>,
     /// When the limit last fell.
     fell: Option<Timestamp>,
     /// By verb: a create that passes webhooks takes longer than a read, without any load.
@@ -74,24 +71,15 @@ pub(crate) struct Permit<'a> {
 // === impl Limiter ===
 
 impl Limiter {
-    /// Creates a limiter of at most `calls_max` calls in flight, and `rate` calls per second after a burst of twice as many.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a positive number, and one beyond all numbers becomes the greatest"
-    )]
-    pub(crate) fn new(calls_max: u16, rate: Option<f64>) -> Self {
-        // A call behind more of them would wait so long that it counts as lost.
-        let of_rate = rate.map_or(f64::INFINITY, |rate| (rate * WAIT_SECONDS_MAX).ceil());
-        let limit_max = f64::from(calls_max.max(1)).min(of_rate);
-        let burst = |rate: f64| (rate * 2.0).ceil() as u32;
+    /// Creates a limiter of at most `calls_max` calls in flight.
+    pub(crate) fn new(calls_max: u16) -> Self {
+        let limit_max = f64::from(calls_max.max(1));
         Self {
             clock: Clock::starting_at(Timestamp::now()),
             state: Mutex::new(State {
                 limit: LIMIT_START.min(limit_max),
                 limit_max,
                 in_flight: 0,
-                bucket: rate.map(|rate| TokenBucket::per_second(rate, burst(rate))),
                 fell: None,
                 usual: BTreeMap::new(),
                 speed: 1.0,
@@ -104,23 +92,13 @@ impl Limiter {
         self.lock().limit()
     }
 
-    /// Begins a call as soon as the rate allows.
-    pub(crate) async fn enter(&self) -> Permit<'_> {
-        let wait = {
-            let mut state = self.lock();
-            state.in_flight += 1;
-            let now = self.clock.now();
-            state.bucket.as_mut().map(|bucket| bucket.take(now))
-        };
-        let mut permit = Permit {
+    /// Begins a call.
+    pub(crate) fn enter(&self) -> Permit<'_> {
+        self.lock().in_flight += 1;
+        Permit {
             limiter: self,
             begun: Instant::now(),
-        };
-        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
-            tokio::time::sleep(wait).await;
-            permit.begun = Instant::now();
         }
-        permit
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -210,7 +188,7 @@ mod tests {
     const VERB: &str = "create_pod";
 
     fn state() -> State {
-        let state = Limiter::new(256, None).state;
+        let state = Limiter::new(256).state;
         state.into_inner().expect("nobody else has it")
     }
 
@@ -290,16 +268,5 @@ mod tests {
         for (seconds, took, quickest) in [(59, 3, 1), (60, 4, 1), (120, 5, 4), (180, 6, 5)] {
             assert_eq!(usual.next(second(seconds), QUICK * took), QUICK * quickest);
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn rate_holds_calls_back_after_its_burst_and_bounds_their_number() {
-        let limiter = Limiter::new(64, Some(2.0));
-        assert_eq!(limiter.limit(), 10);
-        let begun = Instant::now();
-        for _ in 0..6 {
-            drop(limiter.enter().await);
-        }
-        assert!(begun.elapsed() >= Duration::from_secs(1));
     }
 }

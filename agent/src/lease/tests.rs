@@ -116,7 +116,6 @@ async fn connect(api: &Arc<ApiServer>) -> (KubeCluster, AbortOnDropHandle<()>) {
         resource: "replicasets.v1.apps".parse().expect("it is well written"),
         label_selector: None,
         calls_max: 1,
-        rate: None,
     };
     let cluster = KubeCluster::connect(&config).await;
     fs::remove_file(&file).expect("it was written");

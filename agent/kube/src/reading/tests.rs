@@ -20,7 +20,6 @@ fn pages() -> Pages {
         resource: Resource::default(),
         label_selector: None,
         calls_max: 1,
-        rate: None,
     };
     let cluster = KubeCluster::with_credentials(&credentials, &config);
     cluster.expect("it connects later").list(Kind::Pod)

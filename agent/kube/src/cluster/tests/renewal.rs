@@ -118,7 +118,6 @@ async fn renewed(kept: Kept) {
         resource: Resource::default(),
         label_selector: None,
         calls_max: 1,
-        rate: None,
     };
     let cluster = KubeCluster::connect(&config).await;
     let cluster = cluster.expect("the kubeconfig is one");

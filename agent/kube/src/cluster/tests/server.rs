@@ -139,7 +139,6 @@ pub(super) fn cluster_of(url: &str, set: impl FnOnce(&mut kube::Config)) -> Kube
         resource: Resource::default(),
         label_selector: None,
         calls_max: 256,
-        rate: None,
     };
     KubeCluster::with_credentials(&credentials, &config).expect("no credentials are needed")
 }
