@@ -148,10 +148,6 @@ pub struct KubeArgs {
     )]
     pub resource: agent_kube::Resource,
 
-    /// A label selector, as in kubectl, for the ReplicaSets of this agent. The agent watches pods with any labels.
-    #[arg(long, env = "DECREE_LABEL_SELECTOR", value_name = "SELECTOR")]
-    pub label_selector: Option<String>,
-
     /// Whether the agents of a cluster and shard elect a leader by a Lease; the others stand by.
     #[arg(long, env = "DECREE_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
@@ -325,7 +321,6 @@ impl AgentArgs {
             kubeconfig,
             context,
             resource,
-            label_selector,
             leader_elect: _,
             built_in_controller: _,
             lease_namespace: _,
@@ -345,7 +340,6 @@ impl AgentArgs {
             },
             namespace,
             resource,
-            label_selector,
             calls_max: self.calls_max,
         }
     }

@@ -8,7 +8,7 @@ use tests::rng::Rng;
 
 /// The maximum length of the error for a refused file.
 const ERROR_BYTES_MAX: usize = 16 << 10;
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 21] = [
     "listen",
     "admin",
     "probe",
@@ -29,7 +29,6 @@ const KEYS: [&str; 22] = [
     "mode",
     "burst-replicas",
     "leader-elect",
-    "label-selector",
     "nonsense",
 ];
 const VALUES: [&str; 22] = [

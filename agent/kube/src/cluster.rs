@@ -41,8 +41,6 @@ pub struct KubeClusterConfig {
     pub namespace: Option<String>,
     /// The resource of the ReplicaSets.
     pub resource: Resource,
-    /// The ReplicaSets to read, as a selector of the API.
-    pub label_selector: Option<String>,
     /// The most calls in flight, if the API server can take them.
     pub calls_max: u16,
 }
@@ -81,7 +79,6 @@ impl KubeClusterConfig {
             },
             namespace: None,
             resource: Resource::default(),
-            label_selector: None,
             calls_max: 1,
         }
     }
@@ -241,7 +238,6 @@ impl KubeCluster {
         let scope = Scope {
             namespace: None,
             resource: config.resource.clone(),
-            label_selector: config.label_selector.clone(),
         };
         let metrics = Arc::new(Metrics::new(&credentials.cluster_url));
         let refused = Arc::<Notify>::default();

@@ -11,8 +11,7 @@
 //! **Invariant:** a name from elsewhere is one segment of a path.
 //!
 //! One `--namespace` narrows lists and watches to that namespace. With more of them, all namespaces are read and the agent leaves out the
-//! others, as versions of several watches have no common order. `--label-selector` narrows ReplicaSets and never pods: orphans and
-//! relabelled pods must be seen. For this agent, a ReplicaSet relabelled out of the selector is deleted: its pods are left alone.
+//! others, as versions of several watches have no common order.
 
 mod body;
 mod clock;

@@ -85,7 +85,7 @@ pub(crate) async fn newest_version(
     scope: &Scope,
     kind: Kind,
 ) -> Result<String, ApiError> {
-    let path = scope.newest_version(kind)?;
+    let path = scope.page(kind, 1, None)?;
     let page = transport.fetch(requests::read(&path, codec::OBJECTS)?);
     let page = codec::page(kind, true, &page.await?).map_err(unreadable)?;
     Ok(page.list.resource_version)

@@ -39,8 +39,6 @@ pub(crate) struct Scope {
     pub(crate) namespace: Option<String>,
     /// The resource of the ReplicaSets.
     pub(crate) resource: Resource,
-    /// The selector of ReplicaSets. Pods are read without a selector.
-    pub(crate) label_selector: Option<String>,
 }
 
 /// A request, or why it cannot be expressed.
@@ -175,22 +173,15 @@ impl Scope {
         limit: usize,
         next: Option<&str>,
     ) -> Result<String, ApiError> {
-        let (path, selection) = (self.path(kind)?, self.selection(kind));
         let next = next.map(|token| format!("&continue={}", escape(token)));
-        let next = next.unwrap_or_default();
-        Ok(format!("{path}?limit={limit}{selection}{next}"))
-    }
-
-    /// The path of a list that is read for its version. It has no selector: an API server may search many objects for a selected one.
-    pub(crate) fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
-        Ok(format!("{}?limit=1", self.path(kind)?))
+        let (path, next) = (self.path(kind)?, next.unwrap_or_default());
+        Ok(format!("{path}?limit={limit}{next}"))
     }
 
     pub(crate) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
-        let (path, selection) = (self.path(kind)?, self.selection(kind));
-        let from = escape(from);
+        let (path, from) = (self.path(kind)?, escape(from));
         Ok(format!(
-            "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}{selection}"
+            "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
         ))
     }
 
@@ -199,13 +190,6 @@ impl Scope {
         match kind {
             Kind::Pod => collection(CORE, namespace, "pods"),
             Kind::ReplicaSet => replica_sets(&self.resource, namespace),
-        }
-    }
-
-    fn selection(&self, kind: Kind) -> String {
-        match (kind, &self.label_selector) {
-            (Kind::ReplicaSet, Some(selector)) => format!("&labelSelector={}", escape(selector)),
-            (Kind::ReplicaSet, None) | (Kind::Pod, _) => String::new(),
         }
     }
 }

@@ -114,7 +114,6 @@ async fn connect(api: &Arc<ApiServer>) -> (KubeCluster, AbortOnDropHandle<()>) {
         },
         namespace: None,
         resource: "replicasets.v1.apps".parse().expect("it is well written"),
-        label_selector: None,
         calls_max: 1,
     };
     let cluster = KubeCluster::connect(&config).await;

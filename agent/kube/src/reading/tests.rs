@@ -18,7 +18,6 @@ fn pages() -> Pages {
         source: CredentialSource::default(),
         namespace: None,
         resource: Resource::default(),
-        label_selector: None,
         calls_max: 1,
     };
     let cluster = KubeCluster::with_credentials(&credentials, &config);

@@ -116,7 +116,6 @@ async fn renewed(kept: Kept) {
         },
         namespace: None,
         resource: Resource::default(),
-        label_selector: None,
         calls_max: 1,
     };
     let cluster = KubeCluster::connect(&config).await;

@@ -137,7 +137,6 @@ pub(super) fn cluster_of(url: &str, set: impl FnOnce(&mut kube::Config)) -> Kube
         source: CredentialSource::default(),
         namespace: None,
         resource: Resource::default(),
-        label_selector: None,
         calls_max: 256,
     };
     KubeCluster::with_credentials(&credentials, &config).expect("no credentials are needed")
