@@ -26,7 +26,6 @@ pub(crate) use self::{
     streams::{Admitted, OpenStream},
 };
 use self::{
-    args::PublicServices,
     streams::{StreamEntry, Streams},
     tokens::Tokens,
     watched_file::WatchedFile,
@@ -112,7 +111,7 @@ impl Access {
         let peer = ConnectionPeer::of(extensions);
         let address = peer.address;
         let need = method::find(path).map(|method| method.need);
-        if need.is_some_and(|need| is_public(self.args.public_services, need)) {
+        if need == Some(Need::Health) {
             return Ok(Caller::nobody(address));
         }
         let identified = self.identify(&peer, headers).await;
@@ -279,12 +278,4 @@ fn open_policy(path: &Path) -> Result<(Arc<WatchedFile<Policy>>, Policy), Access
             source,
         })
     })
-}
-
-const fn is_public(services: PublicServices, need: Need) -> bool {
-    match need {
-        Need::Health => services.health,
-        Need::Reflection => services.reflection,
-        Need::AnyRole | Need::Agent | Need::View | Need::Admin => false,
-    }
 }

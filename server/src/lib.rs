@@ -44,10 +44,7 @@ mod shared;
 mod visible;
 mod watchers;
 
-pub use access::{
-    AccessError, FetchError,
-    args::{AccessArgs, PublicServices},
-};
+pub use access::{AccessError, FetchError, args::AccessArgs};
 pub use args::{Args, Config, Limits, Recording};
 pub use error::DOMAIN;
 pub use exposure::Exposed;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
 use decree::v1;
-use decree_server::{AccessArgs, Config, PublicServices};
+use decree_server::{AccessArgs, Config};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use server_access::method::METHODS;
@@ -14,7 +14,6 @@ use tests::{
 };
 use tokio_stream::StreamExt as _;
 use tonic::Code;
-use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
 use crate::{
     agent::{Agent, bearing, get_web, hello, named},
@@ -295,18 +294,6 @@ async fn pipe_in_place_of_the_policy_is_not_waited_for() {
     guarded.replace_policy("[[grant]]\nidentities = [\"sub:nobody\"]\nrole = \"admin\"\n");
     let refusal = agent.refusal().await;
     assert_refusal(&refusal, Code::PermissionDenied, "NOT_ALLOWED");
-}
-
-#[tokio::test]
-async fn reflection_is_open_where_the_flag_says_so() {
-    for (services, is_open) in [("health", false), ("reflection", true)] {
-        let public: PublicServices = services.parse().expect("valid");
-        let guarded = Guarded::start_with(|access| access.public_services = public).await;
-        let mut client = ServerReflectionClient::new(guarded.server.channel().await);
-        let answer = client.server_reflection_info(tokio_stream::empty()).await;
-        let code = answer.err().map(|status| status.code());
-        assert_eq!(code != Some(Code::Unauthenticated), is_open, "{services}");
-    }
 }
 
 #[tokio::test]

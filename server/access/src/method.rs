@@ -3,10 +3,8 @@
 /// The need of a method: what its caller must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A role, unless health is open to everyone.
+    /// Nothing: health is open to everyone.
     Health,
-    /// A role, unless reflection is open to everyone.
-    Reflection,
     /// Any role: the answer depends only on the question.
     AnyRole,
     /// The role of an agent; the Hello names its cluster.
@@ -48,57 +46,34 @@ pub const SESSION: &str = "/decree.v1.DecisionService/Reconcile";
 
 /// Every served method.
 pub const METHODS: &[Method] = {
+    use Need::{Agent, AnyRole, Health, View};
     use Shape::{BidiStream, ServerStream, Unary};
     &[
-        method(SESSION, BidiStream, Need::Agent),
-        method(
-            "/decree.v1.DecisionService/RenewSession",
-            Unary,
-            Need::Agent,
-        ),
-        method("/decree.v1.DecisionService/Decide", Unary, Need::AnyRole),
-        method("/decree.v1.DecisionService/Simulate", Unary, Need::View),
-        method(
-            "/decree.v1.InspectionService/ListReplicaSets",
-            Unary,
-            Need::View,
-        ),
-        method(
-            "/decree.v1.InspectionService/GetReplicaSet",
-            Unary,
-            Need::View,
-        ),
+        method(SESSION, BidiStream, Agent),
+        method("/decree.v1.DecisionService/RenewSession", Unary, Agent),
+        method("/decree.v1.DecisionService/Decide", Unary, AnyRole),
+        method("/decree.v1.DecisionService/Simulate", Unary, View),
+        method("/decree.v1.InspectionService/ListReplicaSets", Unary, View),
+        method("/decree.v1.InspectionService/GetReplicaSet", Unary, View),
         method(
             "/decree.v1.InspectionService/WatchDecisions",
             ServerStream,
-            Need::View,
+            View,
         ),
-        method(
-            "/decree.v1.InspectionService/ListSessions",
-            Unary,
-            Need::View,
-        ),
-        method(
-            "/decree.v1.InspectionService/ListDifferences",
-            Unary,
-            Need::View,
-        ),
-        method(
-            "/decree.v1.InspectionService/SimulateCluster",
-            Unary,
-            Need::View,
-        ),
-        method("/grpc.health.v1.Health/Check", Unary, Need::Health),
-        method("/grpc.health.v1.Health/Watch", ServerStream, Need::Health),
+        method("/decree.v1.InspectionService/ListSessions", Unary, View),
+        method("/decree.v1.InspectionService/ListDifferences", Unary, View),
+        method("/decree.v1.InspectionService/SimulateCluster", Unary, View),
+        method("/grpc.health.v1.Health/Check", Unary, Health),
+        method("/grpc.health.v1.Health/Watch", ServerStream, Health),
         method(
             "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
             BidiStream,
-            Need::Reflection,
+            AnyRole,
         ),
         method(
             "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
             BidiStream,
-            Need::Reflection,
+            AnyRole,
         ),
     ]
 };

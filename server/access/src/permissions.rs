@@ -63,7 +63,7 @@ impl Permissions {
         let has_any = self.is_admin || !self.agent.is_empty() || !self.viewer.is_empty();
         self.is_unrestricted
             || match need {
-                Some(Need::Health | Need::Reflection | Need::AnyRole | Need::View) => has_any,
+                Some(Need::Health | Need::AnyRole | Need::View) => has_any,
                 Some(Need::Agent) => !self.agent.is_empty(),
                 Some(Need::Admin) | None => self.is_admin,
             }

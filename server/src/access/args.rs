@@ -1,6 +1,6 @@
 //! Flags for access control.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args as Group;
 use service::config;
@@ -16,15 +16,6 @@ pub struct AccessArgs {
     /// The interval for checking the files of policy and keys for changes, and open streams for their permission
     #[arg(long, env = "DECREE_ACCESS_INTERVAL", default_value = "2s", value_name = "TIME", value_parser = interval)]
     pub access_interval: Duration,
-
-    /// The services that are open to everyone: `health`, `reflection`, `health,reflection` or `none`
-    #[arg(
-        long,
-        env = "DECREE_PUBLIC_SERVICES",
-        default_value = "health",
-        value_name = "SERVICES"
-    )]
-    pub public_services: PublicServices,
 
     /// Accept tokens signed with the keys of this JSON Web Key Set: a file, or a URL that begins with `https://`. The server reads a
     /// changed file again, and a URL every 5 minutes
@@ -53,44 +44,11 @@ pub struct AccessArgs {
     pub token_leeway: Duration,
 }
 
-/// The services that need no permission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublicServices {
-    /// `grpc.health.v1.Health`.
-    pub health: bool,
-    /// `grpc.reflection`, in both versions.
-    pub reflection: bool,
-}
-
 // === impl AccessArgs ===
 
 impl Default for AccessArgs {
     fn default() -> Self {
         config::defaults()
-    }
-}
-
-// === impl PublicServices ===
-
-impl FromStr for PublicServices {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut services = Self {
-            health: false,
-            reflection: false,
-        };
-        for service in text.split(',').map(str::trim) {
-            match service {
-                "none" if text.trim() == "none" => {}
-                "health" => services.health = true,
-                "reflection" => services.reflection = true,
-                _ => {
-                    return Err("must be health, reflection, both with a comma, or none".to_owned());
-                }
-            }
-        }
-        Ok(services)
     }
 }
 
@@ -103,21 +61,4 @@ fn interval(text: &str) -> Result<Duration, String> {
 fn leeway(text: &str) -> Result<Duration, String> {
     let leeway = Some(config::duration(text)?).filter(|it| *it <= Duration::from_mins(5));
     leeway.ok_or_else(|| "must be at most 5m".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn public_services_are_named() {
-        let parse = |text: &str| {
-            text.parse::<PublicServices>()
-                .map(|it| (it.health, it.reflection))
-        };
-        assert_eq!(parse("none"), Ok((false, false)));
-        assert_eq!(parse("health"), Ok((true, false)));
-        assert_eq!(parse("reflection, health"), Ok((true, true)));
-        assert!(parse("").is_err() && parse("all").is_err() && parse("none,health").is_err());
-    }
 }
