@@ -16,52 +16,83 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
+use service::metrics;
 
 /// The label for Leases, which are read but not watched.
 pub(crate) const LEASES: &str = "leases";
-
-/// The agent's metrics. Clones share their counts.
-#[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    session_open: Gauge,
-    sessions: Counter,
-    disconnects: Family<Label, Counter>,
-    pub(crate) frames_sent: Counter,
-    pub(crate) frames_received: Counter,
-    lists: Family<Label, Counter>,
-    watch_events: Family<Label, Counter>,
-    read_failures: Family<[(&'static str, Cow<'static, str>); 3], Counter>,
-    objects_skipped: Counter,
-    objects_rejected: Counter,
-    batches_refused: Counter,
-    operations_refused: Family<Label, Counter>,
-    operations: Family<[(&'static str, Cow<'static, str>); 1], Counter>,
-    operations_in_flight: Gauge,
-    pub(crate) calls: Family<Label, Counter>,
-    calls_in_flight: Gauge,
-    pub(crate) events_dropped: Counter,
-    leading: Family<[(&'static str, String); 1], Gauge>,
-    standing_by: Family<Label, Gauge>,
-    budget_held: Family<BudgetLabels, Gauge>,
-    budget_exceeded: Family<BudgetLabels, Counter>,
-    pods_of_others: Counter,
-    versions_went_back: Family<Label, Counter>,
-}
 
 /// One label: its name and its value.
 type Label = [(&'static str, &'static str); 1];
 /// The scope and the operation.
 type BudgetLabels = [(&'static str, &'static str); 2];
 
+metrics! {
+    /// The agent's metrics: with upstream's names if it has them. Clones share their counts.
+    pub struct Metrics {}
+    session_open: Gauge = "decree_agent_session_open",
+        "1 while the agent has a session, else 0; alert on 0";
+    sessions: Counter = "decree_agent_sessions",
+        "Sessions opened; a steady rise means that sessions do not last";
+    disconnects: Family<Label, Counter> = "decree_agent_disconnects",
+        "Sessions and attempts that ended, by cause";
+    frames_sent: Counter = "decree_agent_frames_sent",
+        "Frames sent to the server";
+    frames_received: Counter = "decree_agent_frames_received",
+        "Frames received from the server";
+    lists: Family<Label, Counter> = "decree_agent_lists",
+        "Complete lists read from the cluster, by kind; many mean that watches break";
+    watch_events: Family<Label, Counter> = "decree_agent_watch_events",
+        "Watch events read from the cluster, by kind";
+    read_failures: Family<[(&'static str, Cow<'static, str>); 3], Counter> = "decree_agent_read_failures",
+        "Lists and watches that failed, by kind, verb and HTTP status; 403: a permission is missing";
+    objects_skipped: Counter = "decree_agent_objects_skipped",
+        "Objects that could not be projected and were left out; look at the log";
+    objects_rejected: Counter = "decree_agent_objects_rejected",
+        "Objects that the server did not accept; look at the log";
+    batches_refused: Counter = "decree_agent_batches_refused",
+        "Batches that the guard or the mode refused";
+    operations_refused: Family<Label, Counter> = "decree_agent_operations_refused",
+        "Operations that the agent refused to start, by the rule that they break";
+    operations: Family<[(&'static str, Cow<'static, str>); 1], Counter> = "decree_agent_operations",
+        "Operations by outcome: done, or the class of the failure";
+    operations_in_flight: Gauge = "decree_agent_operations_in_flight",
+        "Operations of batches that have no outcome yet";
+    calls: Family<Label, Counter> = "decree_agent_calls",
+        "Calls made to the cluster, by verb";
+    calls_in_flight: Gauge = "decree_agent_calls_in_flight",
+        "Calls to the cluster that wait for their answer";
+    events_dropped: Counter = "decree_agent_events_dropped",
+        "Kubernetes events that were not written: too many at once, or refused";
+    leading: Family<[(&'static str, String); 1], Gauge> = "leader_election_master_status",
+        "1 while this agent leads by the lease of this name, 0 while it stands by";
+    standing_by: Family<Label, Gauge> = "decree_agent_standing_by",
+        "1 while the agent stands by, by cause: the built-in ReplicaSet controller is not declared off, or a controller was found on; look at the log";
+    budget_held: Family<BudgetLabels, Gauge> = "decree_agent_budget_held",
+        "Scopes that the budget holds at the moment; resume them when you know why";
+    budget_exceeded: Family<BudgetLabels, Counter> = "decree_agent_budget_exceeded",
+        "Times that a limit of the budget was exceeded, or would have been";
+    pods_of_others: Counter = "decree_agent_pods_of_others",
+        "Pods of ReplicaSets that another controller created while this agent executes decisions: turn it off";
+    versions_went_back: Family<Label, Counter> = "decree_agent_versions_went_back",
+        "Times that the versions of a kind went back: the cluster was restored, or another one answers";
+}
+
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers the metrics: with upstream's names if it has them, otherwise with `decree_agent_…`.
+    /// Registers the metrics. Each kind, rule and scope exists from the start, so that a first one shows as an increase.
     pub fn register(&self, registry: &mut Registry) {
-        self.register_upstream(registry);
-        let registry = registry.sub_registry_with_prefix("decree_agent");
-        self.register_link(registry);
-        self.register_cluster(registry);
+        for kind in Kind::ALL.map(Kind::plural).into_iter().chain([LEASES]) {
+            drop(self.versions_went_back.get_or_create(&[("kind", kind)]));
+        }
+        for rule in Rule::ALL {
+            drop(self.refused(rule));
+        }
+        for labels in budget_labels() {
+            drop(self.budget_exceeded.get_or_create(&labels));
+            drop(self.budget_held.get_or_create(&labels));
+        }
+        self.register_table(registry);
     }
 
     /// Shows an agent that does not act.
@@ -178,75 +209,6 @@ impl Metrics {
     fn refused(&self, rule: Rule) -> Counter {
         self.operations_refused
             .get_or_create_owned(&[("rule", rule.as_str())])
-    }
-
-    fn register_upstream(&self, registry: &mut Registry) {
-        let help = "1 while this agent leads by the lease of this name, 0 while it stands by";
-        registry.register("leader_election_master_status", help, self.leading.clone());
-    }
-
-    fn register_link(&self, registry: &mut Registry) {
-        let help = "Sessions opened; a steady rise means that sessions do not last";
-        registry.register("sessions", help, self.sessions.clone());
-        let help = "Frames sent to the server";
-        registry.register("frames_sent", help, self.frames_sent.clone());
-        let help = "Frames received from the server";
-        registry.register("frames_received", help, self.frames_received.clone());
-        let help = "Objects that the server did not accept; look at the log";
-        registry.register("objects_rejected", help, self.objects_rejected.clone());
-        let help = "Batches that the guard or the mode refused";
-        registry.register("batches_refused", help, self.batches_refused.clone());
-        let help = "1 while the agent has a session, else 0; alert on 0";
-        registry.register("session_open", help, self.session_open.clone());
-        let help = "Sessions and attempts that ended, by cause";
-        registry.register("disconnects", help, self.disconnects.clone());
-        let help = "1 while the agent stands by, by cause: the built-in ReplicaSet controller is not declared off, or a controller was found on; look at the log";
-        registry.register("standing_by", help, self.standing_by.clone());
-    }
-
-    fn register_cluster(&self, registry: &mut Registry) {
-        let help = "Objects that could not be projected and were left out; look at the log";
-        registry.register("objects_skipped", help, self.objects_skipped.clone());
-        let help = "Complete lists read from the cluster, by kind; many mean that watches break";
-        registry.register("lists", help, self.lists.clone());
-        let help = "Watch events read from the cluster, by kind";
-        registry.register("watch_events", help, self.watch_events.clone());
-        let help = "Lists and watches that failed, by kind, verb and HTTP status; 403: a permission is missing";
-        registry.register("read_failures", help, self.read_failures.clone());
-        // Each kind exists from the start, as each rule does.
-        for kind in Kind::ALL.map(Kind::plural).into_iter().chain([LEASES]) {
-            drop(self.versions_went_back.get_or_create(&[("kind", kind)]));
-        }
-        let help = "Times that the versions of a kind went back: the cluster was restored, or another one answers";
-        registry.register("versions_went_back", help, self.versions_went_back.clone());
-        let help = "Operations by outcome: done, or the class of the failure";
-        registry.register("operations", help, self.operations.clone());
-        // Each rule exists from the start, so that a first refusal shows as an increase.
-        for rule in Rule::ALL {
-            drop(self.refused(rule));
-        }
-        let help = "Operations that the agent refused to start, by the rule that they break";
-        registry.register("operations_refused", help, self.operations_refused.clone());
-        // Each scope exists from the start, as each rule does.
-        for labels in budget_labels() {
-            drop(self.budget_exceeded.get_or_create(&labels));
-            drop(self.budget_held.get_or_create(&labels));
-        }
-        let help = "Scopes that the budget holds at the moment; resume them when you know why";
-        registry.register("budget_held", help, self.budget_held.clone());
-        let help = "Times that a limit of the budget was exceeded, or would have been";
-        registry.register("budget_exceeded", help, self.budget_exceeded.clone());
-        let help = "Pods of ReplicaSets that another controller created while this agent executes decisions: turn it off";
-        registry.register("pods_of_others", help, self.pods_of_others.clone());
-        let help = "Operations of batches that have no outcome yet";
-        let in_flight = self.operations_in_flight.clone();
-        registry.register("operations_in_flight", help, in_flight);
-        let help = "Calls made to the cluster, by verb";
-        registry.register("calls", help, self.calls.clone());
-        let help = "Kubernetes events that were not written: too many at once, or refused";
-        registry.register("events_dropped", help, self.events_dropped.clone());
-        let help = "Calls to the cluster that wait for their answer";
-        registry.register("calls_in_flight", help, self.calls_in_flight.clone());
     }
 }
 

@@ -9,14 +9,10 @@ use prometheus_client::{
 };
 use server_core::Sizes;
 use server_session::Registered;
+use service::metrics::QUEUE;
 
-use crate::{
-    metrics::{QUEUE, seconds},
-    registry::LiveSessions,
-    session::SessionHandle,
-};
+use crate::{metrics::seconds, registry::LiveSessions, session::SessionHandle};
 
-/// The sessions of a server.
 #[derive(Debug)]
 pub(crate) struct SessionGauges(pub(crate) Arc<LiveSessions>);
 

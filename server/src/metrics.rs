@@ -8,12 +8,10 @@ use prometheus_client::{
         gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
     },
-    registry::{Metric, Registry},
+    registry::Registry,
 };
 use server_core::{Kind, Span};
-
-/// Upstream's label of a work queue.
-pub(crate) const QUEUE: (&str, &str) = ("name", "replicaset");
+use service::metrics;
 
 /// The buckets of grpc-prometheus: the default buckets of the Prometheus library for Go.
 const GRPC_BUCKETS: [f64; 11] = [
@@ -23,31 +21,9 @@ const GRPC_BUCKETS: [f64; 11] = [
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
 
-/// Defines [`Metrics`] by a table: the field and type of each metric, its name, its help text, which states its meaning and the action to
-/// take, and the new metric if it is not the default.
-macro_rules! metrics {
-    ($($field:ident: $kind:ty = $name:literal, $help:literal $(, $new:expr)?;)*) => {
-        /// All metrics of the server. Clones share the values.
-        #[derive(Clone, Debug)]
-        pub(crate) struct Metrics {
-            $(pub(crate) $field: $kind,)*
-            pub(crate) tls: service::transport::Metrics,
-        }
-
-        impl Metrics {
-            fn register_all(registry: &mut Registry) -> Self {
-                Self {
-                    $($field: add(registry, $name, $help, metrics!(@new $($new)?)),)*
-                    tls: service::transport::Metrics::default(),
-                }
-            }
-        }
-    };
-    (@new) => { Default::default() };
-    (@new $new:expr) => { $new };
-}
-
 metrics! {
+    /// All metrics of the server. Clones share the values.
+    pub(crate) struct Metrics { tls: service::transport::Metrics }
     connections: Gauge = "decree_connections",
         "Open gRPC connections. At twice --sessions-max: raise that or find the clients";
     connections_refused: Counter = "decree_connections_refused",
@@ -118,24 +94,12 @@ pub(crate) const fn seconds(span: Span) -> f64 {
     span.0 as f64 / 1e9
 }
 
-/// Registers a metric. The metrics of the work queue have upstream's label.
-fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    let registry = if name.starts_with("workqueue_") {
-        let (name, value) = QUEUE;
-        registry.sub_registry_with_label((name.into(), value.into()))
-    } else {
-        registry
-    };
-    registry.register(name, help, metric.clone());
-    metric
-}
-
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers all metrics.
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::register_all(registry);
+        let metrics = Self::default();
+        metrics.register_table(registry);
         metrics.tls.register_tls(registry);
         // The series with upstream's name begin at 0, as upstream's do.
         for kind in [Kind::Pod, Kind::ReplicaSet] {

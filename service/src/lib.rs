@@ -24,6 +24,7 @@ pub mod failure;
 pub mod file;
 mod listen;
 mod log;
+pub mod metrics;
 pub mod otlp;
 pub mod process;
 pub mod shutdown;

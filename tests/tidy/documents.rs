@@ -92,14 +92,14 @@ fn every_metric_is_explained_to_operators_and_no_other() {
         .map(|name| name.trim_end_matches("_total").to_owned())
         .collect();
     let mut served: BTreeSet<_> = [
-        ("server/src/metrics.rs", ""),
-        ("agent/src/metrics.rs", "decree_agent_"),
-        ("agent/kube/src/metrics.rs", ""),
-        ("service/src/otlp/metrics.rs", ""),
-        ("service/src/transport/metrics.rs", ""),
+        "server/src/metrics.rs",
+        "agent/src/metrics.rs",
+        "agent/kube/src/metrics.rs",
+        "service/src/otlp/metrics.rs",
+        "service/src/transport/metrics.rs",
     ]
     .into_iter()
-    .flat_map(|(file, prefix)| registered(file, prefix))
+    .flat_map(registered)
     .collect();
     served.extend(collected());
     assert!(served.len() > 20, "the search finds {served:?} only");
@@ -137,7 +137,7 @@ fn collected() -> Vec<String> {
 }
 
 /// Returns the names of the metrics that a file registers: texts followed by a help text.
-fn registered(file: &str, prefix: &str) -> Vec<String> {
+fn registered(file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(files::root().join(file)).expect("the file is there");
     let registering = match text.split_once("\nmetrics! {") {
         Some((_, table)) => table.split("\n}").next(),
@@ -154,14 +154,7 @@ fn registered(file: &str, prefix: &str) -> Vec<String> {
             .all(|byte| byte == b'_' || byte.is_ascii_lowercase());
         (is_name && (behind.is_empty() || behind.starts_with("help"))).then_some(*text)
     });
-    let own = |name: &str| {
-        if name.starts_with("leader_election_") {
-            name.to_owned()
-        } else {
-            format!("{prefix}{name}")
-        }
-    };
-    names.map(own).collect()
+    names.map(str::to_owned).collect()
 }
 
 #[test]

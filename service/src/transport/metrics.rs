@@ -8,44 +8,29 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::transport::files::Expiries;
+use crate::{metrics, transport::files::Expiries};
 
 type Label = [(&'static str, &'static str); 1];
 
-/// The metrics of TLS. Clones share the values.
-#[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    handshake_failures: Family<Label, Counter>,
-    pub(crate) reloads: Counter,
-    pub(crate) reload_errors: Counter,
-    expiry: Family<Label, Gauge<f64, AtomicU64>>,
+metrics! {
+    /// The metrics of TLS. Clones share the values.
+    pub struct Metrics {}
+    handshake_failures: Family<Label, Counter> = "decree_tls_handshake_failures",
+        "Connections that ended in their handshake by reason. no_certificate, expired, unknown_issuer: look at the other side's files";
+    reloads: Counter = "decree_tls_reloads",
+        "How often changed files of TLS were taken over";
+    reload_errors: Counter = "decree_tls_reload_errors",
+        "How often changed files of TLS could not be used, and the ones before stayed in use. Growing: the log says why";
+    expiry: Family<Label, Gauge<f64, AtomicU64>> = "decree_tls_expiry_timestamp_seconds",
+        "When the first certificate (file cert, ca) or revocation list (file crl) in use expires. Near: renew it";
 }
 
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers all metrics. The help text of each one states its meaning and the action to take.
+    /// Registers all metrics.
     pub fn register_tls(&self, registry: &mut Registry) {
-        registry.register(
-            "decree_tls_handshake_failures",
-            "Connections that ended in their handshake by reason. no_certificate, expired, unknown_issuer: look at the other side's files",
-            self.handshake_failures.clone(),
-        );
-        registry.register(
-            "decree_tls_reloads",
-            "How often changed files of TLS were taken over",
-            self.reloads.clone(),
-        );
-        registry.register(
-            "decree_tls_reload_errors",
-            "How often changed files of TLS could not be used, and the ones before stayed in use. Growing: the log says why",
-            self.reload_errors.clone(),
-        );
-        registry.register(
-            "decree_tls_expiry_timestamp_seconds",
-            "When the first certificate (file cert, ca) or revocation list (file crl) in use expires. Near: renew it",
-            self.expiry.clone(),
-        );
+        self.register_table(registry);
     }
 
     /// Counts a connection that ended before its first call.
