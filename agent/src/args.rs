@@ -22,6 +22,7 @@ const FAKE_NODES: u16 = 3;
 /// Executes the decisions of a server for the ReplicaSets of a cluster.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-agent", version = service::build_info::text())]
+#[expect(missing_docs, reason = "a doc comment would become the help's heading")]
 pub struct AgentArgs {
     /// The decision server: `https://HOST:PORT`, `unix:PATH`, or `http://HOST:PORT` for plain text. Plain text to other machines needs
     /// `--insecure`.
@@ -98,31 +99,18 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
     pub calls_max: u16,
 
-    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub budget: BudgetArgs,
-
-    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub kube: KubeArgs,
-
-    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub fake: FakeArgs,
-
-    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub tls: ClientArgs,
-
-    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub otlp: service::otlp::OtlpArgs,
-
-    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub log: LogArgs,
-
-    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub config: ConfigArgs,
 }

@@ -243,35 +243,16 @@ impl<C: Cluster> Shell<C> {
             }
             // The output of dry-run mode is complete.
             let is_limited = !matches!(report, Report::Shown(_));
-            let around = if is_limited {
-                &self.by_server
-            } else {
-                &self.session
-            };
+            let (limited, whole) = (&self.by_server, &self.session);
+            let around = if is_limited { limited } else { whole };
             around.in_scope(|| log::write(&report));
-            match report {
-                Report::Disconnected(_) => {
-                    (self.session, self.by_server) = (tracing::Span::none(), by_server());
-                }
-                Report::Noted(note) => self.recorder.record(now, note),
-                Report::Budget(_) => {
-                    self.config.metrics.set_holds(self.agent.holds());
-                    self.config.holds.set(self.agent.holds());
-                }
-                Report::SessionOpened { .. }
-                | Report::WentBack(_)
-                | Report::Draining
-                | Report::OldHistory { .. }
-                | Report::Listed { .. }
-                | Report::ResyncAsked(_)
-                | Report::Skipped(_)
-                | Report::Rejected(_)
-                | Report::BatchTaken { .. }
-                | Report::BatchRefused { .. }
-                | Report::Refused(_)
-                | Report::PodOfOther(_)
-                | Report::Shown(_)
-                | Report::Finished { .. } => {}
+            if let Report::Disconnected(_) = report {
+                (self.session, self.by_server) = (tracing::Span::none(), by_server());
+            } else if let Report::Budget(_) = report {
+                self.config.metrics.set_holds(self.agent.holds());
+                self.config.holds.set(self.agent.holds());
+            } else if let Report::Noted(note) = report {
+                self.recorder.record(now, note);
             }
         }
         let (operations, calls) = self.agent.in_flight();
