@@ -21,7 +21,6 @@ const FIELDS_MAX: usize = 20;
 pub(crate) const SERVER: &str = "server";
 pub(crate) const CLUSTER: &str = "cluster";
 
-/// Writes a report.
 pub(crate) fn write(report: &Report) {
     match report {
         Report::SessionOpened { id: _ } => info!("session opened"),

@@ -101,7 +101,6 @@ impl TakeOver {
         self.leads.send_replace(false);
     }
 
-    /// Returns a receiver of the verdict.
     pub(crate) fn verdict(&self) -> watch::Receiver<Verdict> {
         self.verdict.clone()
     }

@@ -34,7 +34,6 @@ const GRPC: &str = "application/grpc";
 const ENCODINGS: &str = "grpc-accept-encoding";
 const DETAILS: &str = "grpc-status-details-bin";
 
-/// Wraps a server's services.
 #[derive(Clone, Debug)]
 pub(crate) struct CallLayer {
     pub(crate) shared: Arc<Shared>,
@@ -42,7 +41,6 @@ pub(crate) struct CallLayer {
     pub(crate) is_guarded: bool,
 }
 
-/// A service behind [`CallLayer`].
 #[derive(Clone, Debug)]
 pub(crate) struct CallService<S> {
     layer: CallLayer,

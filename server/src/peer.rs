@@ -97,7 +97,6 @@ impl ConnectionPeer {
     }
 }
 
-/// The queue of a peer, by identity and address.
 pub(crate) fn queue_of(queue: &FairQueue, identity: &Identity, source: PeerNetwork) -> PeerQueue {
     queue.peer((identity, source))
 }

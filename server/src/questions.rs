@@ -7,7 +7,6 @@ use tokio::task::JoinSet;
 
 use crate::{access::Caller, error::Refusal, session::SessionHandle, shared::Shared};
 
-/// The sessions of a question.
 pub(crate) type Sessions = [Registered<SessionHandle>];
 
 /// The answers of sessions, in their order.

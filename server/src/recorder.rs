@@ -82,7 +82,6 @@ struct Records {
 /// Set when a recording ends: by its session, or by the writer if it cannot continue.
 type Ended = Arc<OnceLock<EndReason>>;
 
-/// The writer thread.
 #[derive(Debug)]
 pub(crate) struct WriterThread {
     /// Tells the thread to write what waits, and to end.

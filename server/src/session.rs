@@ -50,7 +50,6 @@ const LARGE_REPLICA_SET: usize = 4_000;
 /// More than the size of a valid uid, name or shard of a cluster: 128 characters.
 const CLUSTER_BYTES_MAX: usize = 512;
 
-/// The state of a session's task.
 struct SessionTask {
     shared: Arc<Shared>,
     inbound: Streaming<Bytes>,

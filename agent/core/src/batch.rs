@@ -37,7 +37,6 @@ pub(crate) struct ActiveBatch {
     pub(crate) batch: v1::Batch,
     pub(crate) owner: v1::ObjectRef,
     pub(crate) total: u32,
-    /// The trace context of the batch and its calls.
     pub(crate) trace: Option<TraceContext>,
     /// Whether the batch waits for its turn.
     pub(crate) queued: bool,

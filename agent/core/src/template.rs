@@ -94,7 +94,6 @@ impl Templates {
         });
     }
 
-    /// Returns a ReplicaSet in its newest state.
     pub(crate) fn newest(&self, uid: &str) -> Option<&v1::ReplicaSet> {
         self.by_uid.get(uid).map(|entry| &entry.newest.projected)
     }

@@ -15,7 +15,6 @@ use crate::{
 /// The ReplicaSets, the pods, and the newest writes. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
-    /// The ReplicaSets and their templates.
     pub(crate) templates: Templates,
     pub(crate) pods: Pods,
     own_writes: [Option<u64>; 2],

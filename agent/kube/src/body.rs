@@ -35,7 +35,6 @@ pub(crate) struct Departure {
     missed: Arc<AtomicBool>,
 }
 
-/// The body was asked for too late.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the request could not leave within {} ms of its check", LEAVE_WITHIN.as_millis())]
 pub(crate) struct TooLate;

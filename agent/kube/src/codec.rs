@@ -329,7 +329,6 @@ fn bookmark(kind: Kind, document: &Bytes) -> WatchEvent {
     }
 }
 
-/// The API's name of a kind.
 const fn name_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Pod => "Pod",

@@ -193,7 +193,6 @@ fn home() -> Option<Origin> {
     file.exists().then_some(Origin::Home(file))
 }
 
-/// The content of a context.
 fn context<'a>(kubeconfig: &'a Kubeconfig, name: Option<&str>) -> Option<&'a Context> {
     let mut contexts = kubeconfig.contexts.iter();
     let named = contexts.find(|it| Some(it.name.as_str()) == name)?;

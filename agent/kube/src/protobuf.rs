@@ -44,7 +44,6 @@ pub(crate) fn is_protobuf(document: &[u8]) -> bool {
     document.starts_with(MAGIC)
 }
 
-/// Wraps the message of a pod in a document.
 pub(crate) fn pod_document(message: Vec<u8>) -> Vec<u8> {
     let unknown = Unknown {
         type_meta: Some(TypeMeta {

@@ -37,7 +37,6 @@ const NAME_BYTES_MAX: usize = 253;
 pub(crate) struct Scope {
     /// The only namespace; `None` for all namespaces.
     pub(crate) namespace: Option<String>,
-    /// The resource of the ReplicaSets.
     pub(crate) resource: Resource,
 }
 

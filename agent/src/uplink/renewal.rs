@@ -20,7 +20,6 @@ pub(crate) struct Proof(Option<(TokenFile, Token)>);
 // === impl Proof ===
 
 impl Proof {
-    /// Reads the present token of the file.
     pub(crate) fn read(file: Option<&TokenFile>) -> Result<Self, TokenFileError> {
         let token = file.map(|file| Ok((file.clone(), file.read()?)));
         token.transpose().map(Self)

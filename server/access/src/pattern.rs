@@ -12,7 +12,6 @@ impl Pattern {
         Self(text.to_owned())
     }
 
-    /// Whether the pattern matches a text.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let mut parts = self.0.split('*');
         let Some(rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

@@ -18,9 +18,7 @@ pub struct NamedCluster<'a> {
 pub(crate) struct GrantScope {
     /// The UIDs.
     pub(crate) clusters: Vec<Pattern>,
-    /// The names.
     pub(crate) names: Vec<Pattern>,
-    /// The shards.
     pub(crate) shards: Vec<Pattern>,
 }
 

@@ -43,7 +43,6 @@ pub(crate) struct NameCursor {
     retries: BTreeMap<u32, Retry>,
 }
 
-/// A name to retry.
 #[derive(Clone, Copy, Debug, Default)]
 struct Retry {
     /// The number of its unanswered creates.
@@ -52,7 +51,6 @@ struct Retry {
     is_shown: bool,
 }
 
-/// The use of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameUse {
     /// Nothing in the view.

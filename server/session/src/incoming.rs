@@ -21,7 +21,6 @@ pub struct IncomingFrame(Bytes);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) sequence: u64,
-    /// Its list, if it has one.
     pub(crate) list: Option<List>,
 }
 

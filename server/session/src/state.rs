@@ -23,7 +23,6 @@ use crate::{
     wire::{self, Fault, Rejected, Violation, encode},
 };
 
-/// The state of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionState {
     pub(crate) identity: Arc<SessionIdentity>,

@@ -36,7 +36,6 @@ const RESULT_BYTES: usize = 110;
 const RECORD_BYTES: usize = 500;
 const TARGET_BYTES: usize = 200;
 
-/// The rings of all ReplicaSets of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     rings: HeldMap<Uid, Ring>,

@@ -36,13 +36,11 @@ pub(crate) struct SessionHandle {
     /// The owners of questions take turns, with one question at a time.
     turn: FairQueue,
     pub(crate) shown: Arc<Shown>,
-    /// Ends the session.
     pub(crate) end_signal: EndSignal,
     /// The slot of a registered session.
     pub(crate) slot: Option<SlotHandle>,
 }
 
-/// The questions to a session.
 pub(crate) struct Questions {
     arriving: mpsc::Receiver<Question>,
     current: Option<Question>,

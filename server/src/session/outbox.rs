@@ -15,7 +15,6 @@ use crate::{capacity::EndSignal, error::Refusal};
 /// The maximum number of frames that wait for HTTP/2. Beyond it, a session stops reading until the agent reads.
 const QUEUE: usize = 16;
 
-/// The receiver of the agent's frames.
 pub(crate) type Frames = mpsc::Receiver<Result<Bytes, Status>>;
 
 /// The sender of a session's frames.

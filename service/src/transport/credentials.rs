@@ -15,7 +15,6 @@ use crate::transport::{args::ClientAuth, failure::LoadError, files::Parsed};
 /// HTTP/2, the only supported protocol.
 const ALPN: &[u8] = b"h2";
 
-/// The TLS settings of a server.
 #[derive(Debug)]
 pub(crate) struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,

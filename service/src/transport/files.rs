@@ -36,7 +36,6 @@ pub(crate) enum Contents {
     Crl(PemFile),
 }
 
-/// A file.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PemFile {
     /// The flag, and the path.
@@ -44,7 +43,6 @@ pub(crate) struct PemFile {
     bytes: Vec<u8>,
 }
 
-/// The parsed files.
 #[derive(Clone, Default)]
 pub(crate) struct Parsed {
     /// The certificate and key of this process, if both are given.

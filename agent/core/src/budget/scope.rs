@@ -79,7 +79,6 @@ impl Scope {
         }
     }
 
-    /// The scope of one ReplicaSet.
     pub(super) fn of(replica_set: &v1::ObjectRef) -> Self {
         let v1::ObjectRef {
             namespace,

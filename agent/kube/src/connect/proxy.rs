@@ -7,7 +7,6 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::ConnectError;
 
-/// The protocol of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// CONNECT over TCP.

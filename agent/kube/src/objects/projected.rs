@@ -10,7 +10,6 @@ use thiserror::Error;
 pub(crate) trait Projected: Message + Default + DeserializeOwned {
     /// The name of the kind, for people.
     const NOUN: &'static str;
-    /// The projected object.
     type Into: Into<Object>;
 
     /// Names the first field that is required and absent.

@@ -13,9 +13,7 @@ use crate::{
 /// A role that identities have for clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
-    /// The identities.
     pub(super) identities: Vec<IdentityPattern>,
-    /// The role.
     pub(super) role: Role,
     /// The clusters; an admin has all.
     pub(super) scope: GrantScope,

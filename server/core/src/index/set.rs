@@ -95,7 +95,6 @@ impl Set {
         selector.filter(|_| self.counts.unknown == 0)
     }
 
-    /// Returns why the ReplicaSet is quarantined, if it is.
     pub(crate) fn quarantine(&self) -> Option<Quarantine> {
         match (&self.object.selector, self.counts.unknown) {
             (Err(quarantine), _) => Some(quarantine.clone()),

@@ -65,7 +65,6 @@ impl<T> Slab<T> {
         self.slot_mut(at)?.take()
     }
 
-    /// Puts a value into a reserved slot.
     pub(crate) fn put(&mut self, at: Slot, value: T) {
         if let Some(slot) = self.slot_mut(at) {
             *slot = Some(value);

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{Index, pod::PodId, pods::is_after, set::SetId};
 use crate::object::ResourceVersion;
 
-/// A list that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedList {
     pub(crate) number: u32,

@@ -22,7 +22,6 @@ use crate::recording::{
 
 /// The largest record: a frame, and the fields around it.
 const RECORD_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64 + 1024;
-/// The maximum number of bytes of a varint.
 const VARINT_BYTES_MAX: u32 = 10;
 
 /// Why a recording cannot be read. Positions are bytes from its beginning.
@@ -106,7 +105,6 @@ pub(crate) struct Opening {
     pub(crate) pauses: bool,
 }
 
-/// One step with its time.
 pub(crate) struct TimedStep {
     pub(crate) now: Now,
     pub(crate) step: Step,
