@@ -305,29 +305,19 @@ impl AgentArgs {
     /// Returns the configuration of the connection to a real cluster.
     #[must_use]
     pub fn kube_config(&self) -> agent_kube::KubeClusterConfig {
-        let KubeArgs {
-            kubeconfig,
-            context,
-            resource,
-            leader_elect: _,
-            built_in_controller: _,
-            lease_namespace: _,
-            lease_name: _,
-            lease_duration: _,
-            etcd_request_timeout: _,
-        } = self.kube.clone();
+        let kube = self.kube.clone();
         let namespace = match self.namespaces.as_slice() {
             [one] if !one.is_empty() => Some(one.clone()),
             _ => None,
         };
         agent_kube::KubeClusterConfig {
             source: agent_kube::CredentialSource {
-                kubeconfig,
-                context,
+                kubeconfig: kube.kubeconfig,
+                context: kube.context,
                 impersonate: None,
             },
             namespace,
-            resource,
+            resource: kube.resource,
             calls_max: self.calls_max,
         }
     }
