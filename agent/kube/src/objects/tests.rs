@@ -16,8 +16,12 @@ fn pod_with(metadata: Value, spec: Value, status: Value) -> Value {
     object
 }
 
-fn plain() -> Value {
-    pod_with(json!({}), json!({}), json!({}))
+fn with_metadata(metadata: Value) -> v1::Pod {
+    pod(&pod_with(metadata, json!({}), json!({}))).expect("valid")
+}
+
+fn with_status(status: Value) -> v1::Pod {
+    pod(&pod_with(json!({}), json!({}), status)).expect("valid")
 }
 
 fn seconds(seconds: i64) -> Option<Timestamp> {
@@ -26,7 +30,7 @@ fn seconds(seconds: i64) -> Option<Timestamp> {
 
 #[test]
 fn bare_pod_is_an_unassigned_orphan_of_unknown_phase() {
-    let pod = pod(&plain()).expect("a bare pod is valid");
+    let pod = with_metadata(json!({}));
     let expected = v1::Pod {
         namespace: "default".into(),
         name: "web-1".into(),
@@ -45,12 +49,7 @@ fn first_owner_with_controller_true_is_the_controller() {
         owner("c", json!(true)),
         owner("d", json!(true))
     ]);
-    let pod = pod(&pod_with(
-        json!({"ownerReferences": owners}),
-        json!({}),
-        json!({}),
-    ))
-    .expect("valid");
+    let pod = with_metadata(json!({"ownerReferences": owners}));
     let controller = pod.controller.expect("has a controller");
     assert_eq!(
         (controller.uid.as_str(), controller.block_owner_deletion),
@@ -61,79 +60,40 @@ fn first_owner_with_controller_true_is_the_controller() {
 #[test]
 fn owners_without_controller_leave_an_orphan() {
     let owners = json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n"}]);
-    let pod = pod(&pod_with(
-        json!({"ownerReferences": owners}),
-        json!({}),
-        json!({}),
-    ))
-    .expect("valid");
+    let pod = with_metadata(json!({"ownerReferences": owners}));
     assert_eq!(pod.controller, None);
 }
 
 #[test]
 fn ready_looks_at_the_first_entry_and_since_at_the_first_true_one() {
     let entry = |status: &str, time: &str| json!({"type": "Ready", "status": status, "lastTransitionTime": time});
-    let ready = |conditions: Value| {
-        pod(&pod_with(
-            json!({}),
-            json!({}),
-            json!({"conditions": conditions}),
-        ))
-        .expect("valid")
-        .ready
-    };
-    assert_eq!(ready(json!([])), None);
-    assert_eq!(
-        ready(json!([{"type": "Initialized", "status": "True"}])),
-        None
-    );
-    assert_eq!(
-        ready(json!([entry("False", "2026-01-01T00:00:00Z")])),
-        Some(v1::ReadyCondition {
-            ready: false,
-            since: None
-        })
-    );
-    assert_eq!(
-        ready(json!([
-            entry("False", "2026-01-01T00:00:00Z"),
-            entry("True", "1970-01-01T00:00:09Z")
-        ])),
-        Some(v1::ReadyCondition {
-            ready: false,
-            since: seconds(9)
-        })
-    );
-    assert_eq!(
-        ready(json!([
-            entry("True", "1970-01-01T00:00:07Z"),
-            entry("False", "1970-01-01T00:00:09Z")
-        ])),
-        Some(v1::ReadyCondition {
-            ready: true,
-            since: seconds(7)
-        })
-    );
-    assert_eq!(
-        ready(json!([{"type": "Ready", "status": "True", "lastTransitionTime": null}])),
-        Some(v1::ReadyCondition {
-            ready: true,
-            since: None
-        })
-    );
+    let ready = |conditions: Value| with_status(json!({"conditions": conditions})).ready;
+    let is = |ready, since| Some(v1::ReadyCondition { ready, since });
+    let is_no = json!([entry("False", "2026-01-01T00:00:00Z")]);
+    let becomes_true = json!([
+        entry("False", "2026-01-01T00:00:00Z"),
+        entry("True", "1970-01-01T00:00:09Z")
+    ]);
+    let becomes_false = json!([
+        entry("True", "1970-01-01T00:00:07Z"),
+        entry("False", "1970-01-01T00:00:09Z")
+    ]);
+    let timeless = json!([{"type": "Ready", "status": "True", "lastTransitionTime": null}]);
+    for (conditions, expected) in [
+        (json!([]), None),
+        (json!([{"type": "Initialized", "status": "True"}]), None),
+        (is_no, is(false, None)),
+        (becomes_true, is(false, seconds(9))),
+        (becomes_false, is(true, seconds(7))),
+        (timeless, is(true, None)),
+    ] {
+        assert_eq!(ready(conditions.clone()), expected, "{conditions}");
+    }
 }
 
 #[test]
 fn times_lose_their_fraction_and_the_zero_time_is_absent() {
-    let created = |time: Value| {
-        pod(&pod_with(
-            json!({"creationTimestamp": time}),
-            json!({}),
-            json!({}),
-        ))
-        .expect("valid")
-        .created
-    };
+    let created = |time: Value| with_metadata(json!({"creationTimestamp": time})).created;
     assert_eq!(created(json!("1970-01-01T00:00:01.999999999Z")), seconds(1));
     assert_eq!(created(json!("1969-12-31T23:59:58.5Z")), seconds(-2));
     assert_eq!(created(json!("1970-01-01T01:00:01+01:00")), seconds(1));
@@ -146,8 +106,7 @@ fn pod_is_a_target_of_disruption_where_that_condition_is_true() {
     let target = |status: &str| {
         let condition = json!({"type": "DisruptionTarget", "status": status});
         let status = json!({"conditions": [{"type": "Ready", "status": "True"}, condition]});
-        let pod = pod(&pod_with(json!({}), json!({}), status));
-        pod.expect("valid").disruption_target
+        with_status(status).disruption_target
     };
     assert!(target("True"));
     assert!(!target("False"));
@@ -167,29 +126,19 @@ fn restarts_of_sidecars_count_apart_from_those_of_containers() {
 #[test]
 fn negative_restarts_count_as_none() {
     let status = json!({"containerStatuses": [{"name": "a", "restartCount": -4}]});
-    let pod = pod(&pod_with(json!({}), json!({}), status)).expect("valid");
-    assert_eq!(pod.max_regular_restarts, 0);
+    assert_eq!(with_status(status).max_regular_restarts, 0);
 }
 
 #[test]
 fn deletion_cost_travels_as_it_is_written() {
     let annotations = json!({"controller.kubernetes.io/pod-deletion-cost": "+0010 ", "other": "x"});
-    let pod = pod(&pod_with(
-        json!({"annotations": annotations}),
-        json!({}),
-        json!({}),
-    ))
-    .expect("valid");
+    let pod = with_metadata(json!({"annotations": annotations}));
     assert_eq!(pod.deletion_cost.as_deref(), Some("+0010 "));
 }
 
 #[test]
 fn unknown_phase_is_unspecified_and_known_ones_are_kept() {
-    let phase = |text: &str| {
-        pod(&pod_with(json!({}), json!({}), json!({"phase": text})))
-            .expect("valid")
-            .phase()
-    };
+    let phase = |text: &str| with_status(json!({"phase": text})).phase();
     assert_eq!(phase("Hibernating"), v1::PodPhase::Unspecified);
     assert_eq!(phase("Unknown"), v1::PodPhase::Unknown);
     assert_eq!(phase("Failed"), v1::PodPhase::Failed);
