@@ -3,65 +3,37 @@
 use decree::v1::NotStartedCause;
 
 use super::*;
-use crate::tests::{batch, create, guard, view, write_status};
+use crate::tests::{EPOCH, SESSION, batch, create, guard, view, write_status};
 
-fn words<T: std::fmt::Debug>(result: Result<T, Refusal>) -> String {
-    let refusal = result.expect_err("it is refused");
-    assert_eq!(refusal.cause, NotStartedCause::Guard);
-    refusal.message
+/// Why something is refused, or nothing.
+fn words<T>(result: Result<T, Refusal>) -> String {
+    let refusal = result.err();
+    refusal.map_or_else(String::new, |refusal| {
+        assert_eq!(refusal.cause, NotStartedCause::Guard);
+        refusal.message
+    })
 }
 
 #[test]
 fn batch_of_another_session_or_epoch_is_refused() {
-    let good = batch(1, create(1));
-    assert_eq!(guard().check_batch(&good, 0), Ok(()));
-    let session = v1::Guard {
-        session_id: "s-0".into(),
-        ..good.guard.clone().expect("it has one")
+    let guarded = |guard| v1::Batch {
+        guard,
+        ..batch(1, create(1))
     };
-    let other = v1::Batch {
-        guard: Some(session),
-        ..good.clone()
+    let of = |session: &str, epoch| {
+        let session_id = session.into();
+        guarded(Some(v1::Guard { session_id, epoch }))
     };
-    assert_eq!(
-        words(guard().check_batch(&other, 0)),
-        "the batch is of session \"s-0\""
-    );
-    let long = v1::Batch {
-        guard: Some(v1::Guard {
-            session_id: "s".repeat(1 << 20),
-            ..v1::Guard::default()
-        }),
-        ..good.clone()
-    };
-    let message = words(guard().check_batch(&long, 0));
-    assert_eq!(message.len(), 1024, "each operation gets a copy");
-    let epoch = v1::Guard {
-        epoch: 6,
-        ..good.guard.clone().expect("it has one")
-    };
-    let other = v1::Batch {
-        guard: Some(epoch),
-        ..good.clone()
-    };
-    assert_eq!(
-        words(guard().check_batch(&other, 0)),
-        "the batch is of epoch 6"
-    );
-    words(guard().check_batch(
-        &v1::Batch {
-            guard: None,
-            ..good.clone()
-        },
-        0,
-    ));
-    words(
-        Guard {
-            session_id: None,
-            ..guard()
-        }
-        .check_batch(&good, 0),
-    );
+    let says = |batch: &v1::Batch| words(guard().check_batch(batch, 0));
+    assert_eq!(says(&of(SESSION, EPOCH)), "");
+    assert_eq!(says(&of("s-0", EPOCH)), "the batch is of session \"s-0\"");
+    assert_eq!(says(&of(SESSION, 6)), "the batch is of epoch 6");
+    let long = says(&of(&"s".repeat(1 << 20), 0));
+    assert_eq!(long.len(), 1024, "each operation gets a copy");
+    assert_ne!(says(&guarded(None)), "");
+    let mut closed = guard();
+    closed.session_id = None;
+    assert_ne!(words(closed.check_batch(&of(SESSION, EPOCH), 0)), "");
 }
 
 #[test]
@@ -70,36 +42,26 @@ fn more_operations_than_announced_are_refused() {
         operations_in_flight_max: 5,
         ..guard()
     };
-    assert_eq!(guard.check_batch(&batch(1, create(3)), 2), Ok(()));
-    words(guard.check_batch(&batch(1, create(4)), 2));
-    let alone = guard.check_batch(&batch(1, create(6)), 0);
-    assert_eq!(alone, Ok(()), "more than the bound comes alone");
+    let says = |count, beside| words(guard.check_batch(&batch(1, create(count)), beside));
+    assert_eq!(says(3, 2), "");
+    assert_ne!(says(4, 2), "");
+    assert_eq!(says(6, 0), "", "more than the bound comes alone");
     for over in [1, 2] {
-        let batch = batch(1, create(OPERATIONS_MAX + over));
-        let refused = words(guard.check_batch(&batch, 0));
-        assert!(
-            refused.ends_with("more operations are too many"),
-            "{refused}"
-        );
+        let refused = says(OPERATIONS_MAX + over, 0);
+        let is_known = refused.ends_with("more operations are too many");
+        assert!(is_known, "{refused}");
     }
 }
 
 #[test]
 fn namespace_off_the_allow_list_is_refused() {
     let allowing = |namespace: &str| {
-        let namespaces = [namespace.to_owned()].into();
-        Guard {
-            namespaces,
-            ..guard()
-        }
-        .check_replica_set(&view(&[]), &batch(1, create(1)))
-        .map(drop)
+        let mut guard = guard();
+        guard.namespaces = [namespace.to_owned()].into();
+        words(guard.check_replica_set(&view(&[]), &batch(1, create(1))))
     };
-    assert_eq!(allowing("default"), Ok(()));
-    assert_eq!(
-        words(allowing("prod")),
-        "namespace \"default\" is not allowed"
-    );
+    assert_eq!(allowing("default"), "");
+    assert_eq!(allowing("prod"), "namespace \"default\" is not allowed");
 }
 
 #[test]
@@ -111,38 +73,27 @@ fn replica_set_that_is_gone_gets_not_even_a_status() {
 
 #[test]
 fn batch_whose_reference_is_not_exactly_the_known_replica_set_is_refused() {
+    let of = |replica_set| {
+        let batch = v1::Batch {
+            replica_set,
+            ..batch(1, create(1))
+        };
+        words(guard().check_replica_set(&view(&[]), &batch))
+    };
     let naming = |namespace: &str, name: &str, uid: &str| {
-        let replica_set = v1::ObjectRef {
+        of(Some(v1::ObjectRef {
             namespace: namespace.into(),
             name: name.into(),
             uid: uid.into(),
-        };
-        let batch = v1::Batch {
-            replica_set: Some(replica_set),
-            ..batch(1, create(1))
-        };
-        guard().check_replica_set(&view(&[]), &batch).map(drop)
+        }))
     };
-    assert_eq!(naming("default", "web", "rs"), Ok(()));
-    assert_eq!(
-        words(naming("kube-system", "web", "rs")),
-        "replica set kube-system/web has another uid than rs, which is that of default/web"
-    );
-    assert_eq!(
-        words(naming("default", "api", "rs")),
-        "replica set default/api has another uid than rs, which is that of default/web"
-    );
-    assert_eq!(
-        words(naming("default", "web", "old")),
-        "replica set default/web is gone"
-    );
-}
-
-#[test]
-fn batch_without_a_replica_set_is_refused() {
-    let nameless = v1::Batch {
-        replica_set: None,
-        ..batch(1, create(1))
-    };
-    words(guard().check_replica_set(&view(&[]), &nameless));
+    assert_eq!(naming("default", "web", "rs"), "");
+    for (namespace, name) in [("kube-system", "web"), ("default", "api")] {
+        let another = "has another uid than rs, which is that of default/web";
+        let expected = format!("replica set {namespace}/{name} {another}");
+        assert_eq!(naming(namespace, name, "rs"), expected);
+    }
+    let gone = "replica set default/web is gone";
+    assert_eq!(naming("default", "web", "old"), gone);
+    assert_ne!(of(None), "");
 }
