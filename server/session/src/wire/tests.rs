@@ -1,5 +1,7 @@
 //! The contract's fields, one by one and at random.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use prost::Message;
 use prost_types::Timestamp as Time;
@@ -32,6 +34,17 @@ fn replica_set() -> v1::ReplicaSet {
     }
 }
 
+/// The pod with a change, which is valid.
+fn changed(change: impl FnOnce(&mut v1::Pod)) -> server_core::Pod {
+    let mut pod = pod();
+    change(&mut pod);
+    decode::pod(&pod).expect("valid")
+}
+
+fn named(set: &v1::ReplicaSet) -> server_core::ReplicaSet {
+    decode::replica_set(set).expect("it can be named")
+}
+
 #[test]
 fn options_that_are_absent_keep_the_default_and_others_count() {
     let base = server_core::Config::default();
@@ -43,84 +56,48 @@ fn options_that_are_absent_keep_the_default_and_others_count() {
         unassigned_pods_max: Some(50),
         unassigned_creates_per_second: None,
     };
-    let config = report::options(Some(&chosen), base.clone()).expect("all are in range");
-    assert_eq!(
-        (
-            config.burst_replicas,
-            config.slow_start_initial,
-            config.delete_by_version,
-            config.create_back_off,
-            config.brake.map(|it| (it.pods, it.per_second))
-        ),
-        (7, 3, true, false, Some((50, 20)))
-    );
-    let config =
-        report::options(Some(&v1::Options::default()), base).expect("none is out of range");
-    assert_eq!(
-        (
-            config.burst_replicas,
-            config.slow_start_initial,
-            config.delete_by_version,
-            config.create_back_off,
-            config.brake
-        ),
-        (500, 1, false, true, None)
-    );
+    for (options, expected) in [
+        (chosen, ((7, 3), (true, false), Some((50, 20)))),
+        (v1::Options::default(), ((500, 1), (false, true), None)),
+    ] {
+        let config = report::options(Some(&options), base.clone()).expect("all are in range");
+        let replicas = (config.burst_replicas, config.slow_start_initial);
+        let switches = (config.delete_by_version, config.create_back_off);
+        let brake = config.brake.map(|it| (it.pods, it.per_second));
+        assert_eq!((replicas, switches, brake), expected);
+    }
 }
 
 #[test]
 fn whole_pod_is_read() {
-    let since = Time {
-        seconds: 5,
-        nanos: 1,
-    };
-    let pod = decode::pod(&v1::Pod {
-        created: Some(Time {
-            seconds: -1,
-            nanos: 0,
-        }),
-        deleted: Some(Time::default()),
-        node_name: "node-a".into(),
-        phase: v1::PodPhase::Running.into(),
-        ready: Some(v1::ReadyCondition {
+    let time = |seconds, nanos| Some(Time { seconds, nanos });
+    let pod = changed(|pod| {
+        pod.created = time(-1, 0);
+        pod.deleted = time(0, 0);
+        pod.node_name = "node-a".into();
+        pod.set_phase(v1::PodPhase::Running);
+        pod.ready = Some(v1::ReadyCondition {
             ready: true,
-            since: Some(since),
-        }),
-        deletion_cost: Some("-10".into()),
-        max_regular_restarts: 2,
-        max_sidecar_restarts: 3,
-        disruption_target: true,
-        ..pod()
-    })
-    .expect("valid");
+            since: time(5, 1),
+        });
+        pod.deletion_cost = Some("-10".into());
+        pod.max_regular_restarts = 2;
+        pod.max_sidecar_restarts = 3;
+        pod.disruption_target = true;
+    });
     assert_eq!(pod.version, Some(ResourceVersion(7)));
-    assert_eq!(
-        pod.state.created,
-        Some(server_core::Timestamp(-1_000_000_000))
-    );
-    assert_eq!(
-        pod.state.ready.since,
-        Some(server_core::Timestamp(5_000_000_001))
-    );
     assert_eq!(pod.node.as_deref(), Some("node-a"));
-    assert_eq!(
-        (
-            pod.state.deletion_cost,
-            pod.state.restarts,
-            pod.state.sidecar_restarts
-        ),
-        (-10, 2, 3)
-    );
-    assert!(pod.state.deleting && pod.state.ready.ready && pod.state.disruption_target);
+    let (state, time) = (pod.state, server_core::Timestamp);
+    assert_eq!(state.created, Some(time(-1_000_000_000)));
+    assert_eq!(state.ready.since, Some(time(5_000_000_001)));
+    assert_eq!(state.deletion_cost, -10);
+    assert_eq!((state.restarts, state.sidecar_restarts), (2, 3));
+    assert!(state.deleting && state.ready.ready && state.disruption_target);
 }
 
 #[test]
 fn absent_fields_of_a_pod_have_their_meaning() {
-    let pod = decode::pod(&v1::Pod {
-        resource_version: String::new(),
-        ..pod()
-    })
-    .expect("valid");
+    let pod = changed(|pod| pod.resource_version.clear());
     assert_eq!(
         (pod.version, pod.node, pod.state.created, pod.controller),
         (None, None, None, None)
@@ -133,41 +110,32 @@ fn absent_fields_of_a_pod_have_their_meaning() {
 #[test]
 fn deletion_cost_that_is_no_number_is_0() {
     for strange in ["", "+1", "008", "1.5", "2147483648", "many"] {
-        let pod = decode::pod(&v1::Pod {
-            deletion_cost: Some(strange.into()),
-            ..pod()
-        });
-        assert_eq!(pod.expect("valid").state.deletion_cost, 0, "{strange:?}");
+        let pod = changed(|pod| pod.deletion_cost = Some(strange.into()));
+        assert_eq!(pod.state.deletion_cost, 0, "{strange:?}");
     }
 }
 
 #[test]
 fn all_violations_are_told_at_once_and_labels_in_order() {
+    let labels = [("b c", "-"), ("a c", "ok")];
     let bad = v1::Pod {
         name: "Web".into(),
-        labels: [
-            ("b c".to_owned(), "-".to_owned()),
-            ("a c".to_owned(), "ok".to_owned()),
-        ]
-        .into(),
+        labels: labels
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
         max_regular_restarts: -1,
         ..pod()
     };
     let violations = decode::pod(&bad).expect_err("four faults");
-    let told: Vec<_> = violations
-        .iter()
-        .map(|told| (told.field.as_str(), told.fault))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            ("name", Fault::Name),
-            ("labels[a c]", Fault::LabelKey),
-            ("labels[b c]", Fault::LabelKey),
-            ("labels[b c]", Fault::LabelValue),
-            ("max_regular_restarts", Fault::Range),
-        ]
-    );
+    let told = violations.iter().map(|it| (it.field.as_str(), it.fault));
+    let expected = [
+        ("name", Fault::Name),
+        ("labels[a c]", Fault::LabelKey),
+        ("labels[b c]", Fault::LabelKey),
+        ("labels[b c]", Fault::LabelValue),
+        ("max_regular_restarts", Fault::Range),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -183,58 +151,42 @@ fn labels_follow_kubernetes_syntax() {
     for key in ["a", "A-b_c.d", "example.com/app", long.as_str()] {
         assert!(labelled(key, ""), "{key}");
     }
-    for key in [
-        "",
-        "-a",
-        "a/",
-        "/a",
-        "a/b/c",
-        "Example.com/app",
-        &"x".repeat(64),
-    ] {
+    let longer = "x".repeat(64);
+    for key in ["", "-a", "a/", "/a", "a/b/c", "Example.com/app", &longer] {
         assert!(!labelled(key, "x"), "{key}");
     }
     assert!(labelled("a", &long) && labelled("a", "v1.0_x-y"));
-    assert!(!labelled("a", &"x".repeat(64)) && !labelled("a", "x ") && !labelled("a", ".x"));
+    assert!(!labelled("a", &longer) && !labelled("a", "x ") && !labelled("a", ".x"));
 }
 
 #[test]
 fn replicas_absent_mean_one() {
-    let set = decode::replica_set(&replica_set()).expect("valid");
-    assert_eq!(set.replicas, 1);
+    assert_eq!(named(&replica_set()).replicas, 1);
 }
 
 #[test]
 fn replica_set_that_no_api_server_would_admit_is_quarantined() {
-    let why = |selector: Option<v1::LabelSelector>, labels: &[(&str, &str)]| {
-        let labels = labels.iter();
-        let labels = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-        let set = decode::replica_set(&v1::ReplicaSet {
+    let why = |selector: Option<v1::LabelSelector>, app: &str| {
+        let set = named(&v1::ReplicaSet {
             selector,
-            template_labels: labels.collect(),
+            template_labels: [("app".into(), app.into())].into(),
             ..replica_set()
         });
-        let set = set.expect("it can be named");
         set.selector.expect_err("it is left alone").to_string()
     };
-    let app = [("app", "web")];
-    assert_eq!(why(None, &app), "selector: is required");
-    let empty = why(Some(v1::LabelSelector::default()), &app);
+    assert_eq!(why(None, "web"), "selector: is required");
+    let empty = why(Some(v1::LabelSelector::default()), "web");
     assert!(empty.starts_with("selector: is empty"), "{empty}");
-    let unmet = why(replica_set().selector, &[("app", "wbe")]);
-    assert_eq!(
-        unmet,
-        "template_labels: do not match the selector: the label app must be web"
-    );
+    let unmet = "template_labels: do not match the selector: the label app must be web";
+    assert_eq!(why(replica_set().selector, "wbe"), unmet);
 }
 
 #[test]
 fn replica_set_out_of_range_is_quarantined_and_keeps_its_name() {
-    let negative = v1::ReplicaSet {
+    let set = named(&v1::ReplicaSet {
         replicas: Some(-1),
         ..replica_set()
-    };
-    let set = decode::replica_set(&negative).expect("it can be named");
+    });
     let quarantine = set.selector.expect_err("it is out of range");
     assert_eq!(quarantine.field, "replicas");
     assert_eq!(set.key.to_string(), "default/web");
@@ -252,64 +204,50 @@ fn conditions_without_end_are_quarantined() {
         conditions: vec![condition],
         ..v1::ReplicaSetStatus::default()
     };
-    let set = decode::replica_set(&v1::ReplicaSet {
+    let set = named(&v1::ReplicaSet {
         status: Some(status),
         ..replica_set()
     });
-    let set = set.expect("it can be named");
-    assert_eq!(
-        set.selector.expect_err("too long").field,
-        "status.conditions"
-    );
+    let quarantine = set.selector.expect_err("too long");
+    assert_eq!(quarantine.field, "status.conditions");
     assert!(set.status.conditions.is_empty());
+}
+
+/// Reads an outcome that is valid.
+fn result_of(outcome: v1::outcome::Outcome) -> server_core::OperationResult {
+    let (outcome, _) = decode::outcome(v1::Outcome {
+        batch_id: 1,
+        operation: 2,
+        outcome: Some(outcome),
+    })
+    .expect("valid");
+    outcome.result
+}
+
+fn failed(class: i32, message: String) -> server_core::OperationResult {
+    result_of(v1::outcome::Outcome::Failed(v1::Failed {
+        class,
+        message,
+        retry_after: None,
+    }))
 }
 
 #[test]
 fn unknown_failure_is_unavailable_and_unknown_cause_a_guard() {
-    let outcome = |outcome| {
-        decode::outcome(v1::Outcome {
-            batch_id: 1,
-            operation: 2,
-            outcome: Some(outcome),
-        })
+    use server_core::{FailureClass, NotStarted, OperationResult};
+    let OperationResult::Failed { class, .. } = failed(99, "?".into()) else {
+        panic!()
     };
-    let failed = v1::Failed {
-        class: 99,
-        message: "?".into(),
-        retry_after: None,
-    };
-    let (failed, _) = outcome(v1::outcome::Outcome::Failed(failed)).expect("valid");
-    assert!(matches!(
-        failed.result,
-        server_core::OperationResult::Failed {
-            class: server_core::FailureClass::Unavailable,
-            ..
-        }
-    ));
-    let (not_started, _) =
-        outcome(v1::outcome::Outcome::NotStarted(v1::NotStarted::default())).expect("valid");
-    assert_eq!(
-        not_started.result,
-        server_core::OperationResult::NotStarted(server_core::NotStarted::Guard(String::new()))
-    );
+    assert_eq!(class, FailureClass::Unavailable);
+    let unknown = v1::outcome::Outcome::NotStarted(v1::NotStarted::default());
+    let expected = OperationResult::NotStarted(NotStarted::Guard(String::new()));
+    assert_eq!(result_of(unknown), expected);
 }
 
 #[test]
 fn words_of_the_cluster_are_cut_at_a_character() {
     let message = format!("{}é", "x".repeat(32 * 1024 - 1));
-    let failed = v1::Failed {
-        class: 4,
-        message,
-        retry_after: None,
-    };
-    let outcome = Some(v1::outcome::Outcome::Failed(failed));
-    let (outcome, _) = decode::outcome(v1::Outcome {
-        batch_id: 1,
-        operation: 0,
-        outcome,
-    })
-    .expect("valid");
-    let server_core::OperationResult::Failed { message, .. } = outcome.result else {
+    let server_core::OperationResult::Failed { message, .. } = failed(4, message) else {
         panic!()
     };
     assert_eq!(message.len(), 32 * 1024 - 1);
@@ -331,23 +269,16 @@ fn every_kind_of_field_fault_has_a_word_of_its_own() {
         Fault::Text,
         Fault::Quarantined,
     ];
-    let mut words: Vec<_> = faults.iter().map(|fault| fault.as_str()).collect();
-    words.sort_unstable();
-    words.dedup();
+    let words: BTreeSet<_> = faults.iter().map(|fault| fault.as_str()).collect();
     assert_eq!(words.len(), faults.len());
 }
 
 #[test]
 fn kinds_that_are_not_known_are_refused() {
-    assert_eq!(decode::kind("kind", 1), Ok(Kind::Pod));
-    assert_eq!(
-        decode::kind("kind", 0).map_err(|told| told.fault),
-        Err(Fault::Required)
-    );
-    assert_eq!(
-        decode::kind("kind", 9).map_err(|told| told.fault),
-        Err(Fault::Enum)
-    );
+    let kind = |number| decode::kind("kind", number).map_err(|told| told.fault);
+    assert_eq!(kind(1), Ok(Kind::Pod));
+    assert_eq!(kind(0), Err(Fault::Required));
+    assert_eq!(kind(9), Err(Fault::Enum));
 }
 
 proptest! {
