@@ -41,6 +41,27 @@ async fn next(events: &mut Events) -> Option<Vec<WatchEvent>> {
         .expect("the watch goes on")
 }
 
+/// Watches pods from version 7 on.
+async fn watch_pods(server: &Server) -> Events {
+    let events = server.cluster.watch(Kind::Pod, "7".into()).await;
+    events.expect("it opens")
+}
+
+/// The events of a watch until its end.
+async fn seen_by_watch(server: &Server) -> Vec<WatchEvent> {
+    let (mut events, mut seen) = (watch_pods(server).await, Vec::new());
+    while let Some(chunk) = next(&mut events).await {
+        seen.extend(chunk);
+    }
+    seen
+}
+
+/// Creates a pod, which fails.
+async fn refused(server: &Server) -> ApiError {
+    let reply = server.cluster.call(create("a"), None).await;
+    reply.expect_err("it is refused")
+}
+
 fn pod(name: &str) -> Value {
     let metadata =
         json!({"namespace": "default", "name": name, "uid": name, "resourceVersion": "5"});
@@ -58,14 +79,17 @@ fn create(name: &str) -> Request {
     })
 }
 
-fn delete() -> Request {
-    let pod = v1::ObjectRef {
+fn pod_ref() -> v1::ObjectRef {
+    v1::ObjectRef {
         namespace: "default".into(),
         name: "a".into(),
         uid: "u1".into(),
-    };
+    }
+}
+
+fn delete() -> Request {
     Request::DeletePod {
-        pod,
+        pod: pod_ref(),
         resource_version: None,
     }
 }
@@ -78,10 +102,8 @@ fn page(names: &[&str], version: &str, next: &str) -> Answer {
 }
 
 fn expired() -> Answer {
-    Answer::json(
-        410,
-        json!({"kind": "Status", "reason": "Expired", "code": 410}),
-    )
+    let status = json!({"kind": "Status", "reason": "Expired", "code": 410});
+    Answer::json(410, status)
 }
 
 #[tokio::test]
@@ -90,10 +112,8 @@ async fn cluster_is_known_by_its_kube_system() {
     assert_eq!(server.cluster.uid().await, Ok("c1".into()));
     let asked = server.asked();
     assert_eq!(asked[0].line, "GET /api/v1/namespaces/kube-system");
-    assert_eq!(
-        asked[0].agent,
-        concat!("decree-agent/", env!("CARGO_PKG_VERSION"))
-    );
+    let agent = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
+    assert_eq!(asked[0].agent, agent);
 }
 
 fn name(event: &WatchEvent) -> &str {
@@ -131,23 +151,14 @@ async fn list_is_read_page_by_page() {
     assert_eq!(list.part, Part::Whole);
     assert_eq!(list.resource_version, "7");
     let lines: Vec<_> = server.asked().into_iter().map(|it| it.line).collect();
-    assert_eq!(
-        lines,
-        [
-            "GET /api/v1/pods?limit=500",
-            "GET /api/v1/pods?limit=500&continue=t1"
-        ]
-    );
+    let first = "GET /api/v1/pods?limit=500";
+    assert_eq!(lines, [first, &format!("{first}&continue=t1")]);
 }
 
 #[tokio::test]
 async fn page_that_is_gone_begins_the_list_anew() {
-    let pages = vec![
-        page(&["old"], "7", "t1"),
-        expired(),
-        page(&["new"], "9", ""),
-    ];
-    let server = Server::start(pages).await;
+    let [old, new] = [page(&["old"], "7", "t1"), page(&["new"], "9", "")];
+    let server = Server::start(vec![old, expired(), new]).await;
     let list = list(&server.cluster).await.expect("it is read");
     assert_eq!(names(&list), ["new"]);
     assert_eq!(server.asked()[2].line, "GET /api/v1/pods?limit=500");
@@ -155,13 +166,7 @@ async fn page_that_is_gone_begins_the_list_anew() {
 
 #[tokio::test]
 async fn list_whose_pages_are_always_gone_ends() {
-    let pages = (0..20).map(|at| {
-        if at % 2 == 0 {
-            page(&["a"], "7", "t")
-        } else {
-            expired()
-        }
-    });
+    let pages = (0..10).flat_map(|_| [page(&["a"], "7", "t"), expired()]);
     let server = Server::start(pages.collect()).await;
     let error = list(&server.cluster).await.expect_err("it ends");
     assert_eq!(error.code, Some(410));
@@ -171,31 +176,18 @@ async fn list_whose_pages_are_always_gone_ends() {
 #[tokio::test]
 async fn watch_brings_events_however_they_are_cut() {
     let event = |verb: &str, object: Value| json!({"type": verb, "object": object}).to_string();
-    let text = [
+    let bookmark = json!({"kind": "Pod", "metadata": {"resourceVersion": "8"}});
+    let status = json!({"kind": "Status", "code": 410, "reason": "Expired"});
+    let events = [
         event("ADDED", pod("ä")),
-        event(
-            "BOOKMARK",
-            json!({"kind": "Pod", "metadata": {"resourceVersion": "8"}}),
-        ),
+        event("BOOKMARK", bookmark),
         event("DELETED", pod("b")),
-        event(
-            "ERROR",
-            json!({"kind": "Status", "code": 410, "reason": "Expired"}),
-        ),
-    ]
-    .join("\n")
-        + "\n{\"type\":\"ADD";
+        event("ERROR", status),
+    ];
+    let text = events.join("\n") + "\n{\"type\":\"ADD";
     let cut = text.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
     let server = Server::start(vec![Answer::stream(cut)]).await;
-    let mut events = server
-        .cluster
-        .watch(Kind::Pod, "7".into())
-        .await
-        .expect("it opens");
-    let mut seen = Vec::new();
-    while let Some(chunk) = next(&mut events).await {
-        seen.extend(chunk);
-    }
+    let seen = seen_by_watch(&server).await;
     let verbs: Vec<_> = seen.iter().map(verb).collect();
     assert_eq!(verbs, ["ADDED", "BOOKMARK", "DELETED", "ERROR"]);
     assert_eq!(name(&seen[0]), "ä");
@@ -238,12 +230,7 @@ async fn watch_in_protobuf_brings_events_however_they_are_cut() {
     for length in 1..=whole.len() {
         let cut = whole.chunks(length).map(<[u8]>::to_vec).collect();
         let server = Server::start(vec![Answer::stream(cut)]).await;
-        let events = server.cluster.watch(Kind::Pod, "7".into()).await;
-        let mut events = events.expect("it opens");
-        let mut seen = Vec::new();
-        while let Some(chunk) = next(&mut events).await {
-            seen.extend(chunk);
-        }
+        let seen = seen_by_watch(&server).await;
         let verbs: Vec<_> = seen.iter().map(verb).collect();
         assert_eq!(verbs, ["ADDED", "DELETED", "ERROR"]);
         assert_eq!(name(&seen[1]), "b");
@@ -254,12 +241,8 @@ async fn watch_in_protobuf_brings_events_however_they_are_cut() {
 async fn event_that_cannot_be_read_asks_for_a_new_list() {
     let text = b"{\"type\":\"ADDED\",\"object\":\n{\"type\":\"NOVEL\",\"object\":{}}\n".to_vec();
     let server = Server::start(vec![Answer::stream(vec![text])]).await;
-    let mut events = server
-        .cluster
-        .watch(Kind::Pod, "7".into())
-        .await
-        .expect("it opens");
-    let chunk = next(&mut events).await.expect("there are events");
+    let chunk = next(&mut watch_pods(&server).await).await;
+    let chunk = chunk.expect("there are events");
     let asks = |event: &WatchEvent| matches!(event, WatchEvent::Error(it) if it.code == Some(410));
     assert!(chunk.iter().all(asks), "{chunk:?}");
     assert_eq!(chunk.len(), 2);
@@ -276,15 +259,9 @@ async fn watch_refused_as_gone_says_so() {
 async fn refused_create_is_sent_once() {
     let busy = || Answer::json(429, json!({"details": {"retryAfterSeconds": 3}}));
     let server = Server::start(vec![busy(), busy()]).await;
-    let error = server
-        .cluster
-        .call(create("a"), None)
-        .await
-        .expect_err("refused");
-    assert_eq!(
-        (error.code, error.retry_after_seconds),
-        (Some(429), Some(3))
-    );
+    let error = refused(&server).await;
+    assert_eq!(error.code, Some(429));
+    assert_eq!(error.retry_after_seconds, Some(3));
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -295,11 +272,7 @@ async fn refusal_is_read_with_its_causes() {
         "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]},
     });
     let server = Server::start(vec![Answer::json(403, status)]).await;
-    let error = server
-        .cluster
-        .call(create("a"), None)
-        .await
-        .expect_err("refused");
+    let error = refused(&server).await;
     let expected = ApiError {
         code: Some(403),
         reason: "Forbidden".into(),
@@ -313,15 +286,9 @@ async fn refusal_is_read_with_its_causes() {
 #[tokio::test]
 async fn refusal_in_words_of_a_proxy_keeps_its_code() {
     let server = Server::start(vec![Answer::text(503, "<html>away</html>").retry_after(7)]).await;
-    let error = server
-        .cluster
-        .call(create("a"), None)
-        .await
-        .expect_err("refused");
-    assert_eq!(
-        (error.code, error.retry_after_seconds),
-        (Some(503), Some(7))
-    );
+    let error = refused(&server).await;
+    assert_eq!(error.code, Some(503));
+    assert_eq!(error.retry_after_seconds, Some(7));
     assert_eq!(error.message, "the cluster answers 503");
 }
 
@@ -329,11 +296,7 @@ async fn refusal_in_words_of_a_proxy_keeps_its_code() {
 async fn call_without_an_answer_leaves_its_effect_unknown() {
     for answer in [Answer::Hangup, Answer::text(200, "not JSON")] {
         let server = Server::start(vec![answer]).await;
-        let error = server
-            .cluster
-            .call(create("a"), None)
-            .await
-            .expect_err("no answer");
+        let error = refused(&server).await;
         assert_eq!(error.code, None, "{error:?}");
         assert_eq!(server.asked().len(), 1);
     }
@@ -363,11 +326,7 @@ async fn deletion_says_whether_the_pod_is_gone() {
 async fn call_of_a_trace_says_so_to_the_api_server_and_no_other_does() {
     const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let release = Request::ReleasePod {
-        pod: v1::ObjectRef {
-            namespace: "default".into(),
-            name: "a".into(),
-            uid: "u1".into(),
-        },
+        pod: pod_ref(),
         owner_uid: "u2".into(),
     };
     let trace = TraceContext::parse(TRACE);
@@ -387,21 +346,14 @@ async fn call_of_a_trace_says_so_to_the_api_server_and_no_other_does() {
     let traces: Vec<_> = asked.iter().map(|it| it.trace.as_deref()).collect();
     assert_eq!(traces, [Some(TRACE), Some(TRACE), Some(TRACE), None]);
     let methods: Vec<_> = asked.iter().map(|it| it.line.split(' ').next()).collect();
-    assert_eq!(
-        methods,
-        [Some("POST"), Some("DELETE"), Some("PATCH"), Some("POST")]
-    );
+    assert_eq!(methods, ["POST", "DELETE", "PATCH", "POST"].map(Some));
 }
 
 #[tokio::test]
 async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
     let server = Server::start(vec![Answer::text(429, "")]).await;
     assert_eq!(server.cluster.calls_max(), 32);
-    server
-        .cluster
-        .call(create("a"), None)
-        .await
-        .expect_err("refused");
+    refused(&server).await;
     assert_eq!(server.cluster.calls_max(), 16);
 }
 
@@ -422,18 +374,17 @@ async fn object_that_cannot_be_read_harms_no_other_of_its_list_or_watch() {
     let wrong =
         "pod default/odd: metadata.labels.app: invalid type: integer `7`, expected a string";
     assert_eq!(list.invalid[0].to_string(), wrong);
-    let events = server.cluster.watch(Kind::Pod, "7".into()).await;
-    let mut events = events.expect("it opens");
-    let chunk = next(&mut events).await.expect("there is an event");
-    let WatchEvent::Invalid {
-        error,
-        resource_version,
-    } = &chunk[0]
-    else {
-        panic!("{chunk:?}")
-    };
-    assert_eq!(
-        (error.to_string().as_str(), resource_version.as_str()),
-        (wrong, "6")
-    );
+    let chunk = next(&mut watch_pods(&server).await).await;
+    match &chunk.expect("there is an event")[..] {
+        [
+            WatchEvent::Invalid {
+                error,
+                resource_version,
+            },
+        ] => {
+            assert_eq!(error.to_string(), wrong);
+            assert_eq!(resource_version, "6");
+        }
+        other => panic!("{other:?}"),
+    }
 }
