@@ -11,12 +11,10 @@ fn parse_text(text: &str) -> Result<Vec<Document>, ManifestError> {
 }
 
 fn names(documents: &[Document]) -> Vec<String> {
+    let word = |value: &Value| value.as_str().unwrap_or("?").to_owned();
     let name = |it: &Document| {
-        format!(
-            "{}/{}",
-            it.object["kind"].as_str().unwrap_or("?"),
-            it.object["metadata"]["name"].as_str().unwrap_or("?")
-        )
+        let (kind, name) = (&it.object["kind"], &it.object["metadata"]["name"]);
+        format!("{}/{}", word(kind), word(name))
     };
     documents.iter().map(name).collect()
 }
@@ -46,10 +44,8 @@ fn documents_of_a_stream_are_read_one_by_one() {
     let documents = parse_text(TWO).expect("valid");
     assert_eq!(names(&documents), ["Namespace/prod", "Pod/on"]);
     assert_eq!(documents[1].place.document, 2);
-    assert_eq!(
-        documents[1].object["metadata"]["labels"],
-        json!({"version": "1", "enabled": "true"})
-    );
+    let labels = json!({"version": "1", "enabled": "true"});
+    assert_eq!(documents[1].object["metadata"]["labels"], labels);
 }
 
 #[test]
@@ -65,44 +61,38 @@ fn lists_become_their_items() {
     let outer = json!({"kind": "List", "items": [list, {"kind": "ReplicaSet", "metadata": {"name": "web"}}]});
     let documents = parse_text(&outer.to_string()).expect("valid");
     assert_eq!(names(&documents), ["Pod/a", "ReplicaSet/web"]);
-    assert_eq!(
-        documents[1].place.to_string(),
-        "web.yaml: document 1: items[1]"
-    );
+    let place = documents[1].place.to_string();
+    assert_eq!(place, "web.yaml: document 1: items[1]");
 }
 
 #[test]
 fn several_json_documents_in_one_file_are_read() {
     let pod = |name: &str| json!({"kind": "Pod", "metadata": {"name": name}}).to_string();
     let text = format!("{}\n{}", pod("a"), pod("b"));
-    assert_eq!(
-        names(&parse_text(&text).expect("valid")),
-        ["Pod/a", "Pod/b"]
-    );
+    let documents = parse_text(&text).expect("valid");
+    assert_eq!(names(&documents), ["Pod/a", "Pod/b"]);
 }
 
 #[test]
 fn errors_name_file_document_and_field() {
-    assert_eq!(
-        error("kind: Pod\n---\nkind: Pod\nmetadata: {}\n"),
-        "web.yaml: document 1: metadata.name: is required"
-    );
     let second = "kind: Pod\nmetadata: {name: a}\n---\nkind: Deployment\nmetadata: {name: b}\n";
-    assert!(
-        error(second)
-            .starts_with("web.yaml: document 2: kind: \"Deployment\" is not one of Namespace, ")
-    );
-    assert!(error("metadata: {name: a}\n").ends_with("document 1: kind: is required"));
-    assert!(
-        error("{\"kind\": \"List\", \"items\": 1}").ends_with("document 1: items: expected a list")
-    );
-    assert!(
-        error("- 1\n").ends_with(
-            "document 1: items[0]: (document): expected an object with kind and metadata"
-        )
-    );
-    assert!(error("kind: Pod\n---\nkind: [\n").starts_with("web.yaml: document 2: "));
-    assert!(error("{\"kind\": ").starts_with("web.yaml: document 1: "));
+    let no_list = r#"{"kind": "List", "items": 1}"#;
+    let no_object = "1: items[0]: (document): expected an object with kind and metadata";
+    for (text, expected) in [
+        (
+            "kind: Pod\n---\nkind: Pod\nmetadata: {}\n",
+            "1: metadata.name: is required",
+        ),
+        (second, "2: kind: \"Deployment\" is not one of Namespace, "),
+        ("metadata: {name: a}\n", "1: kind: is required"),
+        (no_list, "1: items: expected a list"),
+        ("- 1\n", no_object),
+        ("kind: Pod\n---\nkind: [\n", "2: "),
+        ("{\"kind\": ", "1: "),
+    ] {
+        let expected = format!("web.yaml: document {expected}");
+        assert!(error(text).starts_with(&expected), "{text}");
+    }
 }
 
 #[test]
@@ -137,12 +127,9 @@ fn exported() -> String {
 fn exported_pods_keep_their_owner() {
     let mut model = crate::Cluster::new(crate::ClusterConfig::default());
     install(&mut model, parse_text(&exported()).expect("valid")).expect("the cluster takes them");
-    let web = model
-        .peek(crate::Kind::ReplicaSet, "default", "web")
-        .expect("it is there");
-    let pod = model
-        .peek(crate::Kind::Pod, "default", "web-1")
-        .expect("it is there");
+    let peek = |kind, name| model.peek(kind, "default", name).expect("it is there");
+    let web = peek(crate::Kind::ReplicaSet, "web");
+    let pod = peek(crate::Kind::Pod, "web-1");
     let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
     assert_eq!(owner, &web["metadata"]["uid"]);
     assert_ne!(owner, "exported-web");
@@ -271,10 +258,8 @@ fn documents_are_read_however_they_are_written() {
 fn repeated_key_is_told_and_the_last_value_counts() {
     let text = "{}\n---\nlabels:\n  app: a\n  app: b\n";
     let contents = open(Path::new("web.yaml"), text).expect("valid");
-    assert_eq!(
-        contents.documents[1].object,
-        json!({"labels": {"app": "b"}})
-    );
+    let last = json!({"labels": {"app": "b"}});
+    assert_eq!(contents.documents[1].object, last);
     let notice = "web.yaml: line 5: \"app\" is repeated; the last value counts";
     assert_eq!(contents.notices, [notice]);
 }

@@ -24,6 +24,8 @@ async fn body(request: Result<http::Request<RequestBody>, ApiError>) -> Value {
     serde_json::from_slice(&bytes).expect("it is JSON")
 }
 
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
 fn apps(request: &Request) -> Result<http::Request<RequestBody>, ApiError> {
     of(&Resource::default(), request)
 }
@@ -85,7 +87,7 @@ fn write(replicas: i32) -> Request {
 async fn deletion_names_the_pod_that_was_chosen() {
     let request = apps(&delete("a", Some("7")));
     let (line, _) = lines(apps(&delete("a", None)));
-    assert_eq!(line, "DELETE /api/v1/namespaces/default/pods/a");
+    assert_eq!(line, format!("DELETE {PODS}/a"));
     let preconditions = body(request).await["preconditions"].take();
     assert_eq!(preconditions, json!({"uid": "u1", "resourceVersion": "7"}));
     let preconditions = body(apps(&delete("a", None))).await["preconditions"].take();
@@ -96,10 +98,8 @@ async fn deletion_names_the_pod_that_was_chosen() {
 async fn status_is_merged_whole_with_its_zeros_and_guarded() {
     let request = write(2);
     let (line, kind) = lines(apps(&request));
-    assert_eq!(
-        line,
-        "PATCH /apis/apps/v1/namespaces/default/replicasets/web/status?fieldManager=decree-agent"
-    );
+    let status = "namespaces/default/replicasets/web/status?fieldManager=decree-agent";
+    assert_eq!(line, format!("PATCH /apis/apps/v1/{status}"));
     assert_eq!(kind, "application/merge-patch+json");
     let patch = json!({
         "metadata": {"uid": "u1", "resourceVersion": "9"},
@@ -116,10 +116,8 @@ async fn status_of_a_custom_resource_says_which_pods_it_counts() {
     let resource = "replicasets.v1.decree.dev".parse().expect("it is one");
     let request = write(0);
     let (line, _) = lines(of(&resource, &request));
-    assert_eq!(
-        line,
-        "PATCH /apis/decree.dev/v1/namespaces/default/replicasets/web/status?fieldManager=decree-agent"
-    );
+    let status = "namespaces/default/replicasets/web/status?fieldManager=decree-agent";
+    assert_eq!(line, format!("PATCH /apis/decree.dev/v1/{status}"));
     let status = body(of(&resource, &request)).await["status"].take();
     assert_eq!(status["selector"], "app=web");
     let status = body(apps(&request)).await["status"].take();
@@ -139,10 +137,8 @@ async fn pod_of_json_is_its_template_with_a_name_and_an_owner() {
     }"#;
     let request = create("n", template);
     let (line, kind) = lines(apps(&request));
-    assert_eq!(
-        line,
-        "POST /api/v1/namespaces/n/pods?fieldManager=decree-agent&timeout=2500ms"
-    );
+    let query = "fieldManager=decree-agent&timeout=2500ms";
+    assert_eq!(line, format!("POST /api/v1/namespaces/n/pods?{query}"));
     assert_eq!(kind, "application/json");
     let template: Value = serde_json::from_str(template).expect("it is JSON");
     let pod = json!({
@@ -173,10 +169,7 @@ async fn owners_are_changed_strategically_and_only_on_the_pod_that_was_chosen() 
         controller: controller(),
     };
     let (line, kind) = lines(apps(&adopt));
-    assert_eq!(
-        line,
-        "PATCH /api/v1/namespaces/default/pods/a?fieldManager=decree-agent"
-    );
+    assert_eq!(line, format!("PATCH {PODS}/a?fieldManager=decree-agent"));
     assert_eq!(kind, "application/strategic-merge-patch+json");
     let owner = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs",
@@ -195,17 +188,9 @@ async fn owners_are_changed_strategically_and_only_on_the_pod_that_was_chosen() 
 
 #[test]
 fn name_that_leads_elsewhere_is_never_sent() {
-    for name in [
-        "",
-        ".",
-        "..",
-        "a/b",
-        "a?b",
-        "a%2fb",
-        "a\nb",
-        "../secrets/s",
-        "ü",
-    ] {
+    let climbs = ["", ".", "..", "../secrets/s"];
+    let strange = ["a/b", "a?b", "a%2fb", "a\nb", "ü"];
+    for name in climbs.into_iter().chain(strange) {
         let refused = apps(&delete(name, None)).expect_err(name);
         assert_eq!(refused.code, Some(400), "{name:?}");
     }
@@ -216,14 +201,10 @@ fn name_that_leads_elsewhere_is_never_sent() {
 fn page_is_limited_and_continues_from_its_token() {
     let scope = Scope::default();
     let page = |kind, next| scope.page(kind, 500, next).expect("valid");
-    assert_eq!(
-        page(Kind::ReplicaSet, None),
-        "/apis/apps/v1/replicasets?limit=500"
-    );
-    assert_eq!(
-        page(Kind::Pod, Some("t=")),
-        "/api/v1/pods?limit=500&continue=t%3D"
-    );
+    let sets = "/apis/apps/v1/replicasets?limit=500";
+    assert_eq!(page(Kind::ReplicaSet, None), sets);
+    let next = "/api/v1/pods?limit=500&continue=t%3D";
+    assert_eq!(page(Kind::Pod, Some("t=")), next);
 }
 
 #[test]
@@ -245,9 +226,7 @@ fn custom_resource_is_read_at_its_own_path() {
         ..Scope::default()
     };
     let page = |kind| scope.page(kind, 500, None).expect("valid");
-    assert_eq!(
-        page(Kind::ReplicaSet),
-        "/apis/decree.dev/v1/replicasets?limit=500"
-    );
+    let sets = "/apis/decree.dev/v1/replicasets?limit=500";
+    assert_eq!(page(Kind::ReplicaSet), sets);
     assert_eq!(page(Kind::Pod), "/api/v1/pods?limit=500");
 }
