@@ -118,6 +118,12 @@ fn ending(path: &PathBuf) -> Ending {
     replay.summary().ending
 }
 
+/// The recordings that have ended for a reason.
+fn ended(metrics: &Metrics, reason: &'static str) -> u64 {
+    let ends = &metrics.recording_ends;
+    ends.get_or_create_owned(&[("reason", reason)]).get()
+}
+
 #[test]
 fn files_are_for_their_owner_alone() {
     let folder = Folder::new();
@@ -136,10 +142,8 @@ fn session_that_is_freed_after_the_last_write_has_a_complete_recording() {
     let mut session = folder.session(1);
     session.end_recording();
     let (folder, _) = folder.finish();
-    assert_eq!(
-        ending(&files(&folder)[0]),
-        Ending::Marked(EndReason::Session)
-    );
+    let ending = ending(&files(&folder)[0]);
+    assert_eq!(ending, Ending::Marked(EndReason::Session));
     drop(session);
 }
 
@@ -153,37 +157,19 @@ fn ring_stays_within_its_bound_and_old_files_go_first() {
             session.handle_frame(at(0, 1), frame_of(200 << 10).into());
         }
         (temporary, _) = folder.finish();
-        let held: u64 = files(&temporary)
-            .iter()
-            .map(|file| {
-                fs::metadata(file)
-                    .expect("it is there")
-                    .size()
-                    .div_ceil(4096)
-                    * 4096
-            })
-            .sum();
+        let blocks = files(&temporary).into_iter().map(|file| {
+            let size = fs::metadata(file).expect("it is there").size();
+            size.div_ceil(4096)
+        });
+        let held = blocks.sum::<u64>() * 4096;
         assert!(held <= MIB, "{held} bytes");
     }
-    let names: Vec<_> = files(&temporary)
-        .iter()
-        .map(|path| {
-            path.file_stem()
-                .expect("named")
-                .to_string_lossy()
-                .into_owned()
-        })
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "0000000000013-session-13",
-            "0000000000020-session-20",
-            "0000000000021-session-21",
-            "0000000000022-session-22",
-            "0000000000023-session-23"
-        ]
-    );
+    let names = files(&temporary).into_iter().map(|path| {
+        let name = path.file_stem().expect("named");
+        name.to_string_lossy().into_owned()
+    });
+    let newest = [13, 20, 21, 22, 23].map(|number| format!("{number:0>13}-session-{number}"));
+    assert_eq!(names.collect::<Vec<_>>(), newest);
 }
 
 #[test]
@@ -198,10 +184,7 @@ fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
     let (folder, metrics) = folder.finish();
     let files = files(&folder);
     assert_eq!(ending(&files[0]), Ending::Marked(EndReason::Full));
-    let full = metrics
-        .recording_ends
-        .get_or_create_owned(&[("reason", "full")]);
-    assert_eq!(full.get(), 1);
+    assert_eq!(ended(&metrics, "full"), 1);
 }
 
 #[test]
@@ -251,10 +234,7 @@ fn full_disk_ends_a_recording_and_is_counted() {
         bytes: b"opening".to_vec(),
     });
     assert_eq!(ended.get(), Some(&EndReason::Failed), "the session sees it");
-    let failed = metrics
-        .recording_ends
-        .get_or_create_owned(&[("reason", "failed")]);
-    assert_eq!(failed.get(), 1);
+    assert_eq!(self::ended(&metrics, "failed"), 1);
     assert_eq!(metrics.recorded_bytes.get(), 0);
 }
 

@@ -26,11 +26,11 @@ identities = ["dns:ops.example.org"]
 role = "admin"
 "#;
 
-const EU: NamedCluster<'_> = NamedCluster {
-    uid: "uid-eu",
-    name: "eu",
-    shard: "",
-};
+const EU: NamedCluster<'_> = named("uid-eu", "eu", "");
+
+const fn named<'a>(uid: &'a str, name: &'a str, shard: &'a str) -> NamedCluster<'a> {
+    NamedCluster { uid, name, shard }
+}
 
 fn permissions(identity: Identity) -> Permissions {
     Policy::parse(POLICY).expect("valid").permissions(&identity)
@@ -45,21 +45,10 @@ fn error(text: &str) -> (usize, String) {
 fn agent_serves_and_sees_its_clusters_and_no_others() {
     let agent = permissions(Identity::Uri("spiffe://example.org/agent/eu".into()));
     assert!(agent.may_open(EU) && agent.may_view(EU));
-    assert!(!agent.may_open(NamedCluster {
-        uid: "uid-us",
-        ..EU
-    }));
-    assert!(!agent.may_view(NamedCluster {
-        uid: "uid-us",
-        ..EU
-    }));
-    let test = NamedCluster {
-        uid: "x",
-        name: "test-1",
-        shard: "a",
-    };
-    assert!(agent.may_open(test));
-    assert!(!agent.may_open(NamedCluster { shard: "b", ..test }));
+    let us = named("uid-us", "eu", "");
+    assert!(!agent.may_open(us) && !agent.may_view(us));
+    assert!(agent.may_open(named("x", "test-1", "a")));
+    assert!(!agent.may_open(named("x", "test-1", "b")));
     assert!(agent.may_call(Some(Need::Agent)) && !agent.may_call(Some(Need::Admin)));
 }
 
@@ -80,14 +69,10 @@ fn admin_sees_all_and_is_no_agent() {
 
 #[test]
 fn identity_without_a_grant_may_nothing() {
+    use Need::{Admin, Agent, AnyRole, Health, View};
+
     let stranger = permissions(Identity::Uri("spiffe://example.org/other".into()));
-    for need in [
-        Need::Health,
-        Need::AnyRole,
-        Need::View,
-        Need::Agent,
-        Need::Admin,
-    ] {
+    for need in [Health, AnyRole, View, Agent, Admin] {
         assert!(!stranger.may_call(Some(need)), "{need:?}");
     }
     assert!(!stranger.may_view(EU) && !stranger.may_open(EU));
@@ -100,16 +85,9 @@ fn uid_that_is_named_for_one_is_nobody_elses() {
     let us = Identity::Uri("spiffe://example.org/agent/us".into());
     assert_eq!(policy.grounds(&eu, EU), [Some(Ground::Named); 2]);
     assert_eq!(policy.grounds(&us, EU), [Some(Ground::NamedForOthers); 2]);
-    let free = NamedCluster {
-        uid: "uid-us",
-        name: "test-us",
-        shard: "",
-    };
-    assert_eq!(policy.grounds(&us, free), [None, None]);
-    assert_eq!(
-        policy.grounds(&us, NamedCluster { name: "eu", ..free }),
-        [None, Some(Ground::NamedForOthers)]
-    );
+    let grounds = |name| policy.grounds(&us, named("uid-us", name, ""));
+    assert_eq!(grounds("test-us"), [None, None]);
+    assert_eq!(grounds("eu"), [None, Some(Ground::NamedForOthers)]);
 }
 
 #[test]
@@ -148,60 +126,62 @@ clusters = ["one"]
         let found: Vec<_> = policy.grants_of(&identity).collect();
         assert_eq!(found, all.collect::<Vec<_>>(), "{identity}");
     }
-    let named = |word: &str, numbers: &[usize]| {
+    let at = |word: &str, numbers: &[usize]| {
         let numbers: Positions = numbers.iter().copied().collect();
         (word.to_owned(), numbers)
     };
-    let by_uid = [named("one", &[0]), named("two", &[0, 1])];
+    let by_uid = [at("one", &[0]), at("two", &[0, 1])];
     assert_eq!(policy.agents_by_uid, by_uid.into());
-    assert_eq!(policy.agents_by_name, [named("one", &[1])].into());
+    assert_eq!(policy.agents_by_name, [at("one", &[1])].into());
 }
 
 #[test]
 fn what_is_wrong_is_named_with_its_line_and_what_would_be_right() {
-    let grant = |lines: &str| error(&format!("[[grant]]\n{lines}"));
-    let ok = "identities = [\"uid:1\"]\n";
-    for (found, line, says) in [
-        (error(""), 1, "at least one [[grant]]"),
-        (error("grant = 3"), 1, "expected a sequence"),
+    let identities = "identities = [\"uid:1\"]\n";
+    let no_role = "grant[0].role: \"root\" is not a role; write agent, viewer or admin";
+    for (text, line, says) in [
+        ("", 1, "at least one [[grant]]"),
+        ("grant = 3", 1, "expected a sequence"),
         (
-            error("[[grants]]\n"),
+            "[[grants]]\n",
             1,
             "unknown field `grants`, expected `grant`",
         ),
-        (grant("role = \"admin\"\n"), 1, "missing field `identities`"),
         (
-            grant(&format!("{ok}role = \"root\"\n")),
-            3,
-            "grant[0].role: \"root\" is not a role; write agent, viewer or admin",
+            "[[grant]]\nrole = \"admin\"\n",
+            1,
+            "missing field `identities`",
         ),
+        ("+role = \"root\"\n", 3, no_role),
         (
-            grant("identities = [\n  \"uid:1\",\n  \"bob\"]\nrole = \"admin\""),
+            "[[grant]]\nidentities = [\n  \"uid:1\",\n  \"bob\"]\nrole = \"admin\"",
             4,
             "grant[0].identities[1]: is not an identity; write",
         ),
         (
-            grant(&format!("{ok}role = \"agent\"\n")),
+            "+role = \"agent\"\n",
             3,
             "grant[0].role: say of which clusters",
         ),
         (
-            grant(&format!("{ok}role = \"admin\"\nnames = [\"x\"]\n")),
+            "+role = \"admin\"\nnames = [\"x\"]\n",
             4,
             "grant[0].names: an admin's clusters are all",
         ),
         (
-            grant(&format!("{ok}role = \"agent\"\nclusters = []\n")),
+            "+role = \"agent\"\nclusters = []\n",
             4,
             "grant[0].clusters: is empty",
         ),
         (
-            grant(&format!("{ok}role = \"agent\"\nclustres = [\"x\"]\n")),
+            "+role = \"agent\"\nclustres = [\"x\"]\n",
             4,
             "unknown field `clustres`",
         ),
-        (grant("identities = [\"uid:1\""), 2, ""),
+        ("[[grant]]\nidentities = [\"uid:1\"", 2, ""),
     ] {
+        let begun = format!("[[grant]]\n{identities}");
+        let found = error(&text.replace('+', &begun));
         assert_eq!(found.0, line, "{found:?}");
         assert!(found.1.contains(says), "{found:?}");
     }
@@ -216,11 +196,7 @@ fn policy_of_the_documents_is_valid() {
     let (text, _) = block.split_once("```").expect("it ends");
     let policy = Policy::parse(text).expect("valid");
     let agent = Identity::Subject("system:serviceaccount:decree-system:decree-agent".to_owned());
-    let production = NamedCluster {
-        uid: "6c1c1b5e-0d5f-4b52-9a39-6d9c0f6f2a11",
-        name: "production",
-        shard: "",
-    };
-    let [of_uid, _] = policy.grounds(&agent, production);
+    let uid = "6c1c1b5e-0d5f-4b52-9a39-6d9c0f6f2a11";
+    let [of_uid, _] = policy.grounds(&agent, named(uid, "production", ""));
     assert_eq!(of_uid, Some(Ground::Named));
 }
