@@ -70,14 +70,10 @@ fn many_messages_of_one_reason_become_one_event() {
         .collect();
     let message = |at: usize| written[at].message.as_str();
     assert_eq!(message(8), "Created pod: web-9");
-    assert_eq!(
-        message(9),
-        "(combined from similar events): Created pod: web-10"
-    );
-    assert_eq!(
-        message(11),
-        "(combined from similar events): Created pod: web-12"
-    );
+    let expected = "(combined from similar events): Created pod: web-10";
+    assert_eq!(message(9), expected);
+    let expected = "(combined from similar events): Created pod: web-12";
+    assert_eq!(message(11), expected);
     assert_eq!(written[9].name, written[11].name);
     assert_eq!(written[11].count, 3);
 

@@ -148,10 +148,8 @@ fn unknown_phase_is_unspecified_and_known_ones_are_kept() {
 fn error_names_object_and_field() {
     let labels = pod_with(json!({"labels": {"app": 7}}), json!({}), json!({}));
     let error = pod(&labels).expect_err("a label is a string");
-    assert_eq!(
-        error.to_string(),
-        "pod default/web-1: metadata.labels.app: invalid type: integer `7`, expected a string"
-    );
+    let expected = "pod default/web-1: metadata.labels.app: invalid type: integer `7`, expected a string";
+    assert_eq!(error.to_string(), expected);
 
     let status =
         json!({"containerStatuses": [{"restartCount": 1}, {"restartCount": 3_000_000_000_u32}]});
@@ -159,10 +157,8 @@ fn error_names_object_and_field() {
     assert_eq!(error.field, "status.containerStatuses[1].restartCount");
 
     let error = pod(&json!({"metadata": {"name": "web-1"}})).expect_err("no namespace");
-    assert_eq!(
-        error.to_string(),
-        "pod ?/web-1: metadata.namespace: is required"
-    );
+    let expected = "pod ?/web-1: metadata.namespace: is required";
+    assert_eq!(error.to_string(), expected);
 
     let error = pod(&json!([])).expect_err("not an object");
     assert_eq!(

@@ -211,10 +211,8 @@ fn pod_without_uid_is_refused_as_in_json() {
     let pod = message::<PodMessage>(&document("Pod", pod)).expect("it is one");
     let in_json = json!({"metadata": {"name": "web-1", "namespace": "default"}});
     let error = pod.project().expect_err("it lacks its uid");
-    assert_eq!(
-        error.to_string(),
-        "pod default/web-1: metadata.uid: is required"
-    );
+    let expected = "pod default/web-1: metadata.uid: is required";
+    assert_eq!(error.to_string(), expected);
     assert_eq!(Err(error), objects::pod(&in_json));
 }
 

@@ -213,10 +213,8 @@ fn watch_asks_for_bookmarks_from_a_version_on() {
         namespace: Some("n".into()),
         ..Scope::default()
     };
-    assert_eq!(
-        scope.watch(Kind::Pod, "12", 300).expect("valid"),
-        "/api/v1/namespaces/n/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=12"
-    );
+    let expected = "/api/v1/namespaces/n/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=12";
+    assert_eq!(scope.watch(Kind::Pod, "12", 300).expect("valid"), expected);
 }
 
 #[test]

@@ -210,10 +210,8 @@ fn who_proves_a_cluster_ends_the_session_of_one_who_proved_nothing() {
 fn method_that_is_not_known_is_for_admins() {
     let authority = with_policy(ANY_AGENT);
     let denied = authority.check_call(&uri("a"), "/decree.v1.New/Method", None);
-    assert_eq!(
-        denied.expect_err("unknown").to_string(),
-        "spiffe://example.org/a may not call Method"
-    );
+    let expected = "spiffe://example.org/a may not call Method";
+    assert_eq!(denied.expect_err("unknown").to_string(), expected);
     assert!(
         authority
             .check_call(&uri("a"), "/x/Reconcile", Some(Need::Agent))

@@ -194,10 +194,8 @@ fn node_without_a_ready_pod_is_the_cause_of_those_that_its_pods_belong_to() {
     );
     // Agents may send any text as the name of a node: it controls neither a terminal nor a shell.
     let (_, [text, group, next]) = told(&lacks_ready, &node("\u{1b}b; reboot"));
-    assert_eq!(
-        text,
-        "None of the 1498 known active pods on b; reboot is ready"
-    );
+    let expected = "None of the 1498 known active pods on b; reboot is ready";
+    assert_eq!(text, expected);
     assert_eq!(group, text);
     assert_eq!(next, "decree explain payments/ledger");
     // Another cause comes first.
@@ -267,10 +265,8 @@ fn what_has_converged_is_in_sync_and_what_is_not_enforced_is_watched() {
         known.mode = mode;
         let said = |summary: &v1::ReplicaSetSummary| told(summary, &known).1[0].clone();
         assert_eq!(said(&lacks), format!("{what}: 6 desired, 4 active"));
-        assert_eq!(
-            said(&quarantined),
-            format!("{what}, quarantined: spec.selector: is empty")
-        );
+        let expected = format!("{what}, quarantined: spec.selector: is empty");
+        assert_eq!(said(&quarantined), expected);
         assert_eq!(told(&lacks, &known).0, Severity::Watched);
     }
 }
