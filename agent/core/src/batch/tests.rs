@@ -24,25 +24,6 @@ fn rounds_double_until_all_have_begun() {
     assert_eq!(rounds(3, 0), [1, 2]);
 }
 
-#[test]
-fn next_round_waits_for_all_of_the_one_before() {
-    let mut ramp = SlowStart::new(7, 2);
-    assert_eq!(ramp.next_round(), Some(0..2));
-    ramp.succeeded();
-    assert_eq!(ramp.next_round(), None);
-    ramp.succeeded();
-    assert_eq!(ramp.next_round(), Some(2..6));
-}
-
-#[test]
-fn first_failure_ends_the_ramp_and_names_the_rest_once() {
-    let mut ramp = SlowStart::new(10, 2);
-    assert_eq!(ramp.next_round(), Some(0..2));
-    assert_eq!(ramp.stop(), 2..10);
-    assert_eq!(ramp.stop(), 10..10);
-    assert_eq!(ramp.next_round(), None);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(3), ..ProptestConfig::default() })]
 
