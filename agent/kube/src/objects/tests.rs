@@ -148,7 +148,8 @@ fn unknown_phase_is_unspecified_and_known_ones_are_kept() {
 fn error_names_object_and_field() {
     let labels = pod_with(json!({"labels": {"app": 7}}), json!({}), json!({}));
     let error = pod(&labels).expect_err("a label is a string");
-    let expected = "pod default/web-1: metadata.labels.app: invalid type: integer `7`, expected a string";
+    let expected =
+        "pod default/web-1: metadata.labels.app: invalid type: integer `7`, expected a string";
     assert_eq!(error.to_string(), expected);
 
     let status =

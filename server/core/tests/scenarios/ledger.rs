@@ -37,6 +37,12 @@ const fn ends(answer: Answer, end: End, after: i64) -> Fate {
 
 const FAILING: Fate = ends(Answer::Done, End::Fails, 0);
 
+/// A webhook removes the owner of each pod.
+const ORPHANING: Fate = Fate {
+    keeps_orphans: true,
+    ..GOOD
+};
+
 #[test]
 fn however_pods_end_their_number_is_bounded() {
     use Answer::{Bare, Done, Ghost, Timeout, TimeoutThenTaken};
@@ -65,12 +71,8 @@ fn however_pods_end_their_number_is_bounded() {
 fn pods_that_fail_at_once_are_created_at_the_grants() {
     let mut cluster = Hostile::of(vec![set("web", 3)], FAILING);
     cluster.live(1_000);
-    let mut counts = std::collections::BTreeMap::<i64, usize>::new();
-    cluster
-        .made
-        .iter()
-        .for_each(|at| *counts.entry(*at).or_default() += 1);
-    let counts: Vec<_> = counts.into_iter().collect();
+    let at_once = cluster.made.chunk_by(|one, next| one == next);
+    let counts: Vec<_> = at_once.map(|made| (made[0], made.len())).collect();
     let grants = [10, 30, 70, 150, 310, 610, 910].map(|at| (at, 5));
     assert_eq!(counts, [vec![(0, 23)], grants.to_vec()].concat());
 }
@@ -118,28 +120,19 @@ fn nothing_that_others_change_gives_credit() {
 
 #[test]
 fn pods_whose_owner_a_webhook_removes_at_each_write_are_created_once() {
-    let fate = Fate {
-        keeps_orphans: true,
-        ..GOOD
-    };
-    let mut cluster = Hostile::of(vec![set("web", 7)], fate);
+    let mut cluster = Hostile::of(vec![set("web", 7)], ORPHANING);
     cluster.live(50);
     assert_eq!(cluster.made.len(), 7, "{:?}", cluster.batches);
     let view = cluster.rig.view("web");
     assert_eq!((view.state, view.status.replicas), (State::Waiting, 7));
-    let detail = "adopted pods show no owner, next try in 10s";
-    assert_eq!(
-        view.reasons,
-        [Reason {
-            rule: Rule::Backoff,
-            detail: detail.into()
-        }]
-    );
+    let reason = Reason {
+        rule: Rule::Backoff,
+        detail: "adopted pods show no owner, next try in 10s".into(),
+    };
+    assert_eq!(view.reasons, [reason]);
     let claims = |it: &Hostile| {
-        let batches = it.batches.iter();
-        batches
-            .filter(|batch| matches!(batch.action, Action::Claim { .. }))
-            .count()
+        let is_claim = |it: &&server_core::Batch| matches!(it.action, Action::Claim { .. });
+        it.batches.iter().filter(is_claim).count()
     };
     assert_eq!(claims(&cluster), 1);
     // A list shows that the pods have no owner; the ReplicaSet adopts them again.
@@ -156,11 +149,7 @@ fn pods_whose_owner_a_webhook_removes_at_each_write_are_created_once() {
 
 #[test]
 fn pods_whose_owner_a_webhook_removes_belong_to_the_next_replica_set() {
-    let fate = Fate {
-        keeps_orphans: true,
-        ..GOOD
-    };
-    let mut cluster = Hostile::of(vec![set("web", 7)], fate);
+    let mut cluster = Hostile::of(vec![set("web", 7)], ORPHANING);
     cluster.live(50);
     cluster.fate = GOOD;
     let next = cluster.delete_set();
@@ -188,26 +177,20 @@ fn adoption_that_is_answered_after_its_replica_set_leaves_the_pod_to_the_next_on
     let after = Some(After::Pod(Box::new(after)));
     rig.answer(&late, 0, OperationResult::Done { version, after });
     let next = rig.batch();
-    assert!(
-        matches!(&next.action, Action::Claim { adopts, .. } if adopts.len() == 1),
-        "{next:?}"
-    );
+    let adopts = matches!(&next.action, Action::Claim { adopts, .. } if adopts.len() == 1);
+    assert!(adopts, "{next:?}");
 }
 
 #[test]
 fn adoptions_without_effect_and_without_an_object_are_repeated_slowly_and_create_nothing() {
     let fate = Fate {
-        keeps_orphans: true,
         answer: Answer::Bare,
-        ..GOOD
+        ..ORPHANING
     };
     let mut cluster = Hostile::of(vec![set("web", 7)], fate);
     cluster.live(60);
-    assert!(
-        cluster.made.len() <= credit(60, 7),
-        "{}",
-        cluster.made.len()
-    );
+    let made = cluster.made.len();
+    assert!(made <= credit(60, 7), "{made}");
     assert!(cluster.batches.len() <= 200, "{}", cluster.batches.len());
 }
 
@@ -263,11 +246,8 @@ fn replica_set_whose_cause_is_fixed_is_complete_within_minutes() {
             cluster.fate = GOOD;
             cluster.change(|set| set.replicas = later);
             cluster.live(lasted + 720);
-            assert_eq!(
-                cluster.count(),
-                later as usize,
-                "{desired} {later} {lasted}"
-            );
+            let case = (desired, later, lasted);
+            assert_eq!(cluster.count(), later as usize, "{case:?}");
             cluster.live(lasted + 1_200);
             assert_eq!(cluster.lost(), 0, "nothing is left of it");
         }
@@ -305,10 +285,8 @@ fn request_of_a_person_reaches_as_far_as_it_says() {
                 rig.succeed(&batch);
                 if let Action::Create { names, .. } = &batch.action {
                     count += 1;
-                    let known = rig
-                        .controller
-                        .inspect()
-                        .pod(&batch.key.namespace, &names[0]);
+                    let pods = rig.controller.inspect();
+                    let known = pods.pod(&batch.key.namespace, &names[0]);
                     rig.delete_pod(&unready(known.expect("it was made")));
                 }
             }
@@ -325,11 +303,8 @@ fn request_of_a_person_reaches_as_far_as_it_says() {
 
 #[test]
 fn creates_without_effect_cost_nothing_and_back_off() {
-    for class in [
-        FailureClass::Timeout,
-        FailureClass::Unavailable,
-        FailureClass::Quota,
-    ] {
+    use FailureClass::{Quota, Timeout, Unavailable};
+    for class in [Timeout, Unavailable, Quota] {
         let mut rig = Rig::of(vec![set("web", 400)], vec![]);
         let mut attempts = 0;
         for _ in 0..600 {
@@ -341,7 +316,7 @@ fn creates_without_effect_cost_nothing_and_back_off() {
             rig.apply_replica_set(set("web", 400));
             rig.wait(Span::millis(100));
         }
-        if class != FailureClass::Quota {
+        if class != Quota {
             assert!(attempts <= 15, "{class:?}: {attempts} attempts in a minute");
         }
         rig.wait(Span::seconds(30));
@@ -358,11 +333,8 @@ fn without_the_back_off_pods_are_replaced_at_once() {
         create_back_off: false,
         ..Config::default()
     };
-    let mut cluster = Hostile::with(
-        config,
-        vec![set("web", 1)],
-        ends(Answer::Done, End::Fails, 1),
-    );
+    let fate = ends(Answer::Done, End::Fails, 1);
+    let mut cluster = Hostile::with(config, vec![set("web", 1)], fate);
     cluster.live(100);
     assert_eq!(cluster.made.len(), 101);
 }
@@ -376,23 +348,17 @@ fn reason_names_the_numbers_the_end_and_the_way_on() {
                   default/web";
     let view = cluster.rig.view("web");
     let first = &view.reasons[0];
-    assert_eq!(
-        (view.state, first.rule),
-        (State::Waiting, Rule::PodsDoNotLast)
-    );
+    assert_eq!(view.state, State::Waiting);
+    assert_eq!(first.rule, Rule::PodsDoNotLast);
     assert_eq!(first.detail, format!("{detail}; next try in 9s"));
     let reports = cluster.rig.reports().into_iter();
-    let told = reports.filter_map(|report| {
+    let mut told = Vec::new();
+    for report in reports {
         if let ControllerReport::CreatesWait { reason, wait, .. } = report {
-            Some((reason.detail, wait))
-        } else {
-            None
+            told.push((reason.detail, wait));
         }
-    });
-    assert_eq!(
-        told.collect::<Vec<_>>(),
-        [(detail.into(), Span::seconds(10))]
-    );
+    }
+    assert_eq!(told, [(detail.into(), Span::seconds(10))]);
     cluster.batches.clear();
     cluster.live(10);
     let rules = |batch: &server_core::Batch| batch.reasons.iter().map(|it| it.rule).collect();
