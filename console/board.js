@@ -1,6 +1,6 @@
 // The board: all ReplicaSets. Those that need attention come first, and those with the same cause share a row.
 
-import { SEVERITIES, causeOf, groupOf, nextAttempt, severityOf } from './cause.js';
+import { SEVERITIES, causeOf, fillBadge, groupOf, makeBadge, nextAttempt, severityOf, watchedIn } from './cause.js';
 import { h, setAttribute, setText } from './dom.js';
 import { age, count, learnTime, now } from './format.js';
 import { makeHeat } from './heat.js';
@@ -43,6 +43,9 @@ export function showBoard(main, query) {
   let returning = left?.address === lastBoard() ? left : null;
   const whatIf = makeWhatIf(query, clusterOf);
   const summary = h('p', { class: 'summary', id: 'summary' });
+  const badge = makeBadge();
+  const mode = h('span', {});
+  const watched = h('p', { class: 'dim', id: 'watched', hidden: true }, badge, ' ', mode);
   const list = makeList({ make: (item) => (item.members ? makeGroup(() => toggle(item.key)) : makeRow()), fill, press });
   const heat = makeHeat((entry) => (window.location.hash = addressOf(entry.row)));
   const columns = HEADINGS.map(([id, text]) => h('span', { role: 'columnheader' }, h('button', { type: 'button', onclick: () => scope.sortBy(id) }, text)));
@@ -50,7 +53,7 @@ export function showBoard(main, query) {
   const empty = h('div', { class: 'empty', id: 'empty' });
   /** As wide as 20 letters of a name. */
   const ruler = h('span', { class: 'name ruler', 'aria-hidden': 'true' }, '0'.repeat(20));
-  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'), scope.element, whatIf.element, summary, heat.element, table, empty, ruler));
+  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'), scope.element, whatIf.element, summary, watched, heat.element, table, empty, ruler));
 
   list.element.addEventListener('scroll', schedule, { passive: true });
   const sized = new ResizeObserver(schedule);
@@ -97,6 +100,7 @@ export function showBoard(main, query) {
     setAttribute(table, 'aria-rowcount', items.length + 1);
     heat.show(all, counts);
     tell(all.length, counts);
+    watch();
     explain();
     list.show(items);
     if (!returning || items.length === 0) return;
@@ -111,6 +115,16 @@ export function showBoard(main, query) {
     setText(summary, rows.size === 0 ? stale : `${count(total, 'ReplicaSet')}${total < rows.size ? ` of ${rows.size.toLocaleString('en')}` : ''}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.${absent}${stale}`);
     const blocked = counts.get('BLOCKED');
     document.title = `${blocked > 0 ? `(${blocked.toLocaleString('en')}) ` : ''}Board · Decree`;
+  }
+
+  /** Shows the badge once if it applies to all ReplicaSets, and not in each row. */
+  function watch() {
+    const modes = new Set([...rows.values()].map(({ row }) => watchedIn(row)));
+    const [only] = modes.size === 1 ? modes : [''];
+    watched.hidden = only === '';
+    table.classList.toggle('watched', only !== '');
+    fillBadge(badge, only);
+    setText(mode, `No decision is executed (${only} mode).`);
   }
 
   function explain() {

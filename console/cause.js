@@ -1,5 +1,6 @@
 // How urgently a ReplicaSet needs attention, and why, in the words of the server.
 
+import { h, setAttribute } from './dom.js';
 import { now, span, word } from './format.js';
 
 /** From most to least urgent. Each has a mark, because many people cannot tell colors apart. */
@@ -8,8 +9,25 @@ export const SEVERITIES = {
   SLOW: { word: 'Slow', mark: '▲' },
   WORKING: { word: 'Working', mark: '◔' },
   IN_SYNC: { word: 'In sync', mark: '✓' },
-  WATCHED: { word: 'Watched only', mark: '◌' },
 };
+
+/** Modes of agents that execute no decisions. */
+const WATCHED = { MODE_SHADOW: 'shadow', MODE_DRY_RUN: 'dry-run' };
+
+/** Returns the mode of a ReplicaSet's agent if it executes no decisions, and else an empty text. */
+export function watchedIn(row) {
+  return WATCHED[row.mode] ?? '';
+}
+
+export function makeBadge() {
+  return h('span', { class: 'badge', hidden: true }, 'watched');
+}
+
+/** Shows a badge for a mode, and hides it for an empty text. */
+export function fillBadge(badge, mode) {
+  badge.hidden = mode === '';
+  setAttribute(badge, 'title', mode && `The agent is in ${mode} mode: it executes no decisions`);
+}
 
 export function severityOf(row) {
   return word(row.cause.severity, 'SEVERITY_');
@@ -31,9 +49,9 @@ export function commandOf(row) {
   return row.cause.nextCommand;
 }
 
-/** Returns the time of the next retry; empty if the server does not retry, or waits for something other than a time. */
+/** Returns the time of the next retry; empty if nothing is retried, or the server waits for something other than a time. */
 export function nextAttempt(row) {
-  const due = row.unconvergedSince && row.nextSync ? Date.parse(row.nextSync) : 0;
+  const due = row.unconvergedSince && row.nextSync && !watchedIn(row) ? Date.parse(row.nextSync) : 0;
   if (!due) return '';
   return due > now() ? `next attempt in ${span(due - now())}` : 'next attempt now';
 }

@@ -9,7 +9,7 @@ const HEIGHT_MAX = 96;
 const [CELL_MIN, CELL_MAX] = [3, 16];
 /** The width of the frame. */
 const FRAME = 14;
-const COLORS = { BLOCKED: '--bad', SLOW: '--wait', WORKING: '--busy', IN_SYNC: '--good', WATCHED: '--dim' };
+const COLORS = { BLOCKED: '--bad', SLOW: '--wait', WORKING: '--busy', IN_SYNC: '--good' };
 
 /** Creates the picture. It calls `open` with the ReplicaSet that a person chooses. */
 export function makeHeat(open) {
@@ -129,8 +129,5 @@ function shape(context, severity, x, y, cell) {
     context.lineTo(x + side / 2, y);
     context.lineTo(x + side, y + side);
     context.fill();
-  } else if (severity === 'WATCHED') {
-    context.fillRect(x, y, side, 1);
-    context.fillRect(x, y + side - 1, side, 1);
   } else context.fillRect(x + Math.floor((side - dot) / 2), y + Math.floor((side - dot) / 2), dot, dot);
 }

@@ -1,7 +1,7 @@
 // The page of one ReplicaSet: its state, the victims of a scale-down, its nodes and its timeline.
 
 import { barText, drawBar, makeBar } from './bar.js';
-import { SEVERITIES, causeOf, commandOf, nextAttempt, severityOf } from './cause.js';
+import { SEVERITIES, causeOf, commandOf, fillBadge, makeBadge, nextAttempt, severityOf, watchedIn } from './cause.js';
 import { makeCopy } from './copy.js';
 import { h, setAttribute, setText } from './dom.js';
 import { age, fullTime, learnTime, now } from './format.js';
@@ -25,6 +25,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const numbers = h('span', { class: 'numbers' });
   const mark = h('span', { class: 'mark', 'aria-hidden': 'true' });
   const state = h('span', {});
+  const badge = makeBadge();
   const since = h('time', { class: 'dim' });
   const sentence = h('p', { class: 'sentence', id: 'sentence' });
   const family = h('p', { class: 'family dim', id: 'family', hidden: true });
@@ -33,7 +34,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const told = h('details', { class: 'words', hidden: true }, h('summary', {}, 'Message of the cluster'), words);
   const head = h('header', { class: 'subject' },
     h('p', { class: 'crumbs' }, h('a', { href: lastBoard() }, 'Board'), ' / ', `${cluster} / ${namespace}`),
-    h('h1', {}, name), family, h('p', { class: 'standing' }, bar, numbers, h('span', { class: 'state' }, mark, ' ', state), since), sentence, next.element, told);
+    h('h1', {}, name), family, h('p', { class: 'standing' }, bar, numbers, h('span', { class: 'state' }, mark, ' ', state), badge, since), sentence, next.element, told);
   const nodes = makeNodes();
   const scale = makeScale(subject, query, (victims) => nodes.mark(victims));
   const why = makeWhy(query);
@@ -57,6 +58,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     setAttribute(head, 'data-severity', severity);
     setText(mark, SEVERITIES[severity].mark);
     setText(state, SEVERITIES[severity].word);
+    fillBadge(badge, watchedIn(row));
     setText(since, row.unconvergedSince ? `unconverged for ${age(now() - Date.parse(row.unconvergedSince))}` : '');
     setAttribute(since, 'title', row.unconvergedSince ? `since ${fullTime(Date.parse(row.unconvergedSince))}` : '');
     setText(sentence, [cause, retry].filter(Boolean).join(' · '));
@@ -88,6 +90,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     empty.hidden = found !== null;
     if (found === null) {
       setText(state, '');
+      fillBadge(badge, '');
       setText(mark, '');
       setText(sentence, '');
       setText(numbers, '');

@@ -1,7 +1,7 @@
 // A row of the board: one ReplicaSet, or several with the same cause.
 
 import { barText, drawBar, makeBar } from './bar.js';
-import { SEVERITIES } from './cause.js';
+import { SEVERITIES, fillBadge, makeBadge, watchedIn } from './cause.js';
 import { h, setAttribute, setText } from './dom.js';
 import { age, count, fullTime, now, shorten } from './format.js';
 
@@ -12,11 +12,12 @@ function makeCells(kind, link) {
   const numbers = h('span', { class: 'numbers' });
   const mark = h('span', { class: 'mark', 'aria-hidden': 'true' });
   const state = h('span', {});
+  const badge = makeBadge();
   const cause = h('span', {});
   const retry = h('span', { class: 'dim' });
   const since = h('time', {});
-  const element = h('div', { class: `row ${kind}`, role: 'row' }, cell('state', mark, ' ', state), cell('who', link), cell('pods', bar, numbers), cell('cause', cause, ' ', retry), cell('since', since));
-  return Object.assign(element, { link, bar, numbers, mark, state, cause, retry, since });
+  const element = h('div', { class: `row ${kind}`, role: 'row' }, cell('state', mark, ' ', state), cell('who', link), cell('pods', bar, numbers), cell('cause', badge, ' ', cause, ' ', retry), cell('since', since));
+  return Object.assign(element, { link, bar, numbers, mark, state, badge, cause, retry, since });
 }
 
 /** Creates the element of a ReplicaSet, with its parts as properties. */
@@ -31,12 +32,13 @@ export function makeGroup(toggle) {
   return Object.assign(makeCells('group', h('button', { type: 'button', onclick: toggle }, h('span', { class: 'arrow', 'aria-hidden': 'true' }), name)), { name });
 }
 
-function fillCells(element, severity, counts, { cause, since }) {
+function fillCells(element, severity, counts, mode, { cause, since }) {
   setAttribute(element, 'data-severity', severity);
   setText(element.mark, SEVERITIES[severity].mark);
   setText(element.state, SEVERITIES[severity].word);
   drawBar(element.bar, counts);
   setText(element.numbers, barText(counts));
+  fillBadge(element.badge, mode);
   setText(element.cause, cause);
   const isOpen = since < Number.MAX_SAFE_INTEGER;
   setText(element.since, isOpen ? age(now() - since) : '—');
@@ -52,7 +54,7 @@ export function fillRow(element, entry, address, room, retry) {
   setText(element.place, shorten(place, room));
   setAttribute(element.link, 'href', address);
   setAttribute(element.link, 'title', `${place} / ${name}`);
-  fillCells(element, entry.severity, row, entry);
+  fillCells(element, entry.severity, row, watchedIn(row), entry);
   setText(element.retry, retry && `· ${retry}`);
 }
 
@@ -64,5 +66,5 @@ export function fillGroup(element, { members }, isOpen) {
   setAttribute(element.link, 'aria-expanded', isOpen);
   const fields = ['replicas', 'active', 'ready', 'terminating', 'operationsInFlight'];
   const sums = Object.fromEntries(fields.map((field) => [field, members.reduce((sum, entry) => sum + entry.row[field], 0)]));
-  fillCells(element, severity, sums, { cause: group, since: Math.min(...members.map((entry) => entry.since)) });
+  fillCells(element, severity, sums, watchedIn(row), { cause: group, since: Math.min(...members.map((entry) => entry.since)) });
 }

@@ -46,5 +46,5 @@ export function group(entries, open) {
 }
 
 function groupKey({ row, severity, group: cause }) {
-  return `group ${severity} ${row.clusterUid || row.cluster} ${cause}`;
+  return `group ${severity} ${row.clusterUid || row.cluster} ${row.mode} ${cause}`;
 }

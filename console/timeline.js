@@ -1,10 +1,11 @@
 // The timeline of a ReplicaSet: observed changes, decisions, operations and outcomes.
 
+import { watchedIn } from './cause.js';
 import { h, reconcile, setAttribute, setText } from './dom.js';
 import { age, clock, count, fullTime, now, word } from './format.js';
 
-const LANES = { change: ['Change', '◇'], decision: ['Decision', '◆'], operation: ['Operation', '▶'], outcome: ['Outcome', '✓'], partial: ['Outcome', '!'], failed: ['Outcome', '✕'] };
-const LEGEND = [['change', 'Change'], ['decision', 'Decision'], ['operation', 'Operation'], ['outcome', 'Done'], ['partial', 'Partly done'], ['failed', 'Nothing done']];
+const LANES = { change: ['Change', '◇'], decision: ['Decision', '◆'], operation: ['Operation', '▶'], outcome: ['Outcome', '✓'], partial: ['Outcome', '!'], failed: ['Outcome', '✕'], watched: ['Outcome', '◌'] };
+const LEGEND = [['change', 'Change'], ['decision', 'Decision'], ['operation', 'Operation'], ['outcome', 'Done'], ['partial', 'Partly done'], ['failed', 'Nothing done'], ['watched', 'Not executed']];
 /** The labels of each action: as a decision, and as a completed operation. */
 const ACTIONS = { create: ['create', 'create'], delete: ['delete', 'delete'], claim: ['adopt or release', 'adoption or release', 'adoptions and releases'], status: ['write the status', 'write of the status', 'writes of the status'] };
 /** The order of entries with the same time. */
@@ -57,6 +58,8 @@ export function makeTimeline(travel) {
   /** Pods that decisions named. Their changes are outcomes, not foreign changes. */
   const named = new Map();
   let known = null;
+  /** The mode of the agent if it executes no decisions. */
+  let mode = '';
 
   const list = h('ol', { class: 'timeline', id: 'timeline', tabindex: 0, 'aria-labelledby': 'history-title' });
   const empty = h('p', { class: 'dim' }, 'Nothing has happened since the agent connected.');
@@ -113,11 +116,11 @@ export function makeTimeline(travel) {
       add('decision', time, 'write the status', { detail, fold: `status ${detail}` });
       return;
     }
-    for (const target of decision.targets ?? []) named.set(target.name, decision.action);
+    for (const target of mode ? [] : decision.targets ?? []) named.set(target.name, decision.action);
     const [verb] = ACTIONS[decision.action];
     const fold = `${decision.action} ${decision.operations}`;
     add('decision', time, `${verb} ${count(decision.operations, 'pod')}`, { detail, fold: `decision ${fold} ${why?.rule}` });
-    if (decision.targets) add('operation', time, `${verb} ${names(decision.targets, decision.operations)}`, { fold: `operation ${fold}` });
+    if (decision.targets) add('operation', time, `${mode && 'would '}${verb} ${names(decision.targets, decision.operations)}`, { fold: `operation ${fold}` });
   }
 
   function scaled({ time, scaled: { from, to } }) {
@@ -135,9 +138,11 @@ export function makeTimeline(travel) {
     const parts = [`${end.done} of ${count(total, one, many)} done`];
     if (end.failed > 0) parts.push(`${end.failed} failed (${word(end.class, 'FAILURE_CLASS_')})`);
     if (end.notStarted > 0) parts.push(`${end.notStarted} not started`);
-    const lane = end.done === total ? 'outcome' : end.done > 0 ? 'partial' : 'failed';
-    const fold = lane === 'failed' ? `failed ${end.action} ${parts} ${end.class}` : '';
-    ends.set(time, { last: end.last, entry: add(lane, Date.parse(end.last), parts.join(', '), { detail: end.message, fold, times: Math.max(1, end.times), first: Date.parse(time) }) });
+    const isWatched = mode !== '' && end.notStarted === total;
+    if (isWatched) parts.splice(0, parts.length, `not executed (${mode}): ${count(total, one, many)}`);
+    const lane = isWatched ? 'watched' : end.done === total ? 'outcome' : end.done > 0 ? 'partial' : 'failed';
+    const fold = ['failed', 'watched'].includes(lane) ? `failed ${end.action} ${parts} ${end.class}` : '';
+    ends.set(time, { last: end.last, entry: add(lane, Date.parse(end.last), parts.join(', '), { detail: isWatched ? '' : end.message, fold, times: Math.max(1, end.times), first: Date.parse(time) }) });
   }
 
   /** Adds the server's history, in order. A decision with all details names its pods. */
@@ -191,6 +196,8 @@ export function makeTimeline(travel) {
       draw();
     },
     standing(before, after) {
+      mode = watchedIn(after.summary);
+      legend.lastChild.hidden = mode === '';
       remember(after);
       if (before) compare(before.summary, after.summary, now());
       draw();

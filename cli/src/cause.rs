@@ -19,7 +19,6 @@ pub(crate) fn state(set: &v1::ReplicaSetSummary) -> &'static str {
         Severity::Slow => "Slow",
         Severity::Working => "Working",
         Severity::InSync => "In sync",
-        Severity::Watched => "Watched",
         Severity::Unspecified => "Unknown",
     }
 }
@@ -95,6 +94,35 @@ pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
     lines.collect()
 }
 
+/// The mode of an agent that executes no decisions; `None` if it executes them.
+pub(crate) const fn mode_without_effect(mode: v1::Mode) -> Option<&'static str> {
+    match mode {
+        v1::Mode::Unspecified | v1::Mode::Enforce => None,
+        v1::Mode::Shadow => Some("shadow"),
+        v1::Mode::DryRun => Some("dry-run"),
+    }
+}
+
+/// A line for the ReplicaSets of each cluster whose decisions are not executed.
+pub(crate) fn watched(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
+    let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    for set in sets {
+        if let Some(mode) = mode_without_effect(set.mode()) {
+            let key = (&*set.cluster_uid, &*set.cluster, mode);
+            *counts.entry(key).or_default() += 1;
+        }
+    }
+    let lines = counts.into_iter().map(|((_, cluster, mode), number)| {
+        let noun = if number == 1 {
+            "ReplicaSet"
+        } else {
+            "ReplicaSets"
+        };
+        format!("{number} {noun} of {cluster}: watched only ({mode} mode)")
+    });
+    lines.collect()
+}
+
 /// The time of the next attempt, if one is due.
 fn retry(set: &v1::ReplicaSetSummary, now: Timestamp) -> Option<String> {
     let waits = |it: &v1::Reason| {
@@ -163,6 +191,23 @@ mod tests {
         assert_eq!(cell(&set(Severity::InSync, "In sync", ""), now), "-");
         let told = "Creates 1 of 2 pods";
         assert_eq!(cell(&set(Severity::Working, told, ""), now), told);
+    }
+
+    #[test]
+    fn modes_without_effect_are_told_once_for_each_cluster() {
+        let mut sets = vec![set(Severity::InSync, "In sync", ""); 4];
+        assert_eq!(watched(&sets), [""; 0]);
+        for (set, cluster) in sets.iter_mut().zip(["a", "a", "b"]) {
+            set.cluster = cluster.to_owned();
+            set.set_mode(v1::Mode::Shadow);
+        }
+        sets[2].set_mode(v1::Mode::DryRun);
+        sets[3].set_mode(v1::Mode::Enforce);
+        let lines = [
+            "2 ReplicaSets of a: watched only (shadow mode)",
+            "1 ReplicaSet of b: watched only (dry-run mode)",
+        ];
+        assert_eq!(watched(&sets), lines);
     }
 
     #[test]

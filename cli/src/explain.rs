@@ -111,7 +111,9 @@ fn write(
         scale_down::write(last, args.print.output.is_wide(), page, out)?;
     }
     if args.all {
-        timeline::write(&answer.timeline, Timestamp::now(), page, out)?;
+        let summary = answer.summary.as_ref();
+        let mode = summary.map_or(v1::Mode::Unspecified, v1::ReplicaSetSummary::mode);
+        timeline::write(&answer.timeline, mode, Timestamp::now(), page, out)?;
     }
     Ok(())
 }
@@ -131,6 +133,8 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
         ("Replicas:", replicas),
         ("State:", cause::state(&summary).to_owned()),
     ]);
+    let mode = cause::mode_without_effect(summary.mode());
+    lines.extend(mode.map(|mode| ("Mode:", format!("{mode}: the decisions are not executed"))));
     let reasons = summary.reasons.iter();
     let (held_back, because): (Vec<_>, Vec<_>) = reasons.partition(|it| obstacle(it).is_some());
     let labels = std::iter::once("Because:").chain(std::iter::repeat(""));

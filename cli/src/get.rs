@@ -85,8 +85,8 @@ fn print(
     rows.into_iter()
         .for_each(|set| table.row(replica_sets::cells(&columns, set)));
     if !table.is_empty() {
-        let groups = cause::groups(sets).into_iter();
-        for line in groups.filter(|_| !args.print.no_headers) {
+        let lines = cause::watched(sets).into_iter().chain(cause::groups(sets));
+        for line in lines.filter(|_| !args.print.no_headers) {
             writeln!(io.stdout, "{}", one_line(&line))?;
         }
         table.write(io.stdout, "")?;

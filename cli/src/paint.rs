@@ -17,7 +17,7 @@ impl Paint {
         Self(is_on)
     }
 
-    /// The color of a severity: red, yellow, blue or green. An unknown severity and an observed one have no color.
+    /// The color of a severity: red, yellow, blue or green. An unknown severity has no color.
     pub(crate) fn paint(self, severity: Severity, text: &str) -> String {
         self.styled(style(severity), text)
     }
@@ -47,7 +47,7 @@ const fn style(severity: Severity) -> Style {
         Severity::Slow => AnsiColor::Yellow.on_default(),
         Severity::Working => AnsiColor::Blue.on_default(),
         Severity::InSync => AnsiColor::Green.on_default(),
-        Severity::Watched | Severity::Unspecified => Style::new(),
+        Severity::Unspecified => Style::new(),
     }
 }
 
@@ -80,7 +80,6 @@ mod tests {
             assert_eq!(off.paint(severity_of(state), state), state);
         }
         assert_eq!(on.paint(severity_of("STATE"), "STATE"), "STATE");
-        assert_eq!(on.paint(Severity::Watched, "Watched"), "Watched");
         assert_eq!(
             (on.error(""), off.error("error:")),
             ("".into(), "error:".into())

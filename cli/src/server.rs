@@ -171,12 +171,16 @@ impl Server {
         Ok(list)
     }
 
-    /// Fails if no agent is connected, or no agent of this cluster.
-    pub(crate) async fn check_connected(&self, cluster: &str) -> Result<(), Failure> {
-        if self.sessions(cluster).await?.sessions.is_empty() {
+    /// The sessions. Fails if no agent is connected, or no agent of this cluster.
+    pub(crate) async fn check_connected(
+        &self,
+        cluster: &str,
+    ) -> Result<Vec<v1::SessionSummary>, Failure> {
+        let sessions = self.sessions(cluster).await?.sessions;
+        if sessions.is_empty() {
             return Err(self.nothing_connected(cluster));
         }
-        Ok(())
+        Ok(sessions)
     }
 
     /// The failure if no agent is connected, or no agent of this cluster.

@@ -9,13 +9,13 @@ use tonic::{Status, Streaming};
 use crate::{
     age,
     args::{Named, Scope, WatchArgs},
-    decision,
+    cause, decision,
     exit::{Exit, Failure},
     format::PrintArgs,
     get, meaning, not_found, pages, record, refusal,
     server::{self, Server},
     streams::Io,
-    table::TableStream,
+    table::{TableStream, one_line},
 };
 
 const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "PODS"];
@@ -58,17 +58,24 @@ pub(crate) async fn follow(
     mut left: Option<u64>,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    let is_connected = match server.check_connected(cluster).await {
+    let sessions = match server.check_connected(cluster).await {
         // An agent of an unnamed cluster may still connect.
         Err(nothing) if cluster.is_empty() && nothing.exit == Exit::No => {
             writeln!(io.stderr, "notice: {}; waiting for one", nothing.cause)?;
-            false
+            Vec::new()
         }
-        checked => checked.map(|()| true)?,
+        checked => checked?,
     };
+    for session in &sessions {
+        if let Some(mode) = cause::mode_without_effect(session.mode()) {
+            let cluster = one_line(get::cluster(session));
+            let agent = format!("the agent of {cluster} is in {mode} mode");
+            writeln!(io.stderr, "notice: {agent}: its decisions are not executed")?;
+        }
+    }
     let mut decisions = open(server, cluster, scope).await?;
     let mut named = Watched::default();
-    if is_connected {
+    if !sessions.is_empty() {
         named = Watched::new(server, cluster, scope, io).await?;
     }
     let mut printer = Printer::new(print, io)?;

@@ -78,6 +78,7 @@ stories! {
     fn nothing_bars_anyone_from_any_view() on open;
     fn what_is_wrong_with_the_connection_is_told() on open;
     fn shadow_shows_its_differences() on shadow;
+    fn shadow_shows_the_cluster_and_one_badge() on shadow;
     fn what_limits_hold_back_is_shown_until_when() on held;
     fn recording_is_replayed_step_by_step() on open;
     fn file_that_is_no_recording_is_refused_in_words() on open;

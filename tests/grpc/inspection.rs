@@ -265,6 +265,39 @@ async fn sessions_are_listed_with_what_they_hold() {
     assert!(north.synced && north.started.is_some());
 }
 
+/// What the mode does not execute blocks nothing.
+#[tokio::test]
+async fn severity_in_shadow_mode_is_that_of_the_cluster() {
+    let server = Running::start().await;
+    let watching = v1::Hello {
+        mode: v1::Mode::Shadow.into(),
+        ..hello("east")
+    };
+    let (mut shadow, _) = Agent::open_with(&server, watching).await;
+    let set = replica_set("web").replicas(3).build();
+    shadow.snapshot(vec![set], vec![]).await;
+    let mut client = server.inspection().await;
+    let found = soon(async {
+        loop {
+            let request = v1::ListReplicaSetsRequest::default();
+            let answer = client.list_replica_sets(request).await;
+            if let [found] = &*answer.expect("it is valid").into_inner().replica_sets {
+                return found.clone();
+            }
+        }
+    });
+    let found = found.await;
+    let cause = found.cause.clone().unwrap_or_default();
+    assert_eq!(
+        (found.mode(), cause.severity(), cause.text.as_str()),
+        (
+            v1::Mode::Shadow,
+            v1::Severity::Working,
+            "Missing: 3 of 3 pods"
+        )
+    );
+}
+
 #[tokio::test]
 async fn differences_of_a_shadow_are_listed() {
     let server = Running::start().await;

@@ -8,12 +8,13 @@ use std::{
 use decree::v1::{self, timeline_entry::Entry};
 use jiff::Timestamp;
 
-use crate::{age, page::Page, record, refusal, table::Table};
+use crate::{age, cause, page::Page, record, refusal, table::Table};
 
 /// Writes the entries that a session remembers, the newest first. A decision and its outcomes are one entry, and so are attempts
 /// with the same result.
 pub(super) fn write(
     timeline: &[v1::TimelineEntry],
+    mode: v1::Mode,
     now: Timestamp,
     page: Page,
     out: &mut dyn Write,
@@ -42,7 +43,7 @@ pub(super) fn write(
                 let decision = decisions.get(&it.batch_id).copied();
                 (
                     &it.last,
-                    event(it),
+                    event(it, mode),
                     answered(it, decision, entry.time.as_ref()),
                 )
             }
@@ -73,9 +74,10 @@ fn decided(decided: &v1::Decided) -> String {
 }
 
 /// The outcome of an attempt in a word.
-const fn event(answered: &v1::Answered) -> &'static str {
+const fn event(answered: &v1::Answered, mode: v1::Mode) -> &'static str {
     match (answered.done, answered.failed, answered.not_started) {
         (_, 0, 0) => "done",
+        (0, 0, _) if cause::mode_without_effect(mode).is_some() => "not executed",
         (0, 0, _) => "not done",
         (0, _, _) => "failed",
         (_, _, _) => "partly done",
@@ -150,6 +152,11 @@ mod tests {
         })
     }
 
+    fn of(timeline: &[v1::TimelineEntry], mode: v1::Mode) -> String {
+        let now = Timestamp::from_second(310).expect("a time");
+        written(|out| write(timeline, mode, now, Page::default(), out))
+    }
+
     #[test]
     fn attempt_is_one_entry_that_says_whether_it_failed() {
         let refused = v1::Answered {
@@ -182,7 +189,6 @@ mod tests {
             entry(50, Entry::Scaled(scaled)),
             entry(10, Entry::Answered(done)),
         ];
-        let now = Timestamp::from_second(310).expect("a time");
         expect![[r#"
             Timeline, in UTC:
               TIME                       AGO         EVENT     DETAIL
@@ -191,6 +197,28 @@ mod tests {
               1970-01-01T00:00:50.000Z   4m20s ago   scaled    7 to 15 desired
               1970-01-01T00:00:10.000Z   5m ago      done      create: 7 of 7 done
         "#]]
-        .assert_eq(&written(|out| write(&timeline, now, Page::default(), out)));
+        .assert_eq(&of(&timeline, v1::Mode::Enforce));
+    }
+
+    #[test]
+    fn what_the_mode_does_not_execute_has_not_failed() {
+        let answered = v1::Answered {
+            batch_id: 5,
+            action: "create".to_owned(),
+            not_started: 8,
+            times: 2,
+            last: at(300),
+            ..v1::Answered::default()
+        };
+        let timeline = [entry(60, Entry::Answered(answered))];
+        for (mode, event) in [
+            (v1::Mode::Enforce, "not done"),
+            (v1::Mode::Shadow, "not executed"),
+            (v1::Mode::DryRun, "not executed"),
+        ] {
+            let said = of(&timeline, mode);
+            let row = format!("  {event}   create: 0 of 8 done, 8 not started, 2 times since");
+            assert!(said.contains(&row), "{said}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::replica_sets;
 use crate::{
     args::{GetArgs, Scope},
-    decision,
+    cause, decision,
     exit::{Exit, Failure},
     source::Source,
     stale,
@@ -31,6 +31,9 @@ pub(super) async fn run(
     first: v1::ListReplicaSetsResponse,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
+    for line in cause::watched(&first.replica_sets) {
+        writeln!(io.stderr, "notice: {}", one_line(&line))?;
+    }
     let columns = replica_sets::columns(&first.replica_sets, args.print.output.is_wide());
     let cells = |set: &v1::ReplicaSetSummary| replica_sets::cells(&columns, set);
     let headers = columns.iter().map(|it| it.0);

@@ -1,7 +1,8 @@
 //! The cause of a ReplicaSet's state in one sentence, for people. The command line, the console and programs all use this sentence.
 //!
 //! A sentence begins with the cause. The message of an agent or a cluster follows: in one line, shortened, and without characters that
-//! control a terminal. Namespaces and names need no quotes in a command, as the wire accepts only DNS labels and subdomains for them.
+//! control a terminal. In shadow and dry-run mode, causes are those of the cluster: the agent's decisions, which it does not execute, cause
+//! nothing. Namespaces and names need no quotes in a command, as the wire accepts only DNS labels and subdomains for them.
 
 mod agent;
 mod finding;
@@ -26,7 +27,6 @@ const SLOW: Span = Span::seconds(60);
 /// The facts about a ReplicaSet that its summary lacks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
-    pub(crate) mode: v1::Mode,
     /// The time of the question.
     pub(crate) now: Timestamp,
     /// Failures in a row.
@@ -70,8 +70,7 @@ fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> Finding {
     };
     let is_converged = summary.active == summary.replicas && summary.available == summary.replicas;
     let in_sync = || Finding::new(Severity::InSync, "In sync");
-    not_enforced(summary, known.mode)
-        .or_else(|| left_alone(summary, names))
+    left_alone(summary, names)
         .or_else(|| without_view(summary))
         .or_else(|| (is_converged && known.failures == 0).then(in_sync))
         .or_else(|| held_back(summary, names))
@@ -80,21 +79,9 @@ fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> Finding {
         .unwrap_or_else(|| progress(summary, known, names))
 }
 
-/// Returns the cause if the agent does not execute decisions.
-fn not_enforced(summary: &v1::ReplicaSetSummary, mode: v1::Mode) -> Option<Finding> {
-    let what = match mode {
-        v1::Mode::Unspecified | v1::Mode::Enforce => return None,
-        v1::Mode::Shadow => "Watched only (shadow)",
-        v1::Mode::DryRun => "Shown only (dry-run)",
-    };
-    let text = match reason(summary, Rule::Quarantined) {
-        Some(why) => format!("{what}, quarantined: {}", short(why)),
-        None => format!(
-            "{what}: {} desired, {} active",
-            summary.replicas, summary.active
-        ),
-    };
-    Some(Finding::new(Severity::Watched, text))
+/// Whether the agent executes decisions. Without a session, causes are as if it did.
+fn is_enforced(summary: &v1::ReplicaSetSummary) -> bool {
+    matches!(summary.mode(), v1::Mode::Unspecified | v1::Mode::Enforce)
 }
 
 fn left_alone(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Finding> {
@@ -138,13 +125,13 @@ fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Findin
     Some(Finding::passing(text).next(names.explain()))
 }
 
-/// The cluster refused the newest attempt, or, if this session has made none, the last attempt of an earlier controller.
+/// The cluster refused the newest attempt, or, if this session has executed none, the last attempt of another controller.
 fn refused(
     summary: &v1::ReplicaSetSummary,
     known: &Known<'_>,
     names: Names<'_>,
 ) -> Option<Finding> {
-    if let Some(answered) = known.attempt {
+    if let Some(answered) = known.attempt.filter(|_| is_enforced(summary)) {
         let class = Some(answered.failure?);
         let is_slow = is_slow(summary, known);
         return refused::finding(answered.action, class, &answered.message, names, is_slow);
@@ -165,13 +152,18 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
         ..
     } = *summary;
     let (all, explain) = (count(replicas, "pod"), names.explain());
+    let [creates, deletes] = if is_enforced(summary) {
+        ["Creates", "Deletes"]
+    } else {
+        ["Missing:", "Surplus:"]
+    };
     if active < replicas {
         let lacking = replicas.abs_diff(active);
-        return Finding::passing(format!("Creates {lacking} of {all}")).next(explain);
+        return Finding::passing(format!("{creates} {lacking} of {all}")).next(explain);
     }
     if active > replicas {
         let (surplus, all) = (active.abs_diff(replicas), count(active, "pod"));
-        return Finding::passing(format!("Deletes {surplus} of {all}")).next(explain);
+        return Finding::passing(format!("{deletes} {surplus} of {all}")).next(explain);
     }
     if let Some(node) = known.unready_node.filter(|_| ready < replicas) {
         return without_ready_pods(node, explain);

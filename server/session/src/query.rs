@@ -100,7 +100,7 @@ pub fn summary_without_session(
     now: Timestamp,
     view: View,
 ) -> v1::ReplicaSetSummary {
-    summarize(cluster, now, view, v1::Mode::Enforce, None)
+    summarize(cluster, now, view, v1::Mode::Unspecified, None)
 }
 
 fn summarize(
@@ -113,8 +113,8 @@ fn summarize(
     let failures = view.failures;
     let (unready, unready_node) = (view.unready.take(), view.unready_node.take());
     let mut summary = encode::summary(cluster, view);
+    summary.set_mode(mode);
     let known = Known {
-        mode,
         now,
         failures,
         attempt,

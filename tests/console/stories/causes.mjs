@@ -25,7 +25,7 @@ function troubled() {
     summary(LONG, { cluster: 'south', severity: 'BLOCKED', text: WORDS, replicas: 9, ready: 0, since: 30 }),
     summary('search', { severity: 'SLOW', text: '1 of 3 pods not ready', ready: 2, since: 300 }),
     summary('cart', { severity: 'WORKING', text: '2 operations in flight', ready: 1, since: 5 }),
-    summary('watched', { cluster: 'south', severity: 'WATCHED', text: 'Watched only (shadow mode)', ready: 0, since: 90 }),
+    summary('watched', { cluster: 'south', text: 'In sync', mode: 'MODE_SHADOW' }),
     ...Array.from({ length: 20 }, (_, at) => summary(`api-${String(at).padStart(2, '0')}`, { text: 'In sync' })),
   ];
 }
@@ -34,7 +34,7 @@ export const causes = {
   async board_puts_causes_first({ open, until, picture, assert, audit, axe }) {
     const page = await open('', WIDE, true);
     await say(page, troubled());
-    await summaryLine(page, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.');
+    await summaryLine(page, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 21 in sync.');
     assert((await page.title()) === '(98) Board · Decree', await page.title());
     const top = await names(page);
     assert(top[0] === '97 ReplicaSets in payments' && top[2] === 'search' && top[3] === 'cart' && top[4] === 'api-00', `the order is ${top}`);
@@ -90,14 +90,18 @@ export const causes = {
   async board_is_filtered_and_sorted({ open, until, assert }) {
     const page = await open('', WIDE, true);
     await say(page, troubled());
-    await summaryLine(page, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.');
+    await summaryLine(page, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 21 in sync.');
     await page.type('#search', 'cart');
     await summaryLine(page, until, '1 ReplicaSet of 121: 1 working.');
     assert((await page.title()) === 'Board · Decree', 'nothing that is found is blocked');
     await page.click('#search', { clickCount: 3 });
     await page.keyboard.press('Backspace');
     await page.select('#cluster', 'south');
-    await summaryLine(page, until, '2 ReplicaSets of 121: 1 blocked, 1 watched only.');
+    await summaryLine(page, until, '2 ReplicaSets of 121: 1 blocked, 1 in sync.');
+    await until(page, 'a badge on the one in shadow mode', () => {
+      const badges = [...document.querySelectorAll('.space .row')].filter((row) => row.querySelector('.badge').checkVisibility()).map((row) => row.querySelector('.name').textContent);
+      return badges.join() === 'watched' && document.getElementById('watched').hidden;
+    });
     await page.select('#cluster', '');
     await page.select('#namespace', 'payments');
     await summaryLine(page, until, '97 ReplicaSets of 121: 97 blocked.');
@@ -123,7 +127,7 @@ export const causes = {
     await again.type('#search', 'nothing');
     await until(again, 'that nothing is found', () => document.getElementById('empty').innerText.includes('Nothing found'));
     await again.click('#empty button');
-    await summaryLine(again, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.');
+    await summaryLine(again, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 21 in sync.');
   },
 
   async map_shows_every_replica_set({ open, until, picture, assert, audit, axe, forgive }) {
@@ -179,10 +183,33 @@ export const causes = {
     await until(page, 'the page of the first', () => document.querySelector('h1').textContent === 'set-0000');
   },
 
+  async shadow_shows_the_cluster_and_one_badge({ open, until, row, act, picture, assert, audit, axe }) {
+    const page = await open();
+    await row(page, 'web-5f6a8b', 'Missing: 3 of 3 pods');
+    for (const pod of ['api-w', 'api-x', 'api-y', 'api-z']) await act('foreign', { name: pod });
+    await row(page, 'api', '4/4 ready');
+    await row(page, 'api', 'In sync');
+    await until(page, 'one badge for all', () => {
+      const [all, row] = ['#watched', '.space .row'].map((at) => document.querySelector(`${at} .badge`));
+      return all.checkVisibility() && !row.checkVisibility() && document.getElementById('watched').innerText.endsWith('No decision is executed (shadow mode).');
+    });
+    const blocked = await page.title();
+    assert(blocked === 'Board · Decree', `the mode blocks nothing: ${blocked}`);
+    await audit(page, 'the board in shadow mode', axe);
+    await picture(page, 'shadow-board');
+    const one = await open('#/replicasets/shop/default/web-5f6a8b');
+    await until(one, 'the badge', () => document.querySelector('.standing .badge')?.checkVisibility());
+    await until(one, 'what was not executed', () => document.getElementById('timeline').innerText.includes('not executed (shadow): 3 creates'));
+    const marks = await one.$$eval('#timeline .mark', (found) => found.map((mark) => mark.textContent));
+    assert(marks.includes('◌') && !marks.includes('✕') && !marks.includes('✓'), `nothing failed: ${marks}`);
+    await audit(one, 'a ReplicaSet in shadow mode', axe);
+    await picture(one, 'shadow-replica-set');
+  },
+
   async board_keeps_its_rows_until_agents_are_back({ open, until, assert }) {
     const page = await open('', WIDE, true);
     await say(page, troubled());
-    const whole = '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.';
+    const whole = '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 21 in sync.';
     await summaryLine(page, until, whole);
     await page.evaluate(() => window.made.lose());
     await until(page, 'a new stream', () => window.made.opened === 2 && document.getElementById('status-text').textContent === 'Live');
@@ -191,7 +218,7 @@ export const causes = {
     await say(page, [], { sessions: 0, synced: 0 });
     await summaryLine(page, until, kept);
     await say(page, [summary('api-00', { ready: 2, severity: 'WORKING', text: '1 of 3 pods not ready', since: 3 })], { sessions: 1, synced: 1 });
-    await summaryLine(page, until, kept.replace('1 working, 20 in sync', '2 working, 19 in sync'));
+    await summaryLine(page, until, kept.replace('1 working, 21 in sync', '2 working, 20 in sync'));
     assert(await page.$eval('#empty', (empty) => empty.hidden), 'it does not say that no agent is connected');
     await say(page, [summary('web')], { sessions: 2, synced: 2 });
     await summaryLine(page, until, '2 ReplicaSets: 1 working, 1 in sync.');

@@ -105,8 +105,6 @@ const (
 	Severity_SEVERITY_WORKING Severity = 3
 	// It has converged.
 	Severity_SEVERITY_IN_SYNC Severity = 4
-	// Its agent is in shadow or dry-run mode, so it executes nothing.
-	Severity_SEVERITY_WATCHED Severity = 5
 )
 
 // Enum value maps for Severity.
@@ -117,7 +115,6 @@ var (
 		2: "SEVERITY_SLOW",
 		3: "SEVERITY_WORKING",
 		4: "SEVERITY_IN_SYNC",
-		5: "SEVERITY_WATCHED",
 	}
 	Severity_value = map[string]int32{
 		"SEVERITY_UNSPECIFIED": 0,
@@ -125,7 +122,6 @@ var (
 		"SEVERITY_SLOW":        2,
 		"SEVERITY_WORKING":     3,
 		"SEVERITY_IN_SYNC":     4,
-		"SEVERITY_WATCHED":     5,
 	}
 )
 
@@ -451,7 +447,9 @@ type ReplicaSetSummary struct {
 	// The cause of this state, for people.
 	Cause *Cause `protobuf:"bytes,16,opt,name=cause,proto3" json:"cause,omitempty"`
 	// Its managing owner, such as a Deployment; absent if it has none.
-	Controller    *OwnerReference `protobuf:"bytes,17,opt,name=controller,proto3" json:"controller,omitempty"`
+	Controller *OwnerReference `protobuf:"bytes,17,opt,name=controller,proto3" json:"controller,omitempty"`
+	// The mode of its agent. In SHADOW and DRY_RUN, the agent executes no decisions. Unspecified without a session.
+	Mode          Mode `protobuf:"varint,18,opt,name=mode,proto3,enum=decree.v1.Mode" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -603,6 +601,13 @@ func (x *ReplicaSetSummary) GetController() *OwnerReference {
 		return x.Controller
 	}
 	return nil
+}
+
+func (x *ReplicaSetSummary) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
 }
 
 // Explains the state of a ReplicaSet in one sentence.
@@ -2928,7 +2933,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x125\n" +
 	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
-	"staleViews\"\xbd\x06\n" +
+	"staleViews\"\xe2\x06\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -2951,7 +2956,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x05cause\x18\x10 \x01(\v2\x10.decree.v1.CauseR\x05cause\x129\n" +
 	"\n" +
 	"controller\x18\x11 \x01(\v2\x19.decree.v1.OwnerReferenceR\n" +
-	"controller\x1aA\n" +
+	"controller\x12#\n" +
+	"\x04mode\x18\x12 \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x01\n" +
@@ -3157,14 +3163,13 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x18REPLICA_SET_STATE_QUEUED\x10\x02\x12\x1c\n" +
 	"\x18REPLICA_SET_STATE_ACTING\x10\x03\x12\x1d\n" +
 	"\x19REPLICA_SET_STATE_WAITING\x10\x04\x12!\n" +
-	"\x1dREPLICA_SET_STATE_QUARANTINED\x10\x05*\x8f\x01\n" +
+	"\x1dREPLICA_SET_STATE_QUARANTINED\x10\x05*y\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SEVERITY_BLOCKED\x10\x01\x12\x11\n" +
 	"\rSEVERITY_SLOW\x10\x02\x12\x14\n" +
 	"\x10SEVERITY_WORKING\x10\x03\x12\x14\n" +
-	"\x10SEVERITY_IN_SYNC\x10\x04\x12\x14\n" +
-	"\x10SEVERITY_WATCHED\x10\x05*t\n" +
+	"\x10SEVERITY_IN_SYNC\x10\x04*t\n" +
 	"\aSubject\x12\x17\n" +
 	"\x13SUBJECT_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSUBJECT_COUNT\x10\x01\x12\x13\n" +
@@ -3242,10 +3247,10 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*Reason)(nil),                  // 37: decree.v1.Reason
 	(*timestamppb.Timestamp)(nil),   // 38: google.protobuf.Timestamp
 	(*OwnerReference)(nil),          // 39: decree.v1.OwnerReference
-	(Rule)(0),                       // 40: decree.v1.Rule
-	(FailureClass)(0),               // 41: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 42: decree.v1.ReplicaSetStatus
-	(Mode)(0),                       // 43: decree.v1.Mode
+	(Mode)(0),                       // 40: decree.v1.Mode
+	(Rule)(0),                       // 41: decree.v1.Rule
+	(FailureClass)(0),               // 42: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 43: decree.v1.ReplicaSetStatus
 	(*durationpb.Duration)(nil),     // 44: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
@@ -3259,70 +3264,71 @@ var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	34, // 7: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
 	7,  // 8: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
 	39, // 9: decree.v1.ReplicaSetSummary.controller:type_name -> decree.v1.OwnerReference
-	1,  // 10: decree.v1.Cause.severity:type_name -> decree.v1.Severity
-	6,  // 11: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	38, // 12: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
-	19, // 13: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	13, // 14: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
-	10, // 15: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
-	35, // 16: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
-	38, // 17: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
-	11, // 18: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
-	37, // 19: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
-	12, // 20: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
-	40, // 21: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
-	38, // 22: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
-	14, // 23: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
-	15, // 24: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
-	16, // 25: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	37, // 26: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	41, // 27: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
-	38, // 28: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
-	19, // 29: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	38, // 30: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	36, // 31: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	20, // 32: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	37, // 33: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	42, // 34: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	37, // 35: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	23, // 36: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	35, // 37: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
-	43, // 38: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	38, // 39: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	44, // 40: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	44, // 41: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
-	27, // 42: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	26, // 43: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
-	38, // 44: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
-	35, // 45: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
-	2,  // 46: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
-	38, // 47: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	36, // 48: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	2,  // 49: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	3,  // 50: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	29, // 51: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
-	30, // 52: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
-	33, // 53: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
-	32, // 54: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
-	35, // 55: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
-	36, // 56: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
-	4,  // 57: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	8,  // 58: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	17, // 59: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	21, // 60: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	24, // 61: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	28, // 62: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
-	5,  // 63: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	9,  // 64: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	18, // 65: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	22, // 66: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	25, // 67: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	31, // 68: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
-	63, // [63:69] is the sub-list for method output_type
-	57, // [57:63] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	40, // 10: decree.v1.ReplicaSetSummary.mode:type_name -> decree.v1.Mode
+	1,  // 11: decree.v1.Cause.severity:type_name -> decree.v1.Severity
+	6,  // 12: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
+	38, // 13: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
+	19, // 14: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	13, // 15: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
+	10, // 16: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
+	35, // 17: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
+	38, // 18: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
+	11, // 19: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
+	37, // 20: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
+	12, // 21: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
+	41, // 22: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
+	38, // 23: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
+	14, // 24: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
+	15, // 25: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
+	16, // 26: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
+	37, // 27: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	42, // 28: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
+	38, // 29: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
+	19, // 30: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	38, // 31: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
+	36, // 32: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	20, // 33: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	37, // 34: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	43, // 35: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	37, // 36: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	23, // 37: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	35, // 38: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
+	40, // 39: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	38, // 40: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
+	44, // 41: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	44, // 42: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
+	27, // 43: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	26, // 44: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
+	38, // 45: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
+	35, // 46: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
+	2,  // 47: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
+	38, // 48: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
+	36, // 49: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	2,  // 50: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	3,  // 51: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	29, // 52: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
+	30, // 53: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
+	33, // 54: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
+	32, // 55: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
+	35, // 56: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
+	36, // 57: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
+	4,  // 58: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	8,  // 59: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	17, // 60: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	21, // 61: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	24, // 62: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	28, // 63: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
+	5,  // 64: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	9,  // 65: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	18, // 66: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	22, // 67: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	25, // 68: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	31, // 69: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
+	64, // [64:70] is the sub-list for method output_type
+	58, // [58:64] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }

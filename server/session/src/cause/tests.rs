@@ -60,7 +60,6 @@ fn answered(action: ActionKind, failure: Option<(FailureClass, &str)>) -> Answer
 
 fn known(attempt: Option<&Answered>) -> Known<'_> {
     Known {
-        mode: v1::Mode::Enforce,
         now: NOW,
         failures: u32::from(attempt.is_some()),
         attempt,
@@ -233,9 +232,9 @@ fn what_needs_a_person_is_blocked_whatever_its_age() {
 }
 
 #[test]
-fn what_has_converged_is_in_sync_and_what_is_not_enforced_is_watched() {
+fn what_has_converged_is_in_sync() {
     let converged = set([7, 7, 7, 7], None, &[(Rule::InSync, "")]);
-    let mut known = known(None);
+    let known = known(None);
     let in_sync = |text: &str| {
         (
             Severity::InSync,
@@ -252,22 +251,60 @@ fn what_has_converged_is_in_sync_and_what_is_not_enforced_is_watched() {
         told(&deleted, &known),
         in_sync("Being deleted: its pods are left alone")
     );
-    let lacks = set([6, 4, 4, 4], Some(700), &[(Rule::TooFewReplicas, "")]);
-    let quarantined = set(
-        [6, 4, 4, 4],
-        None,
-        &[(Rule::Quarantined, "spec.selector: is empty")],
-    );
-    for (mode, what) in [
-        (v1::Mode::Shadow, "Watched only (shadow)"),
-        (v1::Mode::DryRun, "Shown only (dry-run)"),
-    ] {
-        known.mode = mode;
-        let said = |summary: &v1::ReplicaSetSummary| told(summary, &known).1[0].clone();
-        assert_eq!(said(&lacks), format!("{what}: 6 desired, 4 active"));
-        let expected = format!("{what}, quarantined: spec.selector: is empty");
-        assert_eq!(said(&quarantined), expected);
-        assert_eq!(told(&lacks, &known).0, Severity::Watched);
+}
+
+/// What the agent does not execute is no cause: the pods and the status, which another controller changes, are.
+#[test]
+fn severity_in_a_mode_without_effect_is_that_of_the_cluster() {
+    use Severity::{Blocked, InSync, Slow, Working};
+    let of = |counts, seconds, rule| set(counts, seconds, &[(rule, "a detail")]);
+    let (few, many) = (Rule::TooFewReplicas, Rule::TooManyReplicas);
+    let lacks = |seconds| of([7, 4, 4, 4], Some(seconds), few);
+    let mut refused = lacks(1);
+    // The other controller wrote it.
+    refused.failure =
+        "exceeded quota: pods, requested: pods=1, used: pods=9, limited: pods=9".into();
+    let created = ["Creates 3 of 7 pods", "Missing: 3 of 7 pods"];
+    let deleted = ["Deletes 2 of 9 pods", "Surplus: 2 of 9 pods"];
+    let quota = ["Quota exceeded in payments: 9 of 9 pods"; 2];
+    // A ReplicaSet; then its severity, and its causes where decisions are executed and where not.
+    let table = [
+        (of([7; 4], None, Rule::InSync), InSync, ["In sync"; 2]),
+        (
+            of([7; 4], None, Rule::StatusDiffers),
+            InSync,
+            ["In sync"; 2],
+        ),
+        (lacks(1), Working, created),
+        (lacks(60), Slow, created),
+        (of([7, 9, 9, 9], Some(1), many), Working, deleted),
+        (
+            of([7, 7, 3, 3], Some(60), Rule::InSync),
+            Slow,
+            ["4 of 7 pods not ready"; 2],
+        ),
+        (refused, Blocked, quota),
+        (
+            of([7; 4], None, Rule::Quarantined),
+            Blocked,
+            ["Quarantined: a detail"; 2],
+        ),
+    ];
+    let not_executed = answered(ActionKind::Create, None);
+    for (mut summary, severity, [executed, not]) in table {
+        for (mode, attempt, text) in [
+            (v1::Mode::Enforce, None, executed),
+            (v1::Mode::Shadow, Some(&not_executed), not),
+            (v1::Mode::DryRun, Some(&not_executed), not),
+        ] {
+            summary.set_mode(mode);
+            let known = Known {
+                failures: 0,
+                ..known(attempt)
+            };
+            let (how, [said, ..]) = told(&summary, &known);
+            assert_eq!((how, said.as_str()), (severity, text), "{mode:?}");
+        }
     }
 }
 
@@ -309,11 +346,8 @@ fn no_rule_state_or_mode_is_without_a_cause() {
             for counts in counts {
                 let mut summary = set(counts, Some(1), &[(rule, "words")]);
                 summary.set_state(*state);
-                let known = Known {
-                    mode,
-                    ..known(None)
-                };
-                let (severity, [text, ..]) = told(&summary, &known);
+                summary.set_mode(mode);
+                let (severity, [text, ..]) = told(&summary, &known(None));
                 assert_ne!(severity, Severity::Unspecified, "{rule:?} {state:?}");
                 assert!(
                     !text.is_empty() && !text.ends_with('.'),

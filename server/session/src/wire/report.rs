@@ -192,6 +192,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
             .collect(),
         cause: None,
         controller: controller.map(owner),
+        mode: v1::Mode::Unspecified.into(),
     }
 }
 
