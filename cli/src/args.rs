@@ -23,6 +23,7 @@ use crate::{
 };
 
 mod check;
+mod console;
 mod declare;
 mod examples;
 mod files;
@@ -35,6 +36,7 @@ mod resume;
 mod up;
 
 pub(crate) use check::CheckArgs;
+pub(crate) use console::ConsoleArgs;
 pub(crate) use declare::DeclareArgs;
 pub(crate) use files::FileArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
@@ -84,6 +86,13 @@ pub(crate) enum Command {
     /// deletes all pods of the node; with a quota, ReplicaSets create their missing pods.
     #[command(after_help = exit::HELP)]
     Simulate(SimulateArgs),
+    /// Open the console in the browser
+    ///
+    /// Opens the console of a server on this machine. If none answers, or if a flag names a cluster or a namespace, finds the pods of Decree
+    /// in the cluster. `kubectl port-forward` then forwards the port of a server until interrupted. Everyone who may forward the port
+    /// may read; nothing can be written there.
+    #[command(after_help = console::HELP)]
+    Console(ConsoleArgs),
     /// List the ReplicaSets of a server or a cluster, or sessions
     ///
     /// Without a server, reads the ReplicaSets in the cluster of the kubeconfig.

@@ -9,6 +9,7 @@
 //! decide      files or cluster ─▶ snapshot ─▶ answers: server_core ─▶ decision ─▶ table or JSON
 //! simulate, get, explain   source: server or snapshot ─▶ table, text or canonical proto3 JSON
 //! watch, diff   server ─▶ table, text or canonical proto3 JSON
+//! console     cluster ─▶ a pod with a server ─▶ kubectl port-forward ─▶ the browser
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! take-over, hand-back   cluster ◀─ a record in the probe of the agents
@@ -23,7 +24,7 @@
 //! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
 //!
 //! Out of scope: changes of a real cluster, except the annotations of `resume`, `take-over` and `hand-back`, and the writes of the agent
-//! of `up` in enforce mode. `check` and the commands on a snapshot of a cluster use credentials too, but only read.
+//! of `up` in enforce mode. `check`, `console` and the commands on a snapshot of a cluster use credentials too, but only read.
 
 use std::{ffi::OsString, io};
 
@@ -37,6 +38,7 @@ mod cause;
 mod check;
 mod cluster;
 mod complete;
+mod console;
 mod decide;
 mod decision;
 mod demo;
@@ -125,6 +127,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(&args, run, io),
         Command::Decide(args) => decide::run(&args, io),
         Command::Simulate(args) => simulate::run(&args, io),
+        Command::Console(args) => console::run(&args, io),
         Command::Get(args) => get::run(&args, io),
         Command::Explain(args) => explain::run(&args, io),
         Command::Watch(args) => watch::run(&args, io),

@@ -11,6 +11,7 @@ mod break_glass;
 mod budget;
 mod busy;
 mod check;
+mod console;
 mod custom_resource;
 mod extended;
 mod faults;

@@ -90,6 +90,7 @@ fn flags_of_the_documents_exist() {
         "sysdump",
         "take-over",
         "hand-back",
+        "console",
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }

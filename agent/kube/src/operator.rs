@@ -1,5 +1,5 @@
 //! Requests of people to a cluster, with their own credentials: the preflight, the resumption of an agent's holds, and the search for the
-//! probe.
+//! probe and for the pods of Decree.
 
 use agent_core::{
     api::{ApiError, Kind},
@@ -149,6 +149,20 @@ impl KubeCluster {
         name: &str,
     ) -> Result<Value, ApiError> {
         self.read(requests::app(resource, namespace, name)?).await
+    }
+
+    /// Lists the pods of a label selector, in a namespace or in all, as JSON: the first 500.
+    ///
+    /// # Errors
+    /// The error of the API server.
+    pub async fn pods(
+        &self,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>, ApiError> {
+        let mut list = self.read(requests::pods(namespace, selector)?).await?;
+        let pods = list["items"].as_array_mut().map(std::mem::take);
+        Ok(pods.unwrap_or_default())
     }
 
     /// Returns the namespace and the name of any ReplicaSet that this handle reads; `None` if there is none.

@@ -96,6 +96,16 @@ pub(crate) fn app(plural: &str, namespace: &str, name: &str) -> Expressed {
     read(&path, codec::JSON)
 }
 
+/// A request to list the pods of a selector in JSON, in a namespace or in all.
+pub(crate) fn pods(namespace: Option<&str>, selector: &str) -> Expressed {
+    let path = collection(CORE, namespace, "pods")?;
+    let selector = escape(selector);
+    read(
+        &format!("{path}?labelSelector={selector}&limit=500"),
+        codec::JSON,
+    )
+}
+
 pub(crate) fn event(event: &Event) -> Expressed {
     let path = managed(&collection(CORE, Some(event.namespace()), "events")?);
     write(

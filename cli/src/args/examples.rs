@@ -15,6 +15,9 @@ get rs web api -o wide # two of them, in full
 get sessions # connected agents
 get rs --server https://decree.example:50051 --tls-ca ca.crt
 get rs --server unix:/run/decree.sock
+[console]
+console # of this machine, or else of the cluster
+console --context prod -n decree-system
 [explain]
 explain shop/web # state and cause
 explain deployment/web -n shop # of its ReplicaSets with pods

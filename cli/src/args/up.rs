@@ -157,13 +157,28 @@ pub(crate) struct RunningArgs {
     /// The namespace of a name without one; by default, `default`
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
-    /// The admin address of the running `decree up`
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
+/// The admin address of a server of this machine.
+const ADMIN: &str = "127.0.0.1:8080";
+
+#[derive(Clone, Debug, Group)]
+pub(crate) struct AdminArgs {
+    /// The admin address of the running `decree up`, or of another server
     #[arg(
         long,
         env = "DECREE_ADMIN",
         value_name = "ADDR",
-        default_value = "127.0.0.1:8080",
+        default_value = ADMIN,
         value_parser = service::socket_address
     )]
     pub(crate) admin: SocketAddr,
+}
+
+impl AdminArgs {
+    pub(crate) fn is_default(&self) -> bool {
+        ADMIN.parse() == Ok(self.admin)
+    }
 }

@@ -51,7 +51,7 @@ pub(super) fn run(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failur
 }
 
 async fn post(running: &RunningArgs, act: &Act) -> Result<String, Failure> {
-    let url = format!("http://{}", running.admin);
+    let url = format!("http://{}", running.admin.admin);
     let failure = |exit, cause: &str| {
         let hint = "start an embedded cluster with decree up, or name its address with --admin";
         Failure::new(exit, format!("{url}{cause}")).hint(hint)
