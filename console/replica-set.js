@@ -2,10 +2,11 @@
 
 import { barText, drawBar, makeBar } from './bar.js';
 import { SEVERITIES, causeOf, commandOf, fillBadge, makeBadge, nextAttempt, severityOf, watchedIn } from './cause.js';
-import { makeCopy } from './copy.js';
+import { makeCommand } from './copy.js';
 import { h, setAttribute, setText } from './dom.js';
-import { age, fullTime, learnTime, now } from './format.js';
+import { age, count, fullTime, learnTime, now } from './format.js';
 import { makeNodes } from './nodes.js';
+import { makePod } from './pod.js';
 import { hashOf, lastBoard } from './route.js';
 import { makeScale } from './scale.js';
 import { makeTimeline } from './timeline.js';
@@ -29,23 +30,30 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const since = h('time', { class: 'dim' });
   const sentence = h('p', { class: 'sentence', id: 'sentence' });
   const family = h('p', { class: 'family dim', id: 'family', hidden: true });
-  const next = makeNext();
+  const next = makeCommand();
+  next.id = 'next';
   const words = h('p', { class: 'refusal', id: 'failure' });
   const told = h('details', { class: 'words', hidden: true }, h('summary', {}, 'Message of the cluster'), words);
   const head = h('header', { class: 'subject' },
     h('p', { class: 'crumbs' }, h('a', { href: lastBoard() }, 'Board'), ' / ', `${cluster} / ${namespace}`),
-    h('h1', {}, name), family, h('p', { class: 'standing' }, bar, numbers, h('span', { class: 'state' }, mark, ' ', state), badge, since), sentence, next.element, told);
-  const nodes = makeNodes();
-  const scale = makeScale(subject, query, (victims) => nodes.mark(victims));
-  const why = makeWhy(query);
+    h('div', { class: 'standing' }, h('h1', {}, name), h('span', { class: 'state' }, mark, ' ', state), badge, numbers, bar, since), family, sentence, next, told);
+  const pod = makePod(subject, query, (chosen, isClosed) => nodes.pinned(chosen, isClosed));
+  const nodes = makeNodes(pod.pin);
+  const scale = makeScale(subject, query, preview, pod.pin);
+  const why = makeWhy();
   const travel = makeTravel((time) => timeline.travel(time));
   const timeline = makeTimeline(travel);
-  const body = h('div', { class: 'panels' }, why.element, scale.element, timeline.element, nodes.element);
+  const body = h('div', { class: 'panels' }, h('div', { class: 'beside' }, nodes.element, pod.element), scale.element, why.element, timeline.element);
   const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
   const kept = h('p', { class: 'dim', id: 'kept', hidden: true });
   body.hidden = true;
   main.replaceChildren(h('article', { class: 'replica-set' }, head, kept, body, empty));
   document.title = `${namespace}/${name} · Decree`;
+
+  function preview(victims, size) {
+    nodes.mark(victims);
+    pod.forecast(victims, size);
+  }
 
   function draw() {
     if (!standing) return;
@@ -54,15 +62,17 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     const cause = causeOf(row);
     const retry = nextAttempt(row);
     drawBar(bar, row);
+    bar.hidden = severity === 'IN_SYNC';
     setText(numbers, barText(row));
+    // The sentence has the number, unless there is more to say.
+    numbers.hidden = severity === 'IN_SYNC' && row.terminating === 0;
     setAttribute(head, 'data-severity', severity);
     setText(mark, SEVERITIES[severity].mark);
     setText(state, SEVERITIES[severity].word);
     fillBadge(badge, watchedIn(row));
     setText(since, row.unconvergedSince ? `unconverged for ${age(now() - Date.parse(row.unconvergedSince))}` : '');
     setAttribute(since, 'title', row.unconvergedSince ? `since ${fullTime(Date.parse(row.unconvergedSince))}` : '');
-    setText(sentence, [cause, retry].filter(Boolean).join(' · '));
-    sentence.hidden = sentence.textContent === '';
+    setText(sentence, [cause || headline(row), retry].filter(Boolean).join(' · '));
     setAttribute(sentence, 'title', retry ? `Next attempt at ${fullTime(Date.parse(row.nextSync))}` : '');
     next.show(commandOf(row));
     // The API server's message appears once: after the cause, unless the cause contains it.
@@ -106,12 +116,14 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     timeline.standing(standing, found);
     standing = found;
     why.standing(found);
+    pod.standing(found);
     scale.standing(found.summary);
     draw();
   }
 
   const second = setInterval(() => {
     draw();
+    pod.draw();
     timeline.draw();
   }, 1000);
   return {
@@ -125,33 +137,21 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
       if (kind === 'pods' && (data !== null || now() >= keptUntil)) {
         timeline.pods(data);
         nodes.pods(data);
+        pod.pods(data);
         if (data) relate(data);
         scale.refresh();
       }
-      if (kind === 'decision') {
-        timeline.decision(data);
-        if (data.decision) why.decision(data.decision);
-      }
+      if (kind === 'decision') timeline.decision(data);
     },
     close() {
       clearInterval(second);
       scale.close();
+      pod.close();
     },
   };
 }
 
-/** Creates the line with the next step: a command, and a button that copies the command. */
-function makeNext() {
-  const code = h('code', { id: 'next' });
-  const copy = makeCopy('Copy', () => code.textContent, code);
-  const element = h('p', { class: 'next', hidden: true }, h('strong', {}, 'Next:'), ' ', code, ' ', copy.elements);
-  return {
-    element,
-    show(command) {
-      element.hidden = !command;
-      if (code.textContent === command) return;
-      setText(code, command);
-      copy.reset();
-    },
-  };
+/** Says that all is well, in numbers. */
+function headline({ replicas }) {
+  return replicas === 0 ? 'Scaled to 0: no pods' : replicas === 1 ? 'Its pod is ready' : `All ${count(replicas, 'pod')} are ready`;
 }

@@ -10,16 +10,14 @@ const REST = 120;
 const SHOWN_MAX = 100;
 const REPLICAS_MAX = 2_147_483_647;
 
-/** Creates the panel. It calls `mark` with the victims, or with null when the panel shows no decision. */
-export function makeScale(subject, query, mark) {
+/** Creates the panel. It calls `mark` with the places of the victims by name and the size, and `pin` with a pod that a person selects. */
+export function makeScale(subject, query, mark, pin) {
   let row = null;
   const isNumber = /^\d{1,10}$/.test(query.replicas ?? '') && Number(query.replicas) <= REPLICAS_MAX;
   let wanted = isNumber ? Number(query.replicas) : null;
   /** The invalid number of the address, if any. */
   let broken = query.replicas && !isNumber ? query.replicas : '';
   let timer = 0;
-  /** The victim whose alternatives are shown. */
-  let kept = '';
   let abort = null;
 
   const slider = h('input', { id: 'scale', type: 'range', min: 0, max: 10, value: 0, oninput: () => choose(slider.value) });
@@ -53,7 +51,7 @@ export function makeScale(subject, query, mark) {
     if (wanted === null) {
       setText(answer, broken ? `The link asks for “${broken}” replicas; a number from 0 to ${REPLICAS_MAX} is needed.` : 'Move the slider to see which pods would be deleted. This changes nothing.');
       list.replaceChildren();
-      mark(null);
+      mark(new Map(), null);
       return;
     }
     abort = new AbortController();
@@ -76,44 +74,20 @@ export function makeScale(subject, query, mark) {
     const left = deletes.length - shown.length;
     const rest = left > 0 ? [{ pod: { name: '' }, reason: { rule: '', detail: `and ${left.toLocaleString('en')} more` } }] : [];
     reconcile(list, [...shown, ...rest], (victim) => victim.pod.name, makeVictim, drawVictim);
-    if (!deletes.some((victim) => victim.pod.name === kept)) kept = '';
-    else explain(kept);
-    mark(new Map(deletes.map((victim, at) => [victim.pod.name, at + 1])));
+    mark(new Map(deletes.map((victim, at) => [victim.pod.name, at + 1])), wanted);
   }
 
   function makeVictim({ pod: { name } }) {
     const rule = h('span', { class: 'rule' });
     const detail = h('span', { class: 'dim' });
-    const keep = name ? h('button', { type: 'button', class: 'keep', 'aria-label': `What would keep it? ${name}`, 'aria-expanded': 'false', onclick: () => explain(kept === name ? '' : name) }, 'What would keep it?') : null;
-    const said = h('p', { class: 'kept', role: 'status', hidden: true });
-    return Object.assign(h('li', { class: name ? null : 'more' }, h('span', { class: 'pod' }, name), ' ', rule, ' ', detail, ' ', keep, said), { rule, detail, keep, said });
+    const open = name ? h('button', { type: 'button', class: 'pod', title: 'See what would keep it', onclick: () => pin(name) }, name) : null;
+    return Object.assign(h('li', { class: name ? null : 'more' }, open, ' ', rule, ' ', detail), { rule, detail });
   }
 
   function drawVictim(element, { reason }) {
     setText(element.rule, word(reason.rule, 'RULE_'));
-    setText(element.detail, reason.rule === 'RULE_UID' ? 'tie by all other rules; the lower UID is first' : reason.detail);
-  }
-
-  /** Asks which changes would keep a pod, and shows them below that pod. Nothing is shown for other pods then. */
-  async function explain(name) {
-    kept = name;
-    for (const element of list.children) {
-      element.said.hidden = element.dataset.key !== name || element.said.textContent === '';
-      if (element.keep) setAttribute(element.keep, 'aria-expanded', element.dataset.key === name);
-    }
-    if (!name) return;
-    const at = wanted;
-    let text;
-    try {
-      text = [keeping(subject.namespace, name, await ask('rescue', { ...subject, replicas: at, pod: name }, abort?.signal))];
-    } catch (error) {
-      if (error.name === 'AbortError') return;
-      text = [`No answer: ${error.message}.`];
-    }
-    const element = [...list.children].find((one) => one.dataset.key === name);
-    if (!element || kept !== name || at !== wanted) return;
-    element.said.replaceChildren(...text.flat());
-    element.said.hidden = false;
+    setText(element.detail, reason.detail.split(', uid ')[0]);
+    setAttribute(element.detail, 'title', reason.detail);
   }
 
   return {
@@ -134,15 +108,4 @@ export function makeScale(subject, query, mark) {
       abort?.abort();
     },
   };
-}
-
-/** Describes the changes that would keep a pod. Each change alone is enough. */
-function keeping(namespace, name, { deleted, limited, changes }) {
-  if (limited) return 'Not known: more pods are surplus than one decision deletes, so the next one could choose it.';
-  if (!deleted) return 'It would stay as it is.';
-  const cost = changes.find(({ change }) => change === 'deletionCost')?.value;
-  const parts = changes.map(({ change, value }) => ({ ready: 'if it were ready', deletionCost: `with a deletion cost of ${value}`, node: `on the node ${value}` })[change]);
-  if (parts.length === 0) return 'Neither a higher deletion cost nor readiness would keep it.';
-  const command = cost === undefined ? [] : [h('code', {}, `kubectl -n ${namespace} annotate pod ${name} --overwrite controller.kubernetes.io/pod-deletion-cost=${cost}`)];
-  return [`It would stay ${parts.length > 1 ? `${parts.slice(0, -1).join(', ')} or ${parts.at(-1)}` : parts[0]}. `, ...command];
 }

@@ -25,13 +25,20 @@ function ago(time) {
 }
 
 /**
- * Returns the entries, newest first, with repeated attempts folded into one. Attempts repeat while nothing changes and nothing succeeds.
- * Entries with the same `fold` are equal.
+ * Returns the entries, newest first, with repeated attempts, and successive status writes, folded into one. Attempts repeat while nothing changes
+ * and nothing succeeds. Entries with the same `fold` are equal. Repeated attempts and observed changes do not separate status writes.
  */
 export function folded(entries) {
   const lines = [];
   let open = new Map();
+  let writes = null;
   for (const entry of entries) {
+    if (entry.ready !== null) {
+      if (writes) writes.writes.push(entry);
+      else lines.push((writes = { ...entry, writes: [entry] }));
+      continue;
+    }
+    if (!entry.fold && (entry.lane !== 'change' || entry.desired)) writes = null;
     const line = entry.fold && open.get(entry.fold);
     if (line) {
       line.times += entry.times;
@@ -43,7 +50,16 @@ export function folded(entries) {
     if (entry.fold) open.set(entry.fold, made);
     else open = new Map();
   }
-  return lines;
+  return lines.map(written);
+}
+
+/** Describes several status writes as one line, whose key does not change when another write follows. */
+function written(line) {
+  const { writes } = line;
+  if (!writes || writes.length === 1) return line;
+  const [newest, oldest] = [writes[0], writes.at(-1)];
+  const ready = newest.ready === oldest.ready ? newest.ready : `${oldest.ready} → ${newest.ready}`;
+  return { ...line, key: `writes ${oldest.key}`, text: `${count(writes.length, 'status write')}, ready ${ready}`, detail: '' };
 }
 
 /** Creates the panel, with `travel` above the entries. */
@@ -64,12 +80,12 @@ export function makeTimeline(travel) {
   const list = h('ol', { class: 'timeline', id: 'timeline', tabindex: 0, 'aria-labelledby': 'history-title' });
   const empty = h('p', { class: 'dim' }, 'Nothing has happened since the agent connected.');
   const legend = h('p', { class: 'legend' }, LEGEND.map(([lane, text]) => h('span', {}, h('span', { class: `mark ${lane}`, 'aria-hidden': 'true' }, LANES[lane][1]), ` ${text}`)));
-  const element = h('section', { class: 'panel history', 'aria-labelledby': 'history-title' }, h('h2', { id: 'history-title' }, 'Timeline'), legend, travel.element, empty, list);
+  const element = h('section', { class: 'panel history', 'aria-labelledby': 'history-title' }, h('div', { class: 'panel-head' }, h('h2', { id: 'history-title' }, 'Timeline'), legend), travel.element, empty, list);
 
   /** Adds an entry. Entries with the same `fold` are equal; an entry without it is never folded. */
-  function add(lane, time, text, { detail = '', fold = '', times = 1, first = time, desired = null } = {}) {
+  function add(lane, time, text, { detail = '', fold = '', times = 1, first = time, desired = null, ready = null } = {}) {
     number += 1;
-    const entry = { key: number, lane, time, text, detail, fold, times, first, desired };
+    const entry = { key: number, lane, time, text, detail, fold, times, first, desired, ready };
     // Newest first. Of entries with the same time, the later one is above.
     const at = entries.findIndex((other) => other.time <= time);
     entries.splice(at < 0 ? entries.length : at, 0, entry);
@@ -88,8 +104,11 @@ export function makeTimeline(travel) {
     const time = h('time', { datetime: new Date(line.time).toISOString(), title: fullTime(line.time) });
     const detail = h('span', { class: 'dim' });
     const times = h('span', {});
-    return Object.assign(h('li', { class: line.lane }, time, h('span', { class: `mark ${line.lane}`, 'aria-hidden': 'true' }, mark),
-      h('span', { class: 'text' }, h('span', { class: 'lane' }, `${title}: `), line.text, times, ' ', detail)), { time, detail, times });
+    const text = h('span', {}, line.text);
+    const words = [h('span', { class: 'lane' }, `${title}: `), text, times, ' ', detail];
+    const each = line.writes?.length > 1 ? h('ol', { class: 'writes' }) : null;
+    const body = each ? h('details', { class: 'text' }, h('summary', {}, words), each) : h('span', { class: 'text' }, words);
+    return Object.assign(h('li', { class: line.lane }, time, h('span', { class: `mark ${line.lane}`, 'aria-hidden': 'true' }, mark), body), { time, text, detail, times, each });
   }
 
   function drawLine(element, line) {
@@ -98,6 +117,9 @@ export function makeTimeline(travel) {
     setText(element.times, line.times > 1 ? `, ${line.times.toLocaleString('en')} times since ${clock(line.first)}` : '');
     setAttribute(element.times, 'title', line.times > 1 ? fullTime(line.first) : '');
     setText(element.detail, line.detail);
+    if (!element.each) return;
+    setText(element.text, line.text);
+    reconcile(element.each, line.writes, ({ key }) => String(key), ({ time, detail }) => h('li', {}, `${clock(time)} ${detail}`), () => {});
   }
 
   function names(targets, total) {
@@ -113,7 +135,8 @@ export function makeTimeline(travel) {
     const [why] = decision.reasons;
     const detail = why ? `${word(why.rule, 'RULE_')}: ${why.detail}` : '';
     if (decision.action === 'status') {
-      add('decision', time, 'write the status', { detail, fold: `status ${detail}` });
+      // The detail names the numbers, such as `8 replicas, 7 ready, 7 available`.
+      add('decision', time, 'write the status', { detail, ready: /([\d,]+) ready/.exec(detail)?.[1] ?? '?' });
       return;
     }
     for (const target of mode ? [] : decision.targets ?? []) named.set(target.name, decision.action);

@@ -74,6 +74,6 @@ export const whatIf = {
     const [, pods] = /^None of the (\d+) known active pods on node-b is ready/.exec(cause) ?? [];
     assert(Number(pods) >= 6, cause);
     const page2 = await open('#/replicasets/shop/default/shop-7d4b9c', WIDE);
-    await until(page2, 'what to do', () => document.querySelector('.next')?.innerText.includes('kubectl describe node node-b'));
+    await until(page2, 'what to do', () => document.querySelector('#next code')?.textContent === 'kubectl describe node node-b');
   },
 };
