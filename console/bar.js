@@ -23,9 +23,10 @@ export function drawBar(bar, row) {
 
 /** Returns the numbers of a bar in words. */
 export function barText(row) {
-  const parts = [`${row.ready}/${row.replicas} ready`];
-  if (row.active !== row.replicas && row.active !== row.ready) parts.push(`${row.active} current`);
-  if (row.terminating > 0) parts.push(`${row.terminating} terminating`);
-  if (row.operationsInFlight > 0) parts.push(`${row.operationsInFlight} in flight`);
+  const [ready, replicas, active, terminating, inFlight] = ['ready', 'replicas', 'active', 'terminating', 'operationsInFlight'].map((field) => row[field].toLocaleString('en'));
+  const parts = [`${ready}/${replicas} ready`];
+  if (row.active !== row.replicas && row.active !== row.ready) parts.push(`${active} current`);
+  if (row.terminating > 0) parts.push(`${terminating} terminating`);
+  if (row.operationsInFlight > 0) parts.push(`${inFlight} in flight`);
   return parts.join(', ');
 }

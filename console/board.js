@@ -1,15 +1,16 @@
 // The board: all ReplicaSets. Those that need attention come first, and those with the same cause share a row.
 
-import { SEVERITIES, causeOf, fillBadge, groupOf, makeBadge, nextAttempt, severityOf, watchedIn } from './cause.js';
+import { SEVERITIES, causeOf, commandOf, fillBadge, groupOf, makeBadge, nextAttempt, severityOf, watchedIn } from './cause.js';
+import { makeCommand } from './copy.js';
 import { h, setAttribute, setText } from './dom.js';
 import { age, count, learnTime, now } from './format.js';
+import { headlineOf } from './headline.js';
 import { makeHeat } from './heat.js';
 import { makeList } from './list.js';
 import { hashOf, lastBoard } from './route.js';
 import { fillGroup, fillRow, makeGroup, makeRow } from './row.js';
 import { makeScope } from './scope.js';
 import { group, sorted } from './sort.js';
-import { makeWhatIf } from './what-if.js';
 
 /** How long to keep the rows of agents that have not reconnected since the server restarted. */
 const ABSENT_MAX = 60_000;
@@ -19,16 +20,18 @@ const CONVERGED = Number.MAX_SAFE_INTEGER;
 /** The open groups, and the place on the board that was left last. Back returns to it. */
 const open = new Set();
 let left = null;
+/** What the board showed last. */
+let kept = { rows: new Map(), standing: null };
 
 const keyOf = (row) => `${row.replicaSet.uid} ${row.cluster}`;
 
 export function showBoard(main, query) {
-  let rows = new Map();
+  let { rows, standing } = kept;
   /** The rows of a new stream. They replace `rows` once the stream has sent all of them. */
   let fresh = new Map();
-  let standing = null;
   /** The rows from before a reconnect, until the same agents are back. */
   let before = null;
+  let wasLive = false;
   let listed = [];
   /** The number of letters of a name that fit. */
   let room = 24;
@@ -41,32 +44,28 @@ export function showBoard(main, query) {
     schedule();
   });
   let returning = left?.address === lastBoard() ? left : null;
-  const whatIf = makeWhatIf(query, clusterOf);
+  const headline = h('h1', { class: 'sentence', id: 'headline' }, 'Board');
+  const next = makeCommand();
   const summary = h('p', { class: 'summary', id: 'summary' });
   const badge = makeBadge();
   const mode = h('span', {});
   const watched = h('p', { class: 'dim', id: 'watched', hidden: true }, badge, ' ', mode);
-  const list = makeList({ make: (item) => (item.members ? makeGroup(() => toggle(item.key)) : makeRow()), fill, press });
+  const list = makeList({ make: (item) => (item.members ? makeGroup(() => toggle(item.key)) : makeRow()), fill, press, isTall: (item) => Boolean(item.members) || item.severity !== 'IN_SYNC' });
   const heat = makeHeat((entry) => (window.location.hash = addressOf(entry.row)));
   const columns = HEADINGS.map(([id, text]) => h('span', { role: 'columnheader' }, h('button', { type: 'button', onclick: () => scope.sortBy(id) }, text)));
   const table = h('div', { class: 'table', role: 'table', 'aria-label': 'ReplicaSets' }, h('div', { class: 'head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row' }, columns)), list.element);
   const empty = h('div', { class: 'empty', id: 'empty' });
   /** As wide as 20 letters of a name. */
   const ruler = h('span', { class: 'name ruler', 'aria-hidden': 'true' }, '0'.repeat(20));
-  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'), scope.element, whatIf.element, summary, watched, heat.element, table, empty, ruler));
+  main.replaceChildren(h('section', { class: 'board' },
+    h('header', { class: 'lead' }, h('div', {}, headline, next), h('a', { class: 'primary', href: '#/what-if' }, 'What if…?')), watched, scope.element, heat.element, table, empty, ruler));
 
+  scope.element.append(summary);
   list.element.addEventListener('scroll', schedule, { passive: true });
   const sized = new ResizeObserver(schedule);
   sized.observe(list.element);
   const second = setInterval(schedule, 1000);
-
-  /** Returns the chosen cluster, or the only one. */
-  function clusterOf() {
-    // The server refuses a name that no cluster has, or two.
-    if (scope.cluster) return scope.cluster;
-    const clusters = new Set([...rows.values()].map(({ row }) => row.clusterUid));
-    return clusters.size <= 1 ? [...clusters][0] ?? '' : undefined;
-  }
+  if (standing) schedule();
 
   function schedule() {
     if (scheduled) return;
@@ -76,7 +75,7 @@ export function showBoard(main, query) {
       if (stale) select();
       list.draw();
       heat.draw();
-      const who = list.element.querySelector('.one .who');
+      const who = list.element.querySelector('.one:not([data-severity="IN_SYNC"]) .who, .one .who');
       const letters = who ? Math.floor((20 * who.clientWidth) / ruler.offsetWidth) : room;
       if (letters === room) return;
       room = letters;
@@ -90,6 +89,7 @@ export function showBoard(main, query) {
     const counts = new Map(Object.keys(SEVERITIES).map((severity) => [severity, 0]));
     for (const entry of all) {
       entry.severity = severityOf(entry.row);
+      entry.isMember = false;
       counts.set(entry.severity, counts.get(entry.severity) + 1);
     }
     scope.count(rows.values(), all.length, counts);
@@ -100,12 +100,20 @@ export function showBoard(main, query) {
     setAttribute(table, 'aria-rowcount', items.length + 1);
     heat.show(all, counts);
     tell(all.length, counts);
+    lead(all, counts);
     watch();
     explain();
     list.show(items);
     if (!returning || items.length === 0) return;
     list.restore(returning);
     returning = null;
+  }
+
+  /** Says the most important fact in one sentence, with the command that helps. */
+  function lead(all, counts) {
+    const { text, entry } = headlineOf(all, counts);
+    setText(headline, text || 'Board');
+    next.show(entry ? commandOf(entry.row) : '');
   }
 
   function tell(total, counts) {
@@ -138,10 +146,10 @@ export function showBoard(main, query) {
     };
     if (!standing) say('Loading…', 'The server sends the first rows.');
     else if (rows.size > 0) say('Nothing found', 'No ReplicaSet matches the search and the filters. ', h('button', { type: 'button', onclick: () => scope.reset() }, 'Show all'));
-    else if (standing.sessions === 0) say('No agent is connected', 'ReplicaSets appear as soon as an agent connects: ', h('code', {}, 'decree-agent --server …'));
+    else if (standing.sessions === 0) say('No agent is connected', 'ReplicaSets appear as soon as an agent connects. To see those of your cluster, and change nothing: ', makeCommand('decree up --cluster kubernetes'));
     else if (standing.synced < standing.sessions) say('An agent is listing its cluster', 'Its ReplicaSets appear as the list arrives.');
     else if (standing.stale.some((view) => view.missing)) say('A session does not answer', 'Its ReplicaSets appear when it does.');
-    else say('No ReplicaSets', 'The connected clusters have none.');
+    else say('No ReplicaSets', 'The connected clusters have none that you have access to. To compare: ', makeCommand('kubectl get replicasets -A'));
   }
 
   function fill(element, item) {
@@ -177,12 +185,15 @@ export function showBoard(main, query) {
     if (isBack) before = null;
     standing = data;
     rows = before ? new Map([...before.rows, ...fresh]) : fresh;
+    kept = { rows, standing };
   }
 
   return {
     stream: { view: 'board' },
+    isKept: kept.standing !== null,
     begin() {
-      if (standing?.sessions > 0) before = { rows, sessions: standing.sessions, until: now() + ABSENT_MAX };
+      if (wasLive && standing?.sessions > 0) before = { rows, sessions: standing.sessions, until: now() + ABSENT_MAX };
+      wasLive = true;
       fresh = new Map();
     },
     event(name, data) {
@@ -190,9 +201,7 @@ export function showBoard(main, query) {
       if (name !== 'board') return;
       learnTime(data.seconds);
       for (const key of data.gone) fresh.delete(key);
-      const isFirst = !standing;
       settle(data);
-      if (isFirst) whatIf.begin();
       stale = true;
       schedule();
     },
@@ -202,7 +211,6 @@ export function showBoard(main, query) {
       clearInterval(second);
       sized.disconnect();
       heat.close();
-      whatIf.close();
     },
   };
 }

@@ -7,6 +7,8 @@ import { count } from './format.js';
 /** The maximum height of the picture, and the bounds of a cell's width. Cells are as large as fits. */
 const HEIGHT_MAX = 96;
 const [CELL_MIN, CELL_MAX] = [3, 16];
+/** The least number of ReplicaSets that make a picture. */
+const CELLS_MIN = 20;
 /** The width of the frame. */
 const FRAME = 14;
 const COLORS = { BLOCKED: '--bad', SLOW: '--wait', WORKING: '--busy', IN_SYNC: '--good' };
@@ -97,7 +99,7 @@ export function makeHeat(open) {
       const pointed = entries[at]?.key;
       entries = all.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
       at = pointed ? entries.findIndex((entry) => entry.key === pointed) : -1;
-      element.hidden = entries.length < 2;
+      element.hidden = entries.length < CELLS_MIN;
       const parts = [...counts].filter(([, number]) => number > 0).map(([severity, number]) => `${number.toLocaleString('en')} ${SEVERITIES[severity].word.toLowerCase()}`);
       setAttribute(button, 'aria-label', `Map of ${count(entries.length, 'ReplicaSet')}: ${parts.join(', ')}. Arrow keys select a ReplicaSet, Enter opens it.`);
       tell();

@@ -10,16 +10,17 @@ const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Inf
 
 /**
  * Creates a list. `make(item)` returns the element of a row, whose `link` takes the focus; `fill(element, item)` updates the element.
+ * `isTall(item)` returns whether a row has the height `--tall` instead of `--row`, before its text is known.
  * `press(item, key)` gets all other keys, and returns whether it handled the key.
  */
-export function makeList({ make, fill, press }) {
+export function makeList({ make, fill, press, isTall }) {
   let items = [];
   /** The top of each row, and the bottom of the last one. */
   let tops = new Float64Array(1);
-  /** The heights of rows that are higher than a usual row. */
+  /** The heights of rows that are higher than expected. */
   const heights = new Map();
   const shown = new Map();
-  let usual = 0;
+  let [short, tall] = [0, 0];
   let width = 0;
   let current = null;
 
@@ -28,13 +29,16 @@ export function makeList({ make, fill, press }) {
   element.addEventListener('keydown', move);
 
   function stack() {
-    usual = parseFloat(getComputedStyle(element).getPropertyValue('--row')) || 52;
+    const style = getComputedStyle(element);
+    [short, tall] = ['--row', '--tall'].map((name) => parseFloat(style.getPropertyValue(name)));
     if (element.clientWidth !== width) heights.clear();
     width = element.clientWidth;
     tops = new Float64Array(items.length + 1);
-    for (let at = 0; at < items.length; at += 1) tops[at + 1] = tops[at] + (heights.get(items[at].key) ?? usual);
+    for (let at = 0; at < items.length; at += 1) tops[at + 1] = tops[at] + (heights.get(items[at].key) ?? expected(items[at]));
     space.style.height = `${tops[items.length]}px`;
   }
+
+  const expected = (item) => (isTall(item) ? tall : short);
 
   /** Returns the index of the row at a height. */
   function rowAt(height) {
@@ -99,6 +103,7 @@ export function makeList({ make, fill, press }) {
   function measure() {
     let changed = false;
     for (const [key, row] of shown) {
+      const usual = expected(items[Number(row.dataset.at)]);
       const height = Math.max(usual, row.offsetHeight);
       if (height === (heights.get(key) ?? usual)) continue;
       if (height === usual) heights.delete(key);

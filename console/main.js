@@ -1,7 +1,6 @@
 // The frame around the views: the current view, the state of its stream, and the login.
 
 import { showBoard } from './board.js';
-import { showDifferences } from './differences.js';
 import { h, setText } from './dom.js';
 import { clock, learnTime, now } from './format.js';
 import { lastBoard, place } from './route.js';
@@ -14,11 +13,13 @@ const status = document.getElementById('status');
 const statusText = document.getElementById('status-text');
 const notice = document.getElementById('notice');
 
-const TITLES = { '': 'Board', replicasets: 'ReplicaSet', sessions: 'Sessions', differences: 'Differences', recording: 'Recording' };
+const TITLES = { '': 'Board', replicasets: 'ReplicaSet', 'what-if': 'What if?', sessions: 'Sessions', differences: 'Differences', recording: 'Recording' };
 
 let view = null;
 let stream = null;
 let seen = 0;
+/** When each kind of view last had data. */
+const lastSeen = new Map();
 /** A file that was dropped on another view than the recordings. */
 let dropped = null;
 
@@ -27,51 +28,51 @@ function show() {
   const moved = view !== null;
   stream?.close();
   view?.close();
-  seen = 0;
   document.title = `${TITLES[parts[0] ?? ''] ?? 'Page not found'} · Decree`;
-  view = open(parts, query);
+  enter(open(parts, query));
   const current = parts[0] === undefined || parts[0] === 'replicasets' ? 'board' : parts[0];
-  for (const link of document.querySelectorAll('nav a')) {
+  for (const link of document.querySelectorAll('header nav a')) {
     if (link.dataset.view === current) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
   if (moved) main.focus({ preventScroll: true });
   window.scrollTo(0, 0);
+}
+
+/** Shows an opened view, with its data from the last time until new data arrive. */
+function enter(opened) {
+  view = opened;
+  seen = view.isKept ? (lastSeen.get(place().parts[0]) ?? 0) : 0;
   connect();
 }
 
 function open(parts, query) {
   if (parts.length === 0) return showBoard(main, query);
   if (parts[0] === 'replicasets' && parts.length === 4) return showReplicaSet(main, query, parts.slice(1));
+  if (parts[0] === 'what-if' && parts.length <= 2 && ['scale', 'drain', 'quota'].includes(parts[1] ?? 'scale')) return openLater(() => import('./what-if.js'), ({ showWhatIf }) => showWhatIf(main, query, parts[1]));
   if (parts.length === 1 && parts[0] === 'sessions') return showSessions(main);
-  if (parts.length === 1 && parts[0] === 'differences') return showDifferences(main, query);
+  if (parts.length === 1 && parts[0] === 'differences') return openLater(() => import('./differences.js'), ({ showDifferences }) => showDifferences(main, query));
   if (parts.length === 1 && parts[0] === 'recording') return openRecording();
   return showNothing();
 }
 
-/** Opens the recordings. Their scripts are loaded only when needed. */
+/** Opens a view whose scripts are loaded only when needed. */
+function openLater(load, begin) {
+  const [title] = document.title.split(' · ');
+  const say = (text) => main.replaceChildren(h('div', { class: 'empty' }, h('h1', {}, title), h('p', {}, text)));
+  const waiting = { stream: null, begin() {}, event() {}, close() {} };
+  say('Loading…');
+  load().then(
+    (module) => view === waiting && enter(begin(module)),
+    () => view === waiting && say('The server does not answer. Reload the page when it does.'),
+  );
+  return waiting;
+}
+
 function openRecording() {
   const file = dropped;
   dropped = null;
-  let shown = null;
-  let isClosed = false;
-  main.replaceChildren(h('div', { class: 'empty' }, h('h1', {}, 'Recording'), h('p', {}, 'Loading…')));
-  import('./recording.js').then(
-    ({ showRecording }) => {
-      if (!isClosed) shown = showRecording(main, file);
-    },
-    () => !isClosed && main.replaceChildren(h('div', { class: 'empty' }, h('h1', {}, 'Recording'), h('p', {}, 'The server does not answer. Reload the page when it does.'))),
-  );
-  return {
-    stream: null,
-    begin() {},
-    event() {},
-    open: (other) => shown?.open(other),
-    close() {
-      isClosed = true;
-      shown?.close();
-    },
-  };
+  return openLater(() => import('./recording.js'), ({ showRecording }) => showRecording(main, file));
 }
 
 function showNothing() {
@@ -91,6 +92,7 @@ function connect() {
   stream = follow(shown.stream, {
     event(name, data) {
       seen = now();
+      lastSeen.set(place().parts[0], seen);
       if (name === 'ping') learnTime(data.seconds);
       shown.event(name, data);
     },

@@ -15,10 +15,13 @@ import { makeWhy } from './why.js';
 
 /** How long the page waits for an agent after a reconnect. */
 const ABSENT_MAX = 60_000;
+/** What the page showed last, and its address. */
+let shown = { key: '' };
 
 export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const subject = { cluster, namespace, name };
   let standing = null;
+  let around = null;
   /** Until when the page keeps its data after a reconnect, because the agent may not be back yet. */
   let keptUntil = 0;
 
@@ -89,6 +92,15 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     family.replaceChildren(`Owner: ${owner.kind} ${owner.name}`, ...links);
   }
 
+  function takePods(found) {
+    around = found;
+    timeline.pods(found);
+    nodes.pods(found);
+    pod.pods(found);
+    if (found) relate(found);
+    scale.refresh();
+  }
+
   function stand(found) {
     const isKept = found === null && standing !== null && now() < keptUntil;
     const late = found?.staleView;
@@ -121,6 +133,12 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     draw();
   }
 
+  const key = [cluster, namespace, name].join('/');
+  const isKept = shown.key === key;
+  if (isKept) {
+    takePods(shown.pods);
+    stand(shown.found);
+  }
   const second = setInterval(() => {
     draw();
     pod.draw();
@@ -128,23 +146,19 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   }, 1000);
   return {
     stream: { view: 'replicaset', ...subject },
+    isKept,
     begin() {
       if (standing) keptUntil = now() + ABSENT_MAX;
     },
     event(kind, data) {
       if (kind === 'ping') learnTime(data.seconds);
       if (kind === 'replicaset') stand(data);
-      if (kind === 'pods' && (data !== null || now() >= keptUntil)) {
-        timeline.pods(data);
-        nodes.pods(data);
-        pod.pods(data);
-        if (data) relate(data);
-        scale.refresh();
-      }
+      if (kind === 'pods' && (data !== null || now() >= keptUntil)) takePods(data);
       if (kind === 'decision') timeline.decision(data);
     },
     close() {
       clearInterval(second);
+      if (standing) shown = { key, found: standing, pods: around };
       scale.close();
       pod.close();
     },

@@ -1,9 +1,13 @@
 // A row of the board: one ReplicaSet, or several with the same cause.
 
 import { barText, drawBar, makeBar } from './bar.js';
-import { SEVERITIES, fillBadge, makeBadge, watchedIn } from './cause.js';
+import { SEVERITIES, commandOf, fillBadge, makeBadge, watchedIn } from './cause.js';
+import { makeCommand } from './copy.js';
 import { h, setAttribute, setText } from './dom.js';
 import { age, count, fullTime, now, shorten } from './format.js';
+
+/** Where a row in sync has no room for its place. */
+const narrow = window.matchMedia('(max-width: 820px)');
 
 const cell = (name, ...children) => h('span', { class: name, role: 'cell' }, ...children);
 
@@ -29,7 +33,10 @@ export function makeRow() {
 
 export function makeGroup(toggle) {
   const name = h('strong', {});
-  return Object.assign(makeCells('group', h('button', { type: 'button', onclick: toggle }, h('span', { class: 'arrow', 'aria-hidden': 'true' }), name)), { name });
+  const next = makeCommand();
+  const row = makeCells('group', h('button', { type: 'button', onclick: toggle }, h('span', { class: 'arrow', 'aria-hidden': 'true' }), name));
+  row.retry.replaceWith(next);
+  return Object.assign(row, { name, next });
 }
 
 function fillCells(element, severity, counts, mode, { cause, since }) {
@@ -50,8 +57,11 @@ export function fillRow(element, entry, address, room, retry) {
   const { row } = entry;
   const { namespace, name } = row.replicaSet;
   const place = `${row.cluster} / ${namespace}`;
-  setText(element.name, shorten(name, room));
-  setText(element.place, shorten(place, room));
+  // A row in sync has its name and its place in one line.
+  const beside = entry.severity === 'IN_SYNC' && !narrow.matches ? Math.min(place.length, Math.floor(room / 2)) + 1 : 0;
+  setText(element.name, shorten(name, room - beside));
+  setText(element.place, shorten(place, beside > 0 ? beside - 1 : room));
+  setAttribute(element, 'data-member', entry.isMember);
   setAttribute(element.link, 'href', address);
   setAttribute(element.link, 'title', `${place} / ${name}`);
   fillCells(element, entry.severity, row, watchedIn(row), entry);
@@ -64,6 +74,7 @@ export function fillGroup(element, { members }, isOpen) {
   const where = namespaces.size === 1 ? ` in ${row.replicaSet.namespace}` : ` in ${count(namespaces.size, 'namespace')}`;
   setText(element.name, `${count(members.length, 'ReplicaSet')}${where}`);
   setAttribute(element.link, 'aria-expanded', isOpen);
+  element.next.show(commandOf(row));
   const fields = ['replicas', 'active', 'ready', 'terminating', 'operationsInFlight'];
   const sums = Object.fromEntries(fields.map((field) => [field, members.reduce((sum, entry) => sum + entry.row[field], 0)]));
   fillCells(element, severity, sums, watchedIn(row), { cause: group, since: Math.min(...members.map((entry) => entry.since)) });

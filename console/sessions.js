@@ -1,19 +1,24 @@
 // The sessions: the connected agents, the ages of their views, and how near they are to their limits.
 
+import { makeCommand } from './copy.js';
 import { h, reconcile, setText } from './dom.js';
 import { age, bytes, now, word } from './format.js';
 import { hasToken } from './stream.js';
 
 const FACTS = ['Agent', 'Identity', 'Epoch', 'Mode', 'Connected for', 'Lists', 'Age of view', 'ReplicaSets', 'Batches in flight', 'Quarantined'];
 
+/** What the page showed last. */
+let last = null;
+
 export function showSessions(main) {
-  let known = null;
+  let known = last;
   const intro = h('p', { class: 'summary', id: 'summary' });
   const overall = h('div', { class: 'gauges' });
   const list = h('ul', { class: 'sessions', id: 'sessions' });
   const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
   main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Sessions'), intro, overall, list, empty));
   const second = setInterval(draw, 1000);
+  draw();
 
   function draw() {
     if (!known) return;
@@ -23,7 +28,7 @@ export function showSessions(main) {
     const gauges = [['Sessions', sessions.length, limits.sessions, String], ['Memory of sessions', held, limits.memory, bytes]];
     reconcile(overall, gauges, ([name]) => name, makeGauge, drawGauge);
     empty.hidden = sessions.length > 0;
-    if (sessions.length === 0) empty.replaceChildren(h('h2', {}, 'No agent is connected'), h('p', {}, 'Start one with ', h('code', {}, 'decree-agent --server …')));
+    if (sessions.length === 0) empty.replaceChildren(h('h2', {}, 'No agent is connected'), h('p', {}, 'To see the ReplicaSets of your cluster, and change nothing: ', makeCommand('decree up --cluster kubernetes')));
     reconcile(list, sessions, (one) => one.session.sessionId, makeSession, drawSession);
   }
 
@@ -50,10 +55,11 @@ export function showSessions(main) {
 
   return {
     stream: { view: 'sessions' },
+    isKept: known !== null,
     begin() {},
     event(name, data) {
       if (name !== 'sessions') return;
-      known = data;
+      known = last = data;
       draw();
     },
     close() {

@@ -39,7 +39,9 @@ export function group(entries, open) {
     if (members.length === 1) items.push(entry);
     else if (members[0] === entry) {
       items.push({ key, members });
-      if (open.has(key)) items.push(...members);
+      if (!open.has(key)) continue;
+      for (const member of members) member.isMember = true;
+      items.push(...members);
     }
   }
   return items;

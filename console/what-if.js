@@ -1,118 +1,183 @@
-// "What if?" for a cluster: which ReplicaSets a node drain or a quota would affect. The panel only asks; it changes nothing.
+// "What if?" for a cluster: the effect of a scale, a node drain or a quota. The page only asks; it changes nothing.
 
 import { h, setText } from './dom.js';
-import { count } from './format.js';
+import { count, learnTime } from './format.js';
 import { hashOf, replaceQuery } from './route.js';
+import { makeScale } from './scale.js';
 import { ask } from './stream.js';
 
-/** The columns of each question, with the value for a ReplicaSet. */
-const COLUMNS = {
-  drain: [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Deleted', (set) => set.deleted], ['Lacking', (set) => set.creates], ['Pods', podsOf]],
-  quota: [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Creates', (set) => set.creates], ['Refused', refusedOf]],
+/** The changes by their part of the address, each with its title, its fields and the columns of its answer. */
+const CHANGES = {
+  scale: ['Scale a ReplicaSet', [['ReplicaSet', 'replica-set', { placeholder: 'namespace/name', list: 'known-sets' }]], []],
+  drain: ['Drain a node', [['Node', 'node', { placeholder: 'node-b', maxlength: 253 }]], [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Deleted', podsOf], ['Missing then', (set) => set.creates]]],
+  quota: ['Set a quota of pods', [['Namespace', 'namespace', { list: 'known-namespaces', maxlength: 63 }], ['Pods', 'pods', { type: 'number', min: 0, max: 2_147_483_647 }]],
+    [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Creates', (set) => set.creates], ['Refused', refusedOf]]],
 };
 
-/** Creates the panel. `clusterOf` returns the cluster to ask about, or nothing if the choice is ambiguous. */
-export function makeWhatIf(query, clusterOf) {
+export function showWhatIf(main, query, change = 'scale') {
+  const [, fields, columns] = CHANGES[change];
+  let rows = new Map();
+  let standing = null;
   let abort = null;
-  const [namespace = '', pods = ''] = (query.quota ?? '').split('/');
-  const kind = h('select', { id: 'what-if-kind', onchange: choose }, h('option', { value: 'drain' }, 'Drain a node'), h('option', { value: 'quota' }, 'Set a quota of pods'));
-  kind.value = query.quota ? 'quota' : 'drain';
-  const text = (id, value, max) => h('input', { id, type: 'search', value, maxlength: max, autocomplete: 'off', spellcheck: 'false', required: true });
-  const node = text('what-if-node', query.drain ?? '', 253);
-  const of = text('what-if-namespace', namespace || 'default', 63);
-  const number = h('input', { id: 'what-if-pods', type: 'number', min: 0, max: 2_147_483_647, value: pods, required: true });
-  const labelled = (input, said) => h('label', { for: input.id }, h('span', { class: 'dim' }, said), ' ', input);
-  const [forNode, forNamespace, forPods] = [labelled(node, 'Node'), labelled(of, 'Namespace'), labelled(number, 'Pods')];
-  const answer = h('output', { class: 'answer', id: 'what-if-answer' });
-  const table = h('div', { class: 'wide affected', id: 'affected', tabindex: 0, role: 'region', 'aria-label': 'Affected ReplicaSets', hidden: true });
-  const form = h('form', { class: 'tools', onsubmit: submit }, labelled(kind, 'Change'), forNode, forNamespace, forPods, h('button', {}, 'Preview'));
-  const element = h('details', { class: 'what-if', open: Boolean(query.drain || query.quota) }, h('summary', {}, 'What if…?'), form, answer, table);
-  choose();
+  let { replicas } = query;
+  /** The preview of a ReplicaSet, on the tab Scale. */
+  let scale = null;
 
-  function choose() {
-    const isDrain = kind.value === 'drain';
-    forNode.hidden = !isDrain;
-    node.disabled = !isDrain;
-    for (const [label, input] of [[forNamespace, of], [forPods, number]]) {
-      label.hidden = isDrain;
-      input.disabled = isDrain;
-    }
-    setText(answer, 'See which ReplicaSets a change of the cluster would affect. This changes nothing.');
-    table.hidden = true;
-  }
+  const inputs = fields.map(([, name, attributes]) => h('input', { id: name, type: 'search', value: query[name] ?? '', autocomplete: 'off', spellcheck: 'false', required: true, ...attributes }));
+  const cluster = h('select', { id: 'cluster' });
+  const forCluster = h('label', { for: 'cluster', hidden: true }, h('span', { class: 'dim' }, 'Cluster'), ' ', cluster);
+  const form = h('form', { class: 'tools', onsubmit: submit }, forCluster, inputs.map((input, at) => h('label', { for: input.id }, h('span', { class: 'dim' }, fields[at][0]), ' ', input)), h('button', { class: 'primary' }, 'Preview'));
+  const answer = h('output', { class: 'sentence', id: 'what-if-answer' });
+  const note = h('p', { class: 'dim', id: 'what-if-note' }, 'See the effect before anyone does it. This changes nothing.');
+  const table = h('div', { class: 'wide affected', id: 'affected', tabindex: 0, role: 'region', 'aria-label': 'Affected ReplicaSets', hidden: true });
+  const preview = h('div', { id: 'preview' });
+  const lists = ['sets', 'namespaces'].map((name) => h('datalist', { id: `known-${name}` }));
+  const tabs = Object.entries(CHANGES).map(([name, [title]]) => h('a', { href: hashOf(['what-if', name]), 'aria-current': name === change ? 'page' : null }, title));
+  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'What if?'), h('nav', { class: 'tabs', 'aria-label': 'Changes' }, tabs), form, answer, note, preview, table, lists));
+
+  const valueOf = (name) => inputs.find((input) => input.id === name).value.trim();
 
   function submit(event) {
     event.preventDefault();
-    const isDrain = kind.value === 'drain';
-    replaceQuery({ drain: isDrain ? node.value : '', quota: isDrain ? '' : `${of.value}/${number.value}` });
+    replicas = '';
+    replaceQuery({ ...Object.fromEntries(inputs.map((input) => [input.id, input.value.trim()])), cluster: forCluster.hidden ? '' : cluster.value, replicas });
     request();
   }
 
-  async function request() {
+  function say(text, more = '') {
+    setText(answer, text);
+    setText(note, more);
+  }
+
+  function request() {
     abort?.abort();
+    table.hidden = true;
+    if (change === 'scale') showScale(valueOf('replica-set'));
+    else if (cluster.value) foretell(cluster.value);
+    else say('No agent is connected, so there is no cluster to ask about.');
+  }
+
+  async function foretell(of) {
     abort = new AbortController();
-    const cluster = clusterOf();
-    if (cluster === undefined) {
-      table.hidden = true;
-      setText(answer, 'Select a cluster above: a change is of one cluster.');
+    const asked = Object.fromEntries(inputs.map(({ id }) => [id, valueOf(id)]));
+    try {
+      show(asked, await ask('simulate-cluster', { cluster: of, ...asked }, abort.signal));
+    } catch (error) {
+      if (error.name !== 'AbortError') say(`No preview: ${error.message}.`);
+    }
+  }
+
+  /** Shows the slider of a ReplicaSet. Its page also shows the pods by node. */
+  function showScale(path) {
+    scale?.panel.close();
+    const found = [...rows.values()].find(({ clusterUid, replicaSet: { namespace, name } }) => clusterUid === cluster.value && path === `${namespace}/${name}`);
+    scale = null;
+    preview.replaceChildren();
+    if (!found) {
+      say(`No ReplicaSet ${path} is known.`, 'Write NAMESPACE/NAME.');
       return;
     }
-    const asked = kind.value === 'drain' ? { node: node.value } : { namespace: of.value, pods: number.value };
-    try {
-      show(asked, await ask('simulate-cluster', { cluster, ...asked }, abort.signal));
-    } catch (error) {
-      if (error.name === 'AbortError') return;
-      table.hidden = true;
-      setText(answer, `No preview: ${error.message}.`);
-    }
+    const { namespace, name } = found.replicaSet;
+    const parts = ['replicasets', found.cluster, namespace, name];
+    const panel = makeScale({ cluster: found.cluster, namespace, name }, { replicas }, () => {}, (pod) => (window.location.hash = hashOf(parts, { pod })));
+    scale = { panel, uid: found.replicaSet.uid };
+    panel.standing(found);
+    preview.replaceChildren(panel.element);
+    say(`${path}: ${found.ready} of ${count(found.replicas, 'pod')} ready`);
+    note.replaceChildren('See its pods by node on ', h('a', { href: hashOf(parts) }, 'its page'), '.');
   }
 
   function show(asked, { replicaSets, nextPageToken, quota }) {
     const more = nextPageToken ? ' There are more ReplicaSets than the table has.' : '';
-    setText(answer, `${asked.node === undefined ? quotaSentence(asked, quota) : drainSentence(asked, replicaSets, more !== '')}${more}`);
-    const columns = COLUMNS[asked.node === undefined ? 'quota' : 'drain'];
-    const row = (set) => {
-      const { namespace: in_, name } = set.replicaSet;
-      const link = h('a', { href: hashOf(['replicasets', set.cluster, in_, name]), class: 'name' }, `${in_}/${name}`);
-      return h('tr', {}, h('td', {}, link), columns.map(([, cell]) => h('td', { class: 'numbers' }, cell(set))));
-    };
+    const [text, detail] = change === 'quota' ? quotaSentence(asked, quota) : drainSentence(asked, replicaSets, more !== '');
+    const isUnknown = change === 'quota' && ![...rows.values()].some(({ replicaSet }) => replicaSet.namespace === asked.namespace);
+    say(isUnknown ? `No ReplicaSet is known in the namespace ${asked.namespace}.` : text, `${detail}${more}`);
+    const namespaces = new Map();
+    for (const set of replicaSets) {
+      const { namespace } = set.replicaSet;
+      if (!namespaces.has(namespace)) namespaces.set(namespace, []);
+      namespaces.get(namespace).push(set);
+    }
     const head = h('tr', {}, ['ReplicaSet', ...columns.map(([title]) => title)].map((title) => h('th', { scope: 'col' }, title)));
-    table.replaceChildren(h('table', {}, h('thead', {}, head), h('tbody', {}, replicaSets.map(row))));
+    table.replaceChildren(h('table', {}, h('thead', {}, head), [...namespaces].map(([namespace, sets]) => h('tbody', {}, sum(namespace, sets), sets.map(row)))));
     table.hidden = replicaSets.length === 0;
   }
 
+  function sum(namespace, sets) {
+    const parts = [count(sets.length, 'ReplicaSet'), change === 'drain' && `${count(total(sets, (set) => set.deleted), 'pod')} deleted`];
+    return h('tr', { class: 'namespace' }, h('th', { scope: 'rowgroup', colspan: columns.length + 1 }, h('strong', {}, namespace), ` ${parts.filter(Boolean).join(', ')}`));
+  }
+
+  function row(set) {
+    const { namespace, name } = set.replicaSet;
+    return h('tr', {}, h('td', {}, h('a', { href: hashOf(['replicasets', set.cluster, namespace, name]), class: 'name' }, name)), columns.map(([, cell]) => h('td', { class: 'numbers' }, cell(set))));
+  }
+
+  /** Offers what the board knows, and asks the question of the address once. */
+  function settle() {
+    const clusters = new Map([...rows.values()].map((row) => [row.clusterUid, row.cluster]));
+    const wanted = query.cluster ?? cluster.value;
+    if (wanted && !clusters.has(wanted)) clusters.set(wanted, wanted);
+    const signature = JSON.stringify([...clusters]);
+    if (cluster.dataset.shown !== signature) {
+      cluster.dataset.shown = signature;
+      const value = cluster.value || wanted;
+      cluster.replaceChildren(...[...clusters].map(([uid, name]) => h('option', { value: uid, selected: uid === value }, name)));
+      forCluster.hidden = clusters.size < 2;
+      const paths = [...rows.values()].map(({ replicaSet }) => replicaSet);
+      const known = [paths.map(({ namespace, name }) => `${namespace}/${name}`), new Set(paths.map(({ namespace }) => namespace))];
+      for (const [at, list] of lists.entries()) list.replaceChildren(...[...known[at]].sort().map((value) => h('option', { value })));
+    }
+    if (scale && rows.has(scale.uid)) scale.panel.standing(rows.get(scale.uid));
+  }
+
   return {
-    element,
-    /** Asks the question of the address, once the clusters of the board are known. */
+    stream: { view: 'board' },
     begin() {
-      if (query.drain || (query.quota && pods)) request();
+      rows = new Map();
+    },
+    event(name, data) {
+      if (name === 'rows') for (const row of data) if (row) rows.set(row.replicaSet.uid, row);
+      if (name !== 'board') return;
+      learnTime(data.seconds);
+      settle();
+      const isFirst = !standing;
+      standing = data;
+      if (isFirst && inputs.every(({ value }) => value)) request();
     },
     close() {
       abort?.abort();
+      scale?.panel.close();
     },
   };
 }
 
+const total = (sets, of) => sets.reduce((all, set) => all + of(set), 0);
+
 /** What a drain does to the ReplicaSets of the answer, which are all of them unless there are more. */
 function drainSentence({ node }, sets, areMore) {
-  if (sets.length === 0) return `A drain of ${node} affects no ReplicaSet: no active pod of one is known there.`;
-  const sum = (field) => sets.reduce((all, set) => all + set[field], 0);
-  return `A drain of ${node} deletes ${areMore ? 'at least ' : ''}${count(sum('deleted'), 'pod')} of ${count(sets.length, 'ReplicaSet')}, which then lack ${count(sum('creates'), 'pod')}. Disruption budgets are not known to the server.`;
+  if (sets.length === 0) return [`A drain of ${node} affects no ReplicaSet: no active pod of one is known there.`, ''];
+  const before = total(sets, (set) => Math.max(0, set.replicas - set.active));
+  const missing = count(total(sets, (set) => set.creates), 'pod');
+  return [`A drain of ${node} deletes ${areMore ? 'at least ' : ''}${count(total(sets, (set) => set.deleted), 'pod')} of ${count(sets.length, 'ReplicaSet')}.`,
+    `These ReplicaSets then lack ${missing}${before > 0 ? `, of which they lack ${before.toLocaleString('en')} already now` : ''}. Disruption budgets are not known to the server.`];
 }
 
 function quotaSentence({ namespace, pods }, quota) {
   const [used, creates, refused] = [quota.pods, quota.creates, quota.refused].map(Number);
   const over = used - Number(pods);
-  const lost = over >= 0 ? ` It deletes no pods, but a lost pod is not replaced before ${over === 0 ? '1 pod is' : `${(over + 1).toLocaleString('en')} pods are`} gone.` : '';
+  const lost = over >= 0 ? `It deletes no pods, but a lost pod is not replaced before ${over === 0 ? '1 pod is' : `${(over + 1).toLocaleString('en')} pods are`} gone.` : '';
   const order = refused > 0 ? ' The order of creates is not defined: “Refused” is the least and the most of a ReplicaSet.' : '';
-  return `A quota of ${count(Number(pods), 'pod')} in ${namespace} refuses ${refused.toLocaleString('en')} of ${count(creates, 'create')}; ${count(used, 'pod')} ${used === 1 ? 'counts' : 'count'} now.${lost}${order}`;
+  return [`A quota of ${count(Number(pods), 'pod')} in ${namespace} refuses ${refused.toLocaleString('en')} of ${count(creates, 'create')}; ${count(used, 'pod')} ${used === 1 ? 'counts' : 'count'} now.`, `${lost}${order}`.trim()];
 }
 
+/** The number of pods, which opens their names. */
 function podsOf({ deleted, deletedPods }) {
   const more = deleted - deletedPods.length;
-  return `${deletedPods.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`;
+  const names = `${deletedPods.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`;
+  return h('details', {}, h('summary', {}, count(deleted, 'pod')), h('span', { class: 'pod' }, names));
 }
 
 function refusedOf({ refusedMin, refusedMax }) {
-  return refusedMin === refusedMax ? refusedMax : `${refusedMin} to ${refusedMax}`;
+  return String(refusedMin === refusedMax ? refusedMax : `${refusedMin} to ${refusedMax}`);
 }

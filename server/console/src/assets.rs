@@ -37,6 +37,7 @@ const ALL: &[Asset] = embedded! {
     "differences.js": SCRIPT,
     "dom.js": SCRIPT,
     "format.js": SCRIPT,
+    "headline.js": SCRIPT,
     "heat.js": SCRIPT,
     "list.js": SCRIPT,
     "nodes.js": SCRIPT,
@@ -70,8 +71,15 @@ mod tests {
 
     /// The maximum size of the first load of a page.
     const FIRST_LOAD_MAX: usize = 150_000;
-    /// The files that only the view of recordings loads.
-    const LATER: [&str; 4] = ["contract.js", "protobuf.js", "recorded.js", "recording.js"];
+    /// The files that only some views load.
+    const LATER: [&str; 6] = [
+        "contract.js",
+        "differences.js",
+        "protobuf.js",
+        "recorded.js",
+        "recording.js",
+        "what-if.js",
+    ];
 
     #[test]
     fn every_file_of_the_folder_is_embedded() {
@@ -89,6 +97,17 @@ mod tests {
         let first = ALL.iter().filter(|asset| !LATER.contains(&asset.name));
         let bytes: usize = first.map(|asset| asset.content.len()).sum();
         assert!(bytes <= FIRST_LOAD_MAX, "{bytes} bytes");
+    }
+
+    /// A browser requests the scripts of the first load at once, and not one import after the other.
+    #[test]
+    fn scripts_of_the_first_load_are_preloaded() {
+        let page = find("index.html").expect("it is embedded").content;
+        for asset in ALL.iter().filter(|asset| asset.content_type == SCRIPT) {
+            let link = format!("<link rel=\"modulepreload\" href=\"{}\">", asset.name);
+            let is_first = asset.name != "main.js" && !LATER.contains(&asset.name);
+            assert_eq!(page.contains(&link), is_first, "{}", asset.name);
+        }
     }
 
     #[test]

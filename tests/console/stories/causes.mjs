@@ -6,6 +6,7 @@ const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
 const SCHEMES = [['light', []], ['dark', [{ name: 'prefers-color-scheme', value: 'dark' }]]];
 const QUOTA = 'Quota exceeded in payments: 404 of 300 pods';
+const COMMAND = 'kubectl -n payments describe resourcequota';
 const LONG = 'recommendations-personalization-service-canary-5d4c7b8f69';
 const WORDS = 'The admission webhook images.policy.example.com denied the request: image registry.example.com/team/recommendations:latest has no digest, and is not in the list of allowed images';
 
@@ -19,7 +20,7 @@ const names = (page) => page.$$eval('.space .row', (rows) => rows.sort((a, b) =>
 const summaryLine = (page, until, text) => until(page, text, (wanted) => document.getElementById('summary').textContent === wanted, text);
 
 function troubled() {
-  const refused = Array.from({ length: 97 }, (_, at) => summary(`ledger-${String(at).padStart(2, '0')}`, { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, replicas: 4, ready: 2, since: 700 - at, nextSync: new Date(Date.now() + 60_000).toISOString() }));
+  const refused = Array.from({ length: 97 }, (_, at) => summary(`ledger-${String(at).padStart(2, '0')}`, { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, nextCommand: COMMAND, replicas: 4, ready: 2, since: 700 - at, nextSync: new Date(Date.now() + 60_000).toISOString() }));
   return [
     ...refused,
     summary(LONG, { cluster: 'south', severity: 'BLOCKED', text: WORDS, replicas: 9, ready: 0, since: 30 }),
@@ -36,11 +37,15 @@ export const causes = {
     await say(page, troubled());
     await summaryLine(page, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 21 in sync.');
     assert((await page.title()) === '(98) Board · Decree', await page.title());
+    assert((await page.$eval('#headline', (title) => title.textContent)) === '97 ReplicaSets in payments are blocked by a quota of 300 pods. 1 more is blocked', 'the most important fact first');
+    for (const place of ['.lead', '.row.group']) assert((await page.$eval(`${place} .command`, (line) => line.innerText.replace(/\s+/g, ' '))) === `${COMMAND} Copy`, `what to do, in ${place}`);
     const top = await names(page);
     assert(top[0] === '97 ReplicaSets in payments' && top[2] === 'search' && top[3] === 'cart' && top[4] === 'api-00', `the order is ${top}`);
     assert((await page.$eval('.space .row[data-at="4"] .cause', (cause) => cause.innerText.trim())) === '', 'what the severity says is not said again');
     assert(top[1].includes('…') && LONG.startsWith(top[1].split('…')[0]) && LONG.endsWith(top[1].split('…')[1]), `${top[1]} has the beginning and the end`);
     assert((await page.$eval('.space .row[data-at="1"] a', (link) => link.title)) === `south / shop / ${LONG}`, 'the full name is the title');
+    const heights = await page.$$eval('.space .row', (rows) => rows.map((row) => [row.dataset.severity, row.offsetHeight, row.querySelector('.bar').checkVisibility()]));
+    assert(heights.some(([severity]) => severity === 'IN_SYNC') && heights.every(([severity, height, isDrawn]) => (severity === 'IN_SYNC') === (height === 32) && isDrawn === (severity !== 'IN_SYNC')), `${heights}`);
     const group = await page.$eval('.row.group', (row) => row.innerText.replace(/\s+/g, ' '));
     assert(group.includes('Blocked') && group.includes('194/388 ready') && group.includes(QUOTA), group);
     await picture(page, 'causes');

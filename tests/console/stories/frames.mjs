@@ -80,15 +80,14 @@ export async function scrollAndCount(framesWanted, changesWanted) {
 
   const scroller = document.querySelector('.rows');
   const space = document.querySelector('.space');
-  const height = parseFloat(getComputedStyle(scroller).getPropertyValue('--row'));
   let changed = 0;
   const observer = new MutationObserver((records) => (changed += records.length));
   observer.observe(space, { subtree: true, childList: true, attributes: true, characterData: true });
   const isMissing = () => {
-    const there = new Set([...space.querySelectorAll('.row')].map((row) => Number(row.dataset.at)));
-    const last = Math.floor((scroller.scrollTop + scroller.clientHeight - 1) / height);
-    for (let at = Math.floor(scroller.scrollTop / height); at <= last; at += 1) if (!there.has(at)) return true;
-    return false;
+    const { top, bottom } = scroller.getBoundingClientRect();
+    const boxes = [...space.querySelectorAll('.row')].map((row) => row.getBoundingClientRect()).sort((a, b) => a.top - b.top);
+    const covered = boxes.reduce((reached, box) => (box.top <= reached + 1 ? Math.max(reached, box.bottom) : reached), top);
+    return covered < Math.min(bottom, space.getBoundingClientRect().bottom) - 1;
   };
   const began = performance.now();
   const counted = await new Promise((done) => {

@@ -11,7 +11,7 @@ const FIRST_LOAD_MAX = 150_000;
 const ROWS_MAX = 60;
 const MUTATIONS_MAX = 20;
 const SUBJECT = '#/replicasets/shop/default/shop-7d4b9c';
-const VIEWS = [['board', '', '.space .row'], ['replica-set', `${SUBJECT}?replicas=5`, '#would li'], ['sessions', '#/sessions', '.sessions meter'], ['differences', '#/differences', '#empty p'], ['recording', '#/recording', '#drop']];
+const VIEWS = [['board', '', '.space .row'], ['replica-set', `${SUBJECT}?replicas=5`, '#would li'], ['what-if', '#/what-if/drain?node=node-b', '#affected tbody'], ['sessions', '#/sessions', '.sessions meter'], ['differences', '#/differences', '#empty p'], ['recording', '#/recording', '#drop']];
 const DARK = [{ name: 'prefers-color-scheme', value: 'dark' }];
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
@@ -88,6 +88,7 @@ export const stories = {
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8);
     await until(page, 'its sentence', () => document.querySelector('.standing .state').innerText.includes('In sync'));
 
+    await act('own', { name: 'shop-7d4b9c' });
     await act('vary', { name: 'shop-7d4b9c', costs: 2 });
     await until(page, 'a pod that is not ready', () => document.querySelector('.chip[data-kind="unready"]') !== null && document.querySelector('.standing .numbers').textContent === '7/8 ready');
     await photograph(page, 1);
@@ -99,6 +100,9 @@ export const stories = {
     assert(String(rules.slice(0, 2)) === 'NOT_READY,DELETION_COST', `they are chosen by ${rules}`);
     assert(foretold.length === 3 && page.url().endsWith('replicas=5'), `${foretold} at ${page.url()}`);
     await until(page, 'the marked pods', () => document.querySelectorAll('.chip[data-victim="true"]').length === 3);
+    await page.click('#would button');
+    await until(page, 'what would keep the first', () => document.getElementById('pod-keep').textContent.startsWith('At 5 replicas, it would stay '));
+    await page.mouse.move(0, 0);
     await picture(page, 'what-if');
     await photograph(page, 2);
 
@@ -113,6 +117,7 @@ export const stories = {
     });
     await until(page, 'the pods that stay', () => document.querySelectorAll('.chip').length === 5);
     await until(page, 'that the forecast follows', () => document.getElementById('answer').textContent === 'At 5, no pod would be created or deleted.');
+    await until(page, 'that the pod of the card is gone', () => document.getElementById('pod-order').textContent.startsWith('The last scale-down deleted it. NOT_READY: '));
     await photograph(page, 3);
     await page.click('#scale-number', { clickCount: 3 });
     await page.keyboard.type('3');
@@ -282,6 +287,12 @@ export const stories = {
     const notice = await page.$eval('#notice', (element) => element.innerText);
     assert(/Not connected: .*The page shows the state of \d\d:\d\d:\d\d/.test(notice), notice);
     await row(page, 'api', '4/4 ready');
+    // A view that was open before keeps what is known.
+    await page.click('nav a[data-view="sessions"]');
+    await until(page, 'the sessions', () => document.title.startsWith('Sessions'));
+    await page.click('nav a[data-view="board"]');
+    await row(page, 'api', '4/4 ready');
+    await until(page, 'the time of what is known', () => /The page shows the state of \d\d:\d\d:\d\d/.test(document.getElementById('notice').innerText));
     await picture(page, 'not-connected');
     await act('start server');
     await status(page, until, 'Live');

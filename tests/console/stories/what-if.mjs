@@ -1,11 +1,11 @@
-// The effect of a change of the cluster, and of the loss of a node, as the board shows it.
+// The effect of a change of the cluster, and of the loss of a node.
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
 const SIZES = { api: 4, 'shop-7d4b9c': 8, 'web-5f6a8b': 3 };
 
 const said = (page, until, part) => until(page, part, (wanted) => document.getElementById('what-if-answer').textContent.includes(wanted) && document.getElementById('what-if-answer').textContent, part);
-const cells = (page) => page.$$eval('#affected tbody tr', (rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+const cells = (page) => page.$$eval('#affected tbody tr:not(.namespace)', (rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
 
 /** Replaces the content of a field. */
 async function fill(page, selector, text) {
@@ -17,17 +17,32 @@ async function fill(page, selector, text) {
 export const whatIf = {
   async changes_of_the_cluster_are_foretold({ open, until, row, act, picture, assert, audit, axe, forgive }) {
     forgive(/status of 404/);
-    const page = await open('', WIDE);
-    for (const [name, pods] of Object.entries(SIZES)) await row(page, name, `${pods}/${pods} ready`);
-    await page.click('.what-if summary');
-    await page.type('#what-if-node', 'node-b');
+    const board = await open('', WIDE);
+    for (const [name, pods] of Object.entries(SIZES)) await row(board, name, `${pods}/${pods} ready`);
+    await board.click('.lead .primary');
+    await until(board, 'the page', () => document.title === 'What if? · Decree' && document.querySelector('.tabs [aria-current]')?.textContent === 'Scale a ReplicaSet');
+
+    const page = await open('#/what-if/scale?replica-set=default%2Fshop-7d4b9c&replicas=5', WIDE);
+    await said(page, until, 'default/shop-7d4b9c: 8 of 8 pods ready');
+    await until(page, 'the victims', () => document.getElementById('answer').textContent === 'At 5, 3 pods would be deleted.' && document.querySelectorAll('#would li').length === 3);
+    await fill(page, '#replica-set', 'default/nothing');
+    await page.keyboard.press('Enter');
+    await said(page, until, 'No ReplicaSet default/nothing is known.');
+
+    await page.click('.tabs a:nth-child(2)');
+    await until(page, 'the tab', () => document.getElementById('node'));
+    await page.type('#node', 'node-b');
     await page.keyboard.press('Enter');
     const answer = await said(page, until, 'A drain of node-b deletes ');
     const rows = await cells(page);
-    const sum = (column) => rows.reduce((all, cell) => all + Number(cell[column]), 0);
-    assert(answer.startsWith(`A drain of node-b deletes ${sum(3)} pods of ${rows.length} ReplicaSets, which then lack ${sum(4)} pods.`), answer);
-    assert(sum(3) >= 4 && rows.every(([name, desired, current, deleted, created, pods]) => SIZES[name.replace('default/', '')] === Number(desired) && desired === current && deleted === created && pods.split(', ').length === Number(deleted)), rows.join('\n'));
-    assert(page.url().endsWith('#/?drain=node-b'), page.url());
+    const sum = (column) => rows.reduce((all, cell) => all + Number.parseInt(cell[column], 10), 0);
+    const note = await page.$eval('#what-if-note', (text) => text.textContent);
+    // All of its pods may be of one.
+    const affected = `${rows.length} ReplicaSet${rows.length === 1 ? '' : 's'}`;
+    assert(answer === `A drain of node-b deletes ${sum(3)} pods of ${affected}.` && note.startsWith(`These ReplicaSets then lack ${sum(4)} pods. `), `${answer} ${note}`);
+    assert(sum(3) >= 4 && rows.every(([name, desired, current, deleted, created]) => SIZES[name] === Number(desired) && desired === current && Number.parseInt(deleted, 10) === Number(created) && deleted.split('-').length > 2), rows.join('\n'));
+    assert((await page.$eval('.namespace', (line) => line.textContent)) === `default ${affected}, ${sum(3)} pods deleted`, 'the sum of the namespace');
+    assert(page.url().endsWith('#/what-if/drain?node=node-b'), page.url());
     for (const size of [WIDE, NARROW]) {
       await page.setViewport(size);
       await audit(page, `the preview, ${size.width}`, axe);
@@ -39,29 +54,37 @@ export const whatIf = {
     const shared = await open(new URL(page.url()).hash, WIDE);
     assert((await said(shared, until, 'A drain of node-b deletes ')) === answer, 'a shared address shows the same');
     await shared.click('#affected a');
-    await until(shared, 'the page of the first', (name) => document.title.startsWith(name), rows[0][0]);
+    await until(shared, 'the page of the first', (name) => document.title.startsWith(`default/${name}`), rows[0][0]);
 
     // A chosen cluster that is not connected is not replaced by the only one.
-    const absent = await open('#/?cluster=gone&drain=node-b', WIDE);
+    const absent = await open('#/what-if/drain?cluster=gone&node=node-b', WIDE);
     await said(absent, until, 'No preview: cluster "gone" is not connected.');
     await page.bringToFront();
-    await fill(page, '#what-if-node', 'node-x');
+    await fill(page, '#node', 'node-x');
     await page.keyboard.press('Enter');
     await said(page, until, 'A drain of node-x affects no ReplicaSet');
     assert(!(await page.$eval('#affected', (table) => table.checkVisibility())), 'an empty table is not shown');
 
     await act('quota', { pods: 15 });
     await act('scale', { name: 'api', replicas: 6 });
-    await row(page, 'api', 'Blocked');
-    await page.select('#what-if-kind', 'quota');
-    await page.type('#what-if-pods', '16');
+    const blocked = await open('', WIDE);
+    await row(blocked, 'api', 'Blocked');
+    await until(blocked, 'the headline', () => document.getElementById('headline').textContent === 'default/api is blocked by a quota of 15 pods');
+    await page.bringToFront();
+    await page.click('.tabs a:nth-child(3)');
+    await until(page, 'the tab', () => document.getElementById('pods'));
+    await page.type('#namespace', 'default');
+    await page.type('#pods', '16');
     await page.keyboard.press('Enter');
     await said(page, until, 'A quota of 16 pods in default refuses 1 of 2 creates; 15 pods count now.');
-    assert(String(await cells(page)) === 'default/api,6,4,2,1', String(await cells(page)));
-    assert(page.url().endsWith('quota=default%2F16'), page.url());
-    await fill(page, '#what-if-pods', '10');
+    assert(String(await cells(page)) === 'api,6,4,2,1', String(await cells(page)));
+    assert(page.url().endsWith('#/what-if/quota?namespace=default&pods=16'), page.url());
+    await fill(page, '#pods', '10');
     await page.keyboard.press('Enter');
-    await said(page, until, 'It deletes no pods, but a lost pod is not replaced before 6 pods are gone.');
+    await until(page, 'what it means', () => document.getElementById('what-if-note').textContent.startsWith('It deletes no pods, but a lost pod is not replaced before 6 pods are gone.'));
+    await fill(page, '#namespace', 'nowhere');
+    await page.keyboard.press('Enter');
+    await said(page, until, 'No ReplicaSet is known in the namespace nowhere.');
   },
 
   async lost_node_is_one_cause({ open, until, row, act, assert }) {
