@@ -1,7 +1,7 @@
 // How far another controller agrees with the decisions of the server, in shadow-mode sessions, as a report to pass on.
 
-import { makeCopy } from './copy.js';
-import { h, reconcile, setText } from './dom.js';
+import { makeCommand, makeCopy } from './copy.js';
+import { h, reconcile, setAttribute, setText } from './dom.js';
 import { age, count, fullTime, now, word } from './format.js';
 import { hashOf, replaceQuery } from './route.js';
 
@@ -28,19 +28,22 @@ function countsOf({ agreements }) {
   return [...subjects, { subject: 'all', compared: sum('compared'), explained: sum('explained'), unexplained: sum('unexplained'), notCompared: sum('notCompared') }];
 }
 
-/** Returns the result of all comparisons, and the parts of the sentence behind it. */
+/** Returns the verdict on all comparisons, and the numbers behind it. */
 function headline(answer, all) {
-  const [compared, unexplained, notCompared] = [all.compared, all.unexplained, all.notCompared].map((number) => number.toLocaleString('en'));
+  const [compared, notCompared, unexplained] = [all.compared, all.notCompared, all.unexplained].map((number) => number.toLocaleString('en'));
+  const differing = all.explained + all.unexplained;
   const long = answer.since ? `, for ${age(now() - Date.parse(answer.since))}` : '';
   const rest = `${notCompared} not compared. ${share(all)} agree, of ${count(Number(answer.replicaSets), 'ReplicaSet')}${long}. Pods that others deleted: ${answer.deletedByOthers}.`;
-  return [`${compared} compared, ${unexplained} unexplained`, `; ${rest}`];
+  if (all.compared === 0) return ['Nothing is compared yet', rest];
+  if (differing === 0) return [`${all.compared === 1 ? 'The only decision agrees' : `All ${compared} decisions agree`}`, rest];
+  return [`${differing.toLocaleString('en')} of ${count(all.compared, 'decision')} ${differing === 1 ? 'differs' : 'differ'}; ${all.unexplained === 0 ? 'nothing' : unexplained} ${all.unexplained > 1 ? 'are' : 'is'} unexplained`, rest];
 }
 
 function markdown(answer) {
   const counts = countsOf(answer);
   const all = counts.at(-1);
   const row = (...cells) => `| ${cells.map(cell).join(' | ')} |`;
-  const lines = ['# Decree beside the controller of the cluster', '', headline(answer, all).join(''), '', row('subject', 'compared', 'agree', 'explained', 'unexplained', 'not compared'), '| --- | ---: | ---: | ---: | ---: | ---: |',
+  const lines = ['# Decree beside the controller of the cluster', '', `${headline(answer, all).join('. ')}`, '', row('subject', 'compared', 'agree', 'explained', 'unexplained', 'not compared'), '| --- | ---: | ---: | ---: | ---: | ---: |',
     ...counts.map((one) => row(one.subject, one.compared, share(one), one.explained, one.unexplained, one.notCompared))];
   if (answer.differences.length > 0) {
     lines.push('', `## Differences: ${answer.differences.length}`, '', row(...HEADINGS), row(...HEADINGS.map(() => '---')));
@@ -49,11 +52,31 @@ function markdown(answer) {
   return `${lines.join('\n')}\n`;
 }
 
+/** Returns differences as groups that are equal except for their ReplicaSets, times and numbers; the newest first. */
+function grouped(differences) {
+  const groups = new Map();
+  for (const one of differences) {
+    const key = [one.subject, one.departure, one.why, one.decided, one.done].join('|').replace(/\d+/g, 'N');
+    if (!groups.has(key)) groups.set(key, { key, members: [] });
+    groups.get(key).members.push(one);
+  }
+  return [...groups.values()];
+}
+
+/** Returns the text of a field of all members; where they differ, with N for the numbers. */
+function common(members, field) {
+  const [{ [field]: first }] = members;
+  return members.every((one) => one[field] === first) ? first : first.replace(/\d+/g, 'N');
+}
+
+/** What the page showed last. */
+let last = null;
+
 export function showDifferences(main, query) {
-  let known = null;
+  let known = last;
   let isFiltered = query.show === 'unexplained';
-  const rate = h('p', { id: 'rate' });
-  const intro = h('p', { class: 'summary', id: 'summary' });
+  const rate = h('p', { class: 'sentence', id: 'rate' });
+  const numbers = h('p', { class: 'dim', id: 'numbers' });
   const subjects = h('tbody', {});
   const table = (label, headings, body) => h('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': label }, h('table', {}, h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col' }, text)))), body));
   const agreement = table('Agreement by subject', ['Subject', 'Compared', 'Agree', 'Explained', 'Unexplained', 'Not compared'], subjects);
@@ -64,7 +87,9 @@ export function showDifferences(main, query) {
   const actions = h('div', { class: 'actions' }, copy.elements, h('button', { type: 'button', onclick: download }, 'Download as JSON'), h('label', {}, only, ' Only unexplained'));
   const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
   for (const element of [agreement, list, actions]) element.hidden = true;
-  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Differences'), rate, agreement, intro, actions, list, empty));
+  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Differences'), rate, numbers, actions, list, agreement, empty));
+  const second = setInterval(draw, 1000);
+  draw();
 
   function filter(wanted) {
     isFiltered = wanted;
@@ -79,6 +104,7 @@ export function showDifferences(main, query) {
   }
 
   function draw() {
+    if (!known) return;
     const { differences, shadows } = known;
     const unexplained = differences.filter(isUnexplained);
     const shown = isFiltered ? unexplained : differences;
@@ -89,31 +115,50 @@ export function showDifferences(main, query) {
     list.hidden = shown.length === 0;
     empty.hidden = shown.length > 0;
     const [verdict, rest] = headline(known, all);
-    rate.replaceChildren(...(agreement.hidden ? [] : [h('span', { class: 'numbers' }, verdict), rest]));
+    setText(rate, agreement.hidden ? '' : verdict);
+    setText(numbers, agreement.hidden ? '' : rest);
     subjects.replaceChildren(...counts.map((one) => h('tr', {}, [one.subject, one.compared.toLocaleString('en'), share(one), one.explained, one.unexplained, one.notCompared].map((text, at) => h(at === 0 ? 'th' : 'td', at === 0 ? { scope: 'row' } : { class: 'numbers' }, String(text))))));
-    setText(intro, differences.length > 0 ? `${count(differences.length, 'difference')}, ${unexplained.length} unexplained.` : '');
-    if (shadows === 0) empty.replaceChildren(h('h2', {}, 'No agent is in shadow mode'), h('p', {}, 'An agent in shadow mode changes nothing, and compares what another controller does with what the server decides: ', h('code', {}, 'decree up --cluster kubernetes')));
+    if (shadows === 0) empty.replaceChildren(h('h2', {}, 'No agent is in shadow mode'), h('p', {}, 'An agent in shadow mode changes nothing, and compares what another controller does with what the server decides:'), h('p', {}, makeCommand('decree up --cluster kubernetes')));
     else if (shown.length === 0) empty.replaceChildren(h('h2', {}, 'No differences'), h('p', {}, differences.length > 0 ? 'Each difference is explained.' : all.compared > 0 ? 'The other controller did what the server decided.' : 'Nothing to compare yet: the other controller has not acted since the agent connected.'));
-    reconcile(rows, shown, (one) => `${one.time} ${one.replicaSet.uid} ${one.subject} ${one.decided}`, makeRow, () => {});
+    reconcile(rows, grouped(shown), ({ key }) => key, makeRow, drawRow);
   }
 
   return {
     stream: { view: 'differences' },
+    isKept: known !== null,
     begin() {},
     event(name, data) {
       if (name !== 'differences' || !data) return;
-      known = data;
+      known = last = data;
       copy.reset();
       draw();
     },
-    close() {},
+    close() {
+      clearInterval(second);
+    },
   };
 }
 
-function makeRow(one) {
-  const { namespace, name } = one.replicaSet;
-  return h('tr', { 'data-departure': word(one.departure, 'DEPARTURE_') },
-    h('td', {}, h('time', { datetime: one.time }, fullTime(Date.parse(one.time)))),
-    h('td', {}, h('a', { href: hashOf(['replicasets', one.cluster, namespace, name]) }, pathOf(one))),
-    h('td', {}, subjectOf(one)), h('td', {}, one.decided), h('td', {}, one.done), h('td', {}, why(one)));
+function makeRow({ members: [one] }) {
+  const time = h('time', {});
+  const sets = h('td', {});
+  const [decided, done, reason] = [h('td', {}), h('td', {}), h('td', {})];
+  return Object.assign(h('tr', { 'data-departure': word(one.departure, 'DEPARTURE_') }, h('td', { class: 'when' }, time), sets, h('td', {}, subjectOf(one)), decided, done, reason), { time, sets, decided, done, reason });
+}
+
+function drawRow(element, { members }) {
+  const newest = members.reduce((late, one) => (one.time > late.time ? one : late));
+  const at = Date.parse(newest.time);
+  setText(element.time, `${age(now() - at)} ago`);
+  setAttribute(element.time, 'title', fullTime(at));
+  setText(element.decided, common(members, 'decided'));
+  setText(element.done, common(members, 'done'));
+  setText(element.reason, why({ ...newest, why: common(members, 'why') }));
+  const shown = members.map((one) => `${one.replicaSet.uid} ${one.time}`).join();
+  if (element.dataset.shown === shown) return;
+  element.dataset.shown = shown;
+  const link = (one) => h('a', { href: hashOf(['replicasets', one.cluster, one.replicaSet.namespace, one.replicaSet.name]) }, pathOf(one));
+  const each = (one) => h('li', {}, link(one), h('span', { class: 'dim' }, ` ${one.decided} / ${one.done}`));
+  const isOpen = element.sets.querySelector('details')?.open;
+  element.sets.replaceChildren(members.length === 1 ? link(newest) : h('details', { open: isOpen }, h('summary', {}, count(members.length, 'difference')), h('ul', {}, members.map(each))));
 }

@@ -248,14 +248,17 @@ export const subject = {
     const set = (name) => ({ namespace: 'shop', name, uid: name });
     const difference = (name, departure, done) => ({ time: at(60), cluster: 'north', replicaSet: set(name), subject: 'SUBJECT_VICTIMS', departure, decided: 'delete a', done, why: 'both saw the same', decidedPods: ['a'], donePods: ['b'] });
     const answer = {
-      differences: [difference('api', 'DEPARTURE_UNSPECIFIED', 'deleted <b>|b'), difference('web', 'DEPARTURE_DELETED_BY_OTHERS', 'deleted c')], shadows: 1, compared: '1204', deletedByOthers: '4', replicaSets: '7', since: at(86_400),
-      agreements: [{ subject: 'SUBJECT_COUNT', compared: '1000', explained: '0', unexplained: '0', notCompared: '31' }, { subject: 'SUBJECT_VICTIMS', compared: '204', explained: '1', unexplained: '1', notCompared: '9' }],
+      differences: [difference('api', 'DEPARTURE_UNSPECIFIED', 'deleted <b>|b'), ...['web', 'cart', 'shop'].map((name, at) => difference(name, 'DEPARTURE_DELETED_BY_OTHERS', `deleted ${at + 1}`))], shadows: 1, compared: '1204', deletedByOthers: '4', replicaSets: '7', since: at(86_400),
+      agreements: [{ subject: 'SUBJECT_COUNT', compared: '1000', explained: '0', unexplained: '0', notCompared: '31' }, { subject: 'SUBJECT_VICTIMS', compared: '204', explained: '3', unexplained: '1', notCompared: '9' }],
     };
     await page.evaluate((told) => window.made.say('differences', told), answer);
-    await until(page, 'the rate', () => document.getElementById('rate')?.textContent === '1,204 compared, 1 unexplained; 40 not compared. 99.83 % agree, of 7 ReplicaSets, for 24 h. Pods that others deleted: 4.');
-    const cells = await page.$$eval('.page .wide tbody tr', (rows) => rows.map((row) => [...row.cells].map((one) => one.textContent).join(' ')));
-    assert(cells[0] === 'count 1,000 100 % 0 0 31' && cells[1] === 'victims 204 99.01 % 1 1 9' && cells[2] === 'all 1,204 99.83 % 1 1 40', cells.join('\n'));
-    assert((await page.$$('#differences tr')).length === 2, 'both differences');
+    await until(page, 'the verdict', () => document.getElementById('rate')?.textContent === '4 of 1,204 decisions differ; 1 is unexplained' && document.getElementById('numbers').textContent === '40 not compared. 99.66 % agree, of 7 ReplicaSets, for 24 h. Pods that others deleted: 4.');
+    const cells = await page.$$eval('.wide[aria-label="Agreement by subject"] tbody tr', (rows) => rows.map((row) => [...row.cells].map((one) => one.textContent).join(' ')));
+    assert(cells[0] === 'count 1,000 100 % 0 0 31' && cells[1] === 'victims 204 98.03 % 3 1 9' && cells[2] === 'all 1,204 99.66 % 3 1 40', cells.join('\n'));
+    const rows = await page.$$eval('#differences tr', (found) => found.map((row) => [row.cells[0].textContent, ...[...row.cells].slice(1).map((cell) => cell.innerText)].join(' | ')));
+    assert(rows.length === 2 && /^\d+ s ago \| shop\/api \| victims/.test(rows[0]) && /\| 3 differences \| victims \| delete a \| deleted N \|/.test(rows[1]), `equal ones are one row:\n${rows.join('\n')}`);
+    await page.click('#differences summary');
+    assert((await page.$$eval('#differences li', (each) => each.map((one) => one.textContent))).join(', ') === 'shop/web delete a / deleted 1, shop/cart delete a / deleted 2, shop/shop delete a / deleted 3', 'each of them');
     for (const size of [NARROW, WIDE]) {
       await page.setViewport(size);
       for (const [scheme, features] of SCHEMES) {
@@ -266,7 +269,7 @@ export const subject = {
     await picture(page, 'shadow-report');
     await page.evaluate(() => [...document.querySelectorAll('button')].find((button) => button.textContent === 'Copy as Markdown').click());
     const text = await until(page, 'the report', async () => [...document.querySelectorAll('button')].some((button) => button.textContent === 'Copied') && navigator.clipboard.readText());
-    assert(text.includes('1,204 compared, 1 unexplained; 40 not compared. 99.83 % agree') && text.includes('| victims | 204 | 99.01 % | 1 | 1 | 9 |') && text.includes('deleted \\<b\\>\\|b | Unexplained: both saw the same |'), text);
+    assert(text.includes('4 of 1,204 decisions differ; 1 is unexplained. 40 not compared. 99.66 % agree') && text.includes('| victims | 204 | 98.03 % | 3 | 1 | 9 |') && text.includes('deleted \\<b\\>\\|b | Unexplained: both saw the same |'), text);
     await page.click('#only');
     await until(page, 'the unexplained', () => document.querySelectorAll('#differences tr').length === 1 && document.querySelector('#differences tr').textContent.includes('shop/api'));
     assert(page.url().endsWith('#/differences?show=unexplained'), page.url());
