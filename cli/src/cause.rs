@@ -5,12 +5,19 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 use decree::v1::{self, Rule, Severity};
 use jiff::Timestamp;
 
-use crate::age;
+use crate::{age, table::NONE};
 
-/// The cell of a ReplicaSet without a cause.
-const NONE: &str = "-";
 /// The minimum number of ReplicaSets for one line about a cause that they share.
 const GROUP_MIN: usize = 4;
+
+/// The uid and the name of a cluster, and a cause in it.
+type Group<'a> = (&'a str, &'a str, &'a str);
+
+/// The causes that at least [`GROUP_MIN`] ReplicaSets of a cluster share, the most frequent first, each with their number.
+pub(crate) struct Groups<'a> {
+    shared: Vec<(Group<'a>, usize)>,
+    has_clusters: bool,
+}
 
 /// The word of the console for how much a ReplicaSet needs a person.
 pub(crate) fn state(set: &v1::ReplicaSetSummary) -> &'static str {
@@ -73,27 +80,6 @@ pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> (i32, i64) {
     (severity, since.map_or(i64::MAX, |since| since.seconds))
 }
 
-/// A line for each cause that at least [`GROUP_MIN`] ReplicaSets of a cluster share, the most frequent first.
-pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
-    let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
-    for set in sets {
-        if let Some(cause) = set.cause.as_ref().filter(|it| !it.group.is_empty()) {
-            let key = (&*set.cluster_uid, &*set.cluster, &*cause.group);
-            *counts.entry(key).or_default() += 1;
-        }
-    }
-    let clusters = counts.keys().map(|(uid, ..)| uid);
-    let has_clusters = clusters.clone().max() != clusters.min();
-    let mut shared: Vec<_> = counts.into_iter().collect();
-    shared.retain(|(_, count)| *count >= GROUP_MIN);
-    shared.sort_by_key(|(_, count)| Reverse(*count));
-    let lines = shared.into_iter().map(|((_, cluster, group), count)| {
-        let of = has_clusters.then(|| format!(" of {cluster}"));
-        format!("{count} ReplicaSets{}: {group}", of.unwrap_or_default())
-    });
-    lines.collect()
-}
-
 /// The mode of an agent that executes no decisions; `None` if it executes them.
 pub(crate) const fn mode_without_effect(mode: v1::Mode) -> Option<&'static str> {
     match mode {
@@ -143,6 +129,44 @@ fn severity(set: &v1::ReplicaSetSummary) -> Severity {
     set.cause
         .as_ref()
         .map_or(Severity::Unspecified, v1::Cause::severity)
+}
+
+fn group(set: &v1::ReplicaSetSummary) -> Option<Group<'_>> {
+    let cause = set.cause.as_ref().filter(|it| !it.group.is_empty())?;
+    Some((&*set.cluster_uid, &*set.cluster, &*cause.group))
+}
+
+// === impl Groups ===
+
+impl<'a> Groups<'a> {
+    pub(crate) fn of(sets: &'a [v1::ReplicaSetSummary]) -> Self {
+        let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+        for group in sets.iter().filter_map(group) {
+            *counts.entry(group).or_default() += 1;
+        }
+        let clusters = counts.keys().map(|(uid, ..)| uid);
+        let has_clusters = clusters.clone().max() != clusters.min();
+        let mut shared: Vec<_> = counts.into_iter().collect();
+        shared.retain(|(_, count)| *count >= GROUP_MIN);
+        shared.sort_by_key(|(_, count)| Reverse(*count));
+        Self {
+            shared,
+            has_clusters,
+        }
+    }
+
+    /// Whether the cause of a ReplicaSet is one of these.
+    pub(crate) fn has(&self, set: &v1::ReplicaSetSummary) -> bool {
+        group(set).is_some_and(|group| self.shared.iter().any(|it| it.0 == group))
+    }
+
+    /// A line for each cause.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.shared.iter().map(|((_, cluster, group), count)| {
+            let of = self.has_clusters.then(|| format!(" of {cluster}"));
+            format!("{count} ReplicaSets{}: {group}", of.unwrap_or_default())
+        })
+    }
 }
 
 #[cfg(test)]
@@ -214,16 +238,17 @@ mod tests {
     fn cause_of_many_is_told_once() {
         let mut sets = vec![set(Severity::Blocked, "a", "Quota exceeded"); 3];
         sets.extend(vec![set(Severity::Blocked, "b", ""); 9]);
-        assert_eq!(groups(&sets), [""; 0]);
+        let lines = |sets: &[_]| Groups::of(sets).lines().collect::<Vec<_>>();
+        assert_eq!(lines(&sets), [""; 0]);
         sets.push(sets[0].clone());
         sets.extend(vec![set(Severity::Slow, "c", "Namespace ends"); 5]);
         let (first, second) = (
             "5 ReplicaSets: Namespace ends",
             "4 ReplicaSets: Quota exceeded",
         );
-        assert_eq!(groups(&sets), [first, second]);
+        assert_eq!(lines(&sets), [first, second]);
         sets[0].cluster_uid = "other".to_owned();
         sets[0].cluster = "west".to_owned();
-        assert_eq!(groups(&sets), ["5 ReplicaSets of : Namespace ends"]);
+        assert_eq!(lines(&sets), ["5 ReplicaSets of : Namespace ends"]);
     }
 }

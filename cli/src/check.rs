@@ -11,8 +11,7 @@ use crate::{
     args::{CheckArgs, Output},
     exit::{Exit, Failure},
     format::write_json,
-    page,
-    paint::Paint,
+    page::{self, Page},
     server as connection,
     streams::Io,
     table::one_line,
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Ok(findings)
     })?;
     match args.output {
-        Output::Table => write(&findings, io.paint(), io.stdout)?,
+        Output::Table => write(&findings, Page::new(io), io.stdout)?,
         Output::Json => write_json(&json(&findings), io.stdout)?,
     }
     let failed = findings.iter().any(|finding| finding.grade == Grade::Fail);
@@ -48,7 +47,7 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 
 /// Writes the findings by section: a mark and a line each. Below a finding that is not well, writes the remedy and a link to the
 /// documentation.
-fn write(findings: &[Finding], paint: Paint, out: &mut dyn Write) -> io::Result<()> {
+fn write(findings: &[Finding], page: Page, out: &mut dyn Write) -> io::Result<()> {
     for section in Section::value_variants() {
         let is_its = |finding: &&Finding| Section::of(&finding.check) == *section;
         let mut its = findings.iter().filter(is_its).peekable();
@@ -58,7 +57,7 @@ fn write(findings: &[Finding], paint: Paint, out: &mut dyn Write) -> io::Result<
         let title = section.title();
         writeln!(out, "{title}\n{}", "-".repeat(title.len()))?;
         for finding in its {
-            write_finding(finding, *section, paint, out)?;
+            write_finding(finding, *section, page, out)?;
         }
         writeln!(out)?;
     }
@@ -73,13 +72,13 @@ fn write(findings: &[Finding], paint: Paint, out: &mut dyn Write) -> io::Result<
             (worst, said)
         }
     };
-    writeln!(out, "{} {said}", worst.painted(paint))
+    writeln!(out, "{} {said}", worst.painted(page.paint))
 }
 
 fn write_finding(
     finding: &Finding,
     section: Section,
-    paint: Paint,
+    page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Finding {
@@ -88,15 +87,16 @@ fn write_finding(
         detail,
         hint,
     } = finding;
+    let columns = page.columns.map_or(COLUMNS, |it| it.min(COLUMNS));
     let mut texts = detail.lines();
     // The mark replaces the first letter later, because colors would count as letters in the line breaks.
     let first = format!("? {check}: {}", texts.next().unwrap_or_default());
-    let mut lines = page::wrap(&one_line(&first), COLUMNS);
-    lines[0] = format!("{}{}", grade.painted(paint), &lines[0][1..]);
+    let mut lines = page::wrap(&one_line(&first), columns);
+    lines[0] = format!("{}{}", grade.painted(page.paint), &lines[0][1..]);
     let details = texts.map(|detail| format!("    {detail}"));
     let hint = (*grade != Grade::Ok).then(|| format!("    hint: {hint}"));
     for text in details.chain(hint) {
-        lines.extend(page::wrap(&one_line(&text), COLUMNS));
+        lines.extend(page::wrap(&one_line(&text), columns));
     }
     if *grade != Grade::Ok {
         lines.push(format!("    see {}", section.link(check)));
@@ -126,9 +126,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::tests::written;
-
-    const PLAIN: Paint = Paint::new(false);
+    use crate::{paint::Paint, tests::written};
 
     fn findings() -> Vec<Finding> {
         let grant = "grant it to the agent by a Role or ClusterRole";
@@ -143,13 +141,17 @@ mod tests {
         ]
     }
 
-    fn text(findings: &[Finding], paint: Paint) -> String {
-        written(|out| write(findings, paint, out))
+    fn text(findings: &[Finding], is_colored: bool) -> String {
+        let page = Page {
+            columns: None,
+            paint: Paint::new(is_colored),
+        };
+        written(|out| write(findings, page, out))
     }
 
     #[test]
     fn findings_come_by_section_with_hint_and_link_below() {
-        let plain = text(&findings(), PLAIN);
+        let plain = text(&findings(), false);
         expect![[r#"
             decision server
             ---------------
@@ -171,7 +173,7 @@ mod tests {
             × 1 failed, 1 to look at, of 3
         "#]]
         .assert_eq(&plain);
-        let colored = text(&findings(), Paint::new(true));
+        let colored = text(&findings(), true);
         for mark in [
             "\u{1b}[32m√\u{1b}[0m server: ",
             "\u{1b}[33m‼",
@@ -179,7 +181,7 @@ mod tests {
         ] {
             assert!(colored.contains(mark), "{colored}");
         }
-        let well = text(&findings()[..1], PLAIN);
+        let well = text(&findings()[..1], false);
         assert!(well.ends_with("\n√ all checks passed\n"), "{well}");
     }
 

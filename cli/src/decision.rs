@@ -7,10 +7,14 @@ use decree::v1::{self, Rule};
 use serde_json::{Value, json};
 use server_core::wording::count;
 
-use crate::{age, exit::Failure, format::PrintArgs, page::Page, streams::Io, table::Table};
-
-/// The cell of a line without a pod.
-const NONE: &str = "-";
+use crate::{
+    age,
+    exit::Failure,
+    format::PrintArgs,
+    page::Page,
+    streams::Io,
+    table::{NONE, Table},
+};
 
 /// Writes decisions as one table, or each as a separate object.
 pub(crate) fn write(
@@ -20,9 +24,8 @@ pub(crate) fn write(
 ) -> Result<(), Failure> {
     let PrintArgs { output, no_headers } = *print;
     if output.is_for_people() {
-        let table = table(output.is_wide(), decisions).no_headers(no_headers);
-        let page = Page::new(io, output.is_wide());
-        return Ok(table.on(page).write(io.stdout, "")?);
+        let table = table(Page::new(io), output.is_wide(), decisions);
+        return Ok(table.no_headers(no_headers).write(io.stdout, 0)?);
     }
     decisions.into_iter().try_for_each(|decision| {
         let set = name(decision.replica_set.as_ref());
@@ -30,8 +33,9 @@ pub(crate) fn write(
     })
 }
 
-fn table(is_wide: bool, decisions: impl IntoIterator<Item = v1::Decision>) -> Table {
-    let mut table = Table::new(["REPLICASET", "ACTION", "POD", "RULE", "DETAIL"]);
+fn table(page: Page, is_wide: bool, decisions: impl IntoIterator<Item = v1::Decision>) -> Table {
+    let headers = ["REPLICASET", "ACTION", "POD", "RULE", "DETAIL"];
+    let mut table = Table::new(page, headers);
     for decision in decisions {
         let set = path(decision.replica_set.as_ref());
         for (action, pod, rule, detail) in lines(&decision) {

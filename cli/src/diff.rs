@@ -12,7 +12,7 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     meaning,
-    page::COLUMNS,
+    page::Page,
     proto_json,
     server::{self, Server},
     stale,
@@ -80,7 +80,7 @@ fn print(
         return output.write(io.stdout, &json, &names);
     }
     if output.is_wide() && !answer.differences.is_empty() {
-        let mut table = Table::new(HEADERS).no_headers(args.print.no_headers);
+        let mut table = Table::new(Page::new(io), HEADERS).no_headers(args.print.no_headers);
         for difference in &answer.differences {
             table.row([
                 age::time_text(difference.time.as_ref()),
@@ -91,9 +91,9 @@ fn print(
                 words::departure(difference.departure()).to_owned(),
             ]);
         }
-        return Ok(table.write(io.stdout, "")?);
+        return Ok(table.write(io.stdout, 0)?);
     }
-    Ok(report(answer, COLUMNS, io.stdout)?)
+    Ok(report(answer, Page::new(io), io.stdout)?)
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn report_of(answer: &ListDifferencesResponse) -> String {
-        written(|out| report(answer, COLUMNS, out))
+        written(|out| report(answer, Page::default(), out))
     }
 
     #[test]

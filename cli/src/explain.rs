@@ -54,7 +54,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             }
             printed += 1;
             if output.is_for_people() {
-                let page = Page::new(io, output.is_wide());
+                let page = Page::new(io);
                 if source.is_snapshot() {
                     write_snapshot(&answer, page, io.stdout)?;
                 } else {
@@ -87,9 +87,7 @@ fn write_snapshot(
 fn write_lines(lines: &[(&str, String)], page: Page, out: &mut dyn Write) -> io::Result<()> {
     for (label, text) in lines {
         let line = format!("{label:<LABEL$}{}", one_line(text));
-        for line in page.wrap(&line, LABEL) {
-            writeln!(out, "{line}")?;
-        }
+        page.write_hanging(out, 0, &line, LABEL)?;
     }
     Ok(())
 }

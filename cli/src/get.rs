@@ -4,7 +4,8 @@ use decree::v1;
 
 use crate::{
     args::{GetArgs, NameArg, Named, NamespaceArgs, Scope, Wanted},
-    cause, decision,
+    cause::{self, Groups},
+    decision,
     exit::{Exit, Failure},
     page::Page,
     proto_json,
@@ -75,21 +76,28 @@ fn print(
         let json = proto_json::value("ListReplicaSetsResponse", list)?;
         return args.print.output.write(io.stdout, &json, &names);
     }
-    let is_wide = args.print.output.is_wide();
-    let columns = replica_sets::columns(sets, is_wide);
-    let table = Table::new(columns.iter().map(|(header, _)| *header));
-    let table = table.on(Page::new(io, is_wide));
-    let mut table = table.no_headers(args.print.no_headers);
+    let (is_wide, no_headers) = (args.print.output.is_wide(), args.print.no_headers);
+    let (page, columns) = (Page::new(io), replica_sets::columns(sets, is_wide));
+    let table = Table::new(page, columns.iter().map(|it| it.0));
+    let mut table = table.no_headers(no_headers);
     let mut rows: Vec<_> = sets.iter().collect();
     rows.sort_by_key(|set| cause::rank(set));
-    rows.into_iter()
-        .for_each(|set| table.row(replica_sets::cells(&columns, set)));
-    if !table.is_empty() {
-        let lines = cause::watched(sets).into_iter().chain(cause::groups(sets));
-        for line in lines.filter(|_| !args.print.no_headers) {
-            writeln!(io.stdout, "{}", one_line(&line))?;
+    let shown = if no_headers { &[] } else { &**sets };
+    let groups = Groups::of(shown);
+    for set in rows {
+        let cells = replica_sets::cells(&columns, set);
+        if groups.has(set) && !is_wide {
+            table.told_row(cells);
+        } else {
+            table.row(cells);
         }
-        table.write(io.stdout, "")?;
+    }
+    if !table.is_empty() {
+        let watched = cause::watched(shown).into_iter();
+        for line in watched.chain(groups.lines()) {
+            page.write(io.stdout, 0, &one_line(&line))?;
+        }
+        table.write(io.stdout, 0)?;
     } else if scope.only.is_empty() && list.stale_views.iter().all(|view| !view.missing) {
         writeln!(io.stderr, "{}", nothing_in(&scope.namespace))?;
     }

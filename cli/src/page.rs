@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::{paint::Paint, streams::Io};
 
 /// The maximum width of a line of running text.
-pub(crate) const COLUMNS: usize = 80;
+const COLUMNS: usize = 80;
 /// The additional indentation of the rest of a broken line.
 const HANGING: usize = 4;
 
@@ -20,23 +20,42 @@ pub(crate) struct Page {
 // === impl Page ===
 
 impl Page {
-    /// The terminal on standard output. Without a terminal, or if `is_wide`, lines have any width.
-    pub(crate) fn new(io: &Io<'_>, is_wide: bool) -> Self {
+    /// The terminal on standard output. Without a terminal, lines have any width.
+    pub(crate) fn new(io: &Io<'_>) -> Self {
         Self {
-            columns: (io.columns)().filter(|_| !is_wide),
+            columns: (io.columns)(),
             paint: io.paint(),
         }
     }
 
-    /// Breaks a line at spaces to fit, if its words do. The rest is indented by `hanging` more than the line.
-    pub(crate) fn wrap(self, line: &str, hanging: usize) -> Vec<String> {
-        wrap_hanging(line, self.columns.unwrap_or(usize::MAX), hanging)
+    /// The maximum width of running text.
+    pub(crate) fn text_columns(self) -> usize {
+        self.columns.map_or(COLUMNS, |columns| columns.min(COLUMNS))
+    }
+
+    /// Writes a line after `indent` spaces, broken at spaces to fit, if its words do.
+    pub(crate) fn write(self, out: &mut dyn Write, indent: usize, line: &str) -> io::Result<()> {
+        self.write_hanging(out, indent, line, HANGING)
+    }
+
+    /// Writes the same; the rest is indented by `hanging` more than the line.
+    pub(crate) fn write_hanging(
+        self,
+        out: &mut dyn Write,
+        indent: usize,
+        line: &str,
+        hanging: usize,
+    ) -> io::Result<()> {
+        let line = " ".repeat(indent) + line;
+        let mut lines =
+            wrap_hanging(&line, self.columns.unwrap_or(usize::MAX), hanging).into_iter();
+        lines.try_for_each(|line| writeln!(out, "{line}"))
     }
 }
 
 /// Writes lines of text that fit the terminal, and flushes.
 pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
-    write(text, columns(io), io.stdout)?;
+    write(text, Page::new(io).text_columns(), io.stdout)?;
     io.stdout.flush()
 }
 
@@ -45,10 +64,6 @@ pub(crate) fn write(text: &str, columns: usize, out: &mut dyn Write) -> io::Resu
     let lines = text.split('\n').map(service::escaped);
     let mut lines = lines.flat_map(|line| wrap(&line, columns));
     lines.try_for_each(|line| writeln!(out, "{line}"))
-}
-
-pub(crate) fn columns(io: &Io<'_>) -> usize {
-    (io.columns)().map_or(COLUMNS, |columns| columns.min(COLUMNS))
 }
 
 /// Breaks a line at spaces to fit into `columns`, if its words do.

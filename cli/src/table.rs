@@ -1,28 +1,43 @@
 //! Tables as kubectl prints them: capital headers, columns as wide as their content and three spaces, no borders.
+//!
+//! On a terminal, a last cell that is too long stands below its row. If the other columns are too wide, the gaps are smaller, or a row
+//! has several lines, each with the columns that fit.
+//!
+//! **Invariant:** no line is wider than the terminal, unless it is one long word.
 
-use std::{io, io::Write};
+use std::{io, io::Write, ops::Range};
 
 use service::escaped;
 
-use crate::{
-    page::Page,
-    paint::{Paint, severity_of},
-};
+use crate::{page::Page, paint::severity_of};
 
 /// The column of colored words.
 const STATE: &str = "STATE";
-/// The number of spaces between columns.
+/// The number of spaces between columns, and the least on a terminal.
 const GAP: usize = 3;
+const GAP_MIN: usize = 1;
 /// The minimum width of a column with its gap, as in kubectl.
 const COLUMN_MIN: usize = 6;
+/// The additional indentation of the further lines of a row.
+const HANGING: usize = 4;
+/// The cell of something that is missing. A further line of such cells is left out.
+pub(crate) const NONE: &str = "-";
 
 /// Rows under headers. Owned by the command that prints it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    headers: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-    paint: Paint,
+    rows: Vec<Row>,
+    stream: TableStream,
     has_headers: bool,
+}
+
+#[derive(Debug)]
+enum Row {
+    Cells(Vec<String>),
+    /// A row whose last cell a line above the table says too.
+    Told(Vec<String>),
+    /// Text across all columns.
+    Line(String),
 }
 
 /// A table that is printed while its rows arrive; its columns grow and never shrink.
@@ -30,7 +45,16 @@ pub(crate) struct Table {
 pub(crate) struct TableStream {
     headers: Vec<String>,
     widths: Vec<usize>,
-    paint: Paint,
+    page: Page,
+}
+
+/// The place of the columns in lines.
+struct Layout {
+    /// The spaces before each row, and between columns.
+    indent: usize,
+    gap: usize,
+    /// The columns of each line of a row.
+    lines: Vec<Range<usize>>,
 }
 
 /// Puts text on one line, and escapes characters that steer a terminal, turn the direction of writing or are invisible: much of
@@ -39,21 +63,19 @@ pub(crate) fn one_line(text: &str) -> String {
     escaped(&text.replace(['\n', '\r', '\t'], " "))
 }
 
+fn one_lines(cells: impl IntoIterator<Item = String>) -> Vec<String> {
+    cells.into_iter().map(|cell| one_line(&cell)).collect()
+}
+
 // === impl Table ===
 
 impl Table {
-    pub(crate) fn new(headers: impl IntoIterator<Item = &'static str>) -> Self {
+    pub(crate) fn new(page: Page, headers: impl IntoIterator<Item = &'static str>) -> Self {
         Self {
-            headers: headers.into_iter().collect(),
             rows: Vec::new(),
-            paint: Paint::default(),
+            stream: TableStream::new(page, headers),
             has_headers: true,
         }
-    }
-
-    pub(crate) const fn on(mut self, page: Page) -> Self {
-        self.paint = page.paint;
-        self
     }
 
     /// Leaves out the line of headers if `no_headers`.
@@ -63,33 +85,56 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let cells = cells.into_iter().map(|cell| one_line(&cell));
-        self.rows.push(cells.collect());
+        self.rows.push(Row::Cells(one_lines(cells)));
+    }
+
+    /// Adds a row whose last cell a line above the table says too. It is left out where it does not fit beside the other cells.
+    pub(crate) fn told_row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(Row::Told(one_lines(cells)));
+    }
+
+    /// Adds text across all columns.
+    pub(crate) fn line(&mut self, text: &str) {
+        self.rows.push(Row::Line(one_line(text)));
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Writes the table; each line begins with `indent`.
-    pub(crate) fn write(&self, out: &mut dyn Write, indent: &str) -> io::Result<()> {
-        let mut stream = TableStream::new(self.headers.iter().copied(), self.paint);
-        let headers = self.has_headers.then(|| stream.headers.clone());
-        let lines = || headers.iter().chain(&self.rows);
-        lines().for_each(|cells| stream.widen(cells));
-        lines().try_for_each(|cells| writeln!(out, "{indent}{}", stream.line(cells)))
+    /// Writes the table; each line begins with `indent` spaces.
+    pub(crate) fn write(mut self, out: &mut dyn Write, indent: usize) -> io::Result<()> {
+        let headers = self.stream.headers.clone();
+        if self.has_headers {
+            self.rows.insert(0, Row::Cells(headers));
+        }
+        for row in &self.rows {
+            if let Row::Cells(cells) | Row::Told(cells) = row {
+                self.stream.widen(cells);
+            }
+        }
+        let layout = self.stream.layout(indent);
+        let stream = &self.stream;
+        for row in &self.rows {
+            match row {
+                Row::Cells(cells) => stream.write_row(out, &layout, cells, false)?,
+                Row::Told(cells) => stream.write_row(out, &layout, cells, true)?,
+                Row::Line(text) => stream.page.write(out, indent, text)?,
+            }
+        }
+        Ok(())
     }
 }
 
 // === impl TableStream ===
 
 impl TableStream {
-    pub(crate) fn new(headers: impl IntoIterator<Item = &'static str>, paint: Paint) -> Self {
+    pub(crate) fn new(page: Page, headers: impl IntoIterator<Item = &'static str>) -> Self {
         let headers: Vec<_> = headers.into_iter().map(str::to_owned).collect();
         Self {
             widths: vec![0; headers.len()],
             headers,
-            paint,
+            page,
         }
     }
 
@@ -100,14 +145,17 @@ impl TableStream {
     }
 
     pub(crate) fn write_headers(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let headers = self.headers.clone();
-        self.write(out, &headers)
+        self.write(out, self.headers.clone())
     }
 
-    pub(crate) fn write(&mut self, out: &mut dyn Write, cells: &[String]) -> io::Result<()> {
-        let cells: Vec<_> = cells.iter().map(|cell| one_line(cell)).collect();
+    pub(crate) fn write(
+        &mut self,
+        out: &mut dyn Write,
+        cells: impl IntoIterator<Item = String>,
+    ) -> io::Result<()> {
+        let cells = one_lines(cells);
         self.widen(&cells);
-        writeln!(out, "{}", self.line(&cells))
+        self.write_row(out, &self.layout(0), &cells, false)
     }
 
     /// Widens the columns to fit these cells.
@@ -117,19 +165,84 @@ impl TableStream {
         }
     }
 
-    fn line(&self, cells: &[String]) -> String {
-        let mut line = String::new();
-        for ((header, width), cell) in self.headers.iter().zip(&self.widths).zip(cells) {
-            let gap = (width + GAP).max(COLUMN_MIN) - cell.chars().count();
-            if header == STATE {
-                line.push_str(&self.paint.paint(severity_of(cell), cell));
-            } else {
-                line.push_str(cell);
-            }
-            line.extend(std::iter::repeat_n(' ', gap));
+    /// The layout with the most columns on the first line, and of these the one with the widest gaps.
+    fn layout(&self, indent: usize) -> Layout {
+        let mut widths = self.widths.clone();
+        // Nothing is beside the last column, so only its header must fit.
+        if let (Some(width), Some(header)) = (widths.last_mut(), self.headers.last()) {
+            *width = header.chars().count();
         }
-        line.truncate(line.trim_end().len());
-        line
+        let columns = self.page.columns.unwrap_or(usize::MAX);
+        let layouts = (GAP_MIN..=GAP).map(|gap| Layout::new(indent, gap, &widths, columns));
+        let most = layouts.max_by_key(|layout| layout.lines[0].end);
+        most.expect("there are gaps")
+    }
+
+    /// Writes a row. If a line above the table tells its last cell, that cell is left out where it does not fit.
+    fn write_row(
+        &self,
+        out: &mut dyn Write,
+        layout: &Layout,
+        cells: &[String],
+        is_told: bool,
+    ) -> io::Result<()> {
+        let (columns, last) = (self.page.columns.unwrap_or(usize::MAX), cells.len() - 1);
+        for (number, shown) in layout.lines.iter().enumerate() {
+            let is_further = number > 0;
+            let indent = layout.indent + if is_further { HANGING } else { 0 };
+            let (mut line, mut used, mut below) = (" ".repeat(indent), indent, None);
+            for at in shown.clone() {
+                let (cell, width) = (&cells[at], cells[at].chars().count());
+                let fits = used + width <= columns;
+                if at == last && (!fits || is_told && is_further) {
+                    below = Some(cell).filter(|_| !is_told);
+                    break;
+                }
+                line.push_str(&self.painted(at, cell));
+                let gap = (self.widths[at] + layout.gap).max(COLUMN_MIN) - width;
+                line.extend(std::iter::repeat_n(' ', gap));
+                used += width + gap;
+            }
+            let shown = &cells[shown.clone()];
+            let is_empty = shown.iter().all(|cell| ["", NONE].contains(&cell.as_str()));
+            match (line.trim_end(), shown) {
+                ("", _) => {}
+                _ if is_further && is_empty => {}
+                (line, [_]) => self.page.write(out, 0, line)?,
+                (line, _) => writeln!(out, "{line}")?,
+            }
+            if let Some(cell) = below {
+                let indent = layout.indent + HANGING;
+                self.page.write(out, indent, cell)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn painted(&self, at: usize, cell: &str) -> String {
+        if self.headers[at] == STATE {
+            self.page.paint.paint(severity_of(cell), cell)
+        } else {
+            cell.to_owned()
+        }
+    }
+}
+
+// === impl Layout ===
+
+impl Layout {
+    /// Puts as many columns of these widths on each line as fit.
+    fn new(indent: usize, gap: usize, widths: &[usize], columns: usize) -> Self {
+        let (mut lines, mut first, mut used) = (Vec::new(), 0, indent);
+        for (at, width) in widths.iter().enumerate() {
+            if at > first && used + width > columns {
+                lines.push(first..at);
+                (first, used) = (at, indent + HANGING);
+            }
+            used += (width + gap).max(COLUMN_MIN);
+        }
+        lines.push(first..widths.len());
+        Self { indent, gap, lines }
     }
 }
 
@@ -138,7 +251,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::tests::written as text;
+    use crate::{paint::Paint, tests::written as text};
 
     fn cells(texts: [&str; 3]) -> [String; 3] {
         texts.map(str::to_owned)
@@ -146,7 +259,7 @@ mod tests {
 
     #[test]
     fn columns_fit_their_cells_and_no_cell_breaks_a_line_or_steers_a_terminal() {
-        let mut table = Table::new(["NAME", "UP", "WHY"]);
+        let mut table = Table::new(Page::default(), ["NAME", "UP", "WHY"]);
         table.row(cells(["web", "10", "grün und\u{fc}bel"]));
         table.row(cells(["a-long-name", "2", ""]));
         table.row(cells(["a\nb", "\u{1b}[2J", "c\r"]));
@@ -158,17 +271,22 @@ mod tests {
             a b           \u{1b}[2J   c
             a\u{202e}b    1           \u{2066}
         "#]]
-        .assert_eq(&text(|out| table.write(out, "")));
+        .assert_eq(&text(|out| table.write(out, 0)));
     }
 
     #[test]
     fn states_have_colors_and_columns_stay_in_line() {
-        let mut table = Table::new(["NAME", "STATE", "WHY"]);
-        table.row(cells(["web", "In sync", "x"]));
-        table.row(cells(["api", "Blocked", "y"]));
-        let plain = text(|out| table.write(out, ""));
-        table.paint = Paint::new(true);
-        let colored = text(|out| table.write(out, ""));
+        let written = |is_colored| {
+            let page = Page {
+                columns: None,
+                paint: Paint::new(is_colored),
+            };
+            let mut table = Table::new(page, ["NAME", "STATE", "WHY"]);
+            table.row(cells(["web", "In sync", "x"]));
+            table.row(cells(["api", "Blocked", "y"]));
+            text(|out| table.write(out, 0))
+        };
+        let (plain, colored) = (written(false), written(true));
         let in_sync = "\u{1b}[32mIn sync\u{1b}[0m   x";
         assert!(colored.contains(in_sync), "{colored}");
         let codes = ["\u{1b}[32m", "\u{1b}[31m", "\u{1b}[0m"];
@@ -180,11 +298,11 @@ mod tests {
 
     #[test]
     fn arriving_rows_only_widen_the_columns() {
-        let mut stream = TableStream::new(["A", "B", "C"], Paint::default()).at_least([4, 0, 0]);
+        let mut stream = TableStream::new(Page::default(), ["A", "B", "C"]).at_least([4, 0, 0]);
         let lines = text(|out| {
-            stream.write(out, &cells(["a", "b", "c"]))?;
-            stream.write(out, &cells(["longer", "b", "c"]))?;
-            stream.write(out, &cells(["a", "b", "c"]))
+            stream.write(out, cells(["a", "b", "c"]))?;
+            stream.write(out, cells(["longer", "b", "c"]))?;
+            stream.write(out, cells(["a", "b", "c"]))
         });
         expect![[r#"
             a      b     c
@@ -192,5 +310,93 @@ mod tests {
             a        b     c
         "#]]
         .assert_eq(&lines);
+    }
+
+    fn on(columns: usize, rows: &[[&str; 4]]) -> String {
+        let page = Page {
+            columns: Some(columns),
+            ..Page::default()
+        };
+        let mut table = Table::new(page, ["NAME", "READY", "STATE", "CAUSE"]);
+        for (at, row) in rows.iter().enumerate() {
+            let cells = row.map(str::to_owned);
+            if at == 1 {
+                table.told_row(cells);
+            } else {
+                table.row(cells);
+            }
+        }
+        table.line("and 1 more");
+        text(|out| table.write(out, 1))
+    }
+
+    #[test]
+    fn rows_that_are_wider_than_the_terminal_continue_below_or_have_smaller_gaps() {
+        let rows = [
+            ["web", "2", "Blocked", "Quota exceeded in shop"],
+            ["ledger", "1", "Blocked", "Quota exceeded"],
+            ["api", "3", "In sync", "-"],
+        ];
+        for (columns, expected) in [
+            (
+                44,
+                expect![[r#"
+                     NAME     READY   STATE     CAUSE
+                     web      2       Blocked
+                         Quota exceeded in shop
+                     ledger   1       Blocked   Quota exceeded
+                     api      3       In sync   -
+                     and 1 more
+                "#]],
+            ),
+            (
+                27,
+                expect![[r#"
+                     NAME   READY STATE   CAUSE
+                     web    2     Blocked
+                         Quota exceeded in shop
+                     ledger 1     Blocked
+                     api    3     In sync -
+                     and 1 more
+                "#]],
+            ),
+            (
+                26,
+                expect![[r#"
+                     NAME     READY   STATE
+                         CAUSE
+                     web      2       Blocked
+                         Quota exceeded in
+                             shop
+                     ledger   1       Blocked
+                     api      3       In sync
+                     and 1 more
+                "#]],
+            ),
+            (
+                16,
+                expect![[r#"
+                     NAME     READY
+                         STATE
+                         CAUSE
+                     web      2
+                         Blocked
+                         Quota
+                             exceeded
+                             in shop
+                     ledger   1
+                         Blocked
+                     api      3
+                         In sync
+                     and 1 more
+                "#]],
+            ),
+        ] {
+            let shown = on(columns, &rows);
+            let shown = shown
+                .lines()
+                .map(|it| it.strip_prefix(' ').expect("indented"));
+            expected.assert_eq(&(shown.collect::<Vec<_>>().join("\n") + "\n"));
+        }
     }
 }

@@ -20,6 +20,7 @@ mod replay;
 mod stale;
 mod streams;
 mod system;
+mod tables;
 mod what_if;
 
 /// The exit code and output of a command.
@@ -52,12 +53,23 @@ fn decree_into(
     program: &str,
     arguments: &[&str],
 ) -> (Exit, String) {
+    decree_on(|| None, input, out, program, arguments)
+}
+
+/// Runs the same on a terminal of this width.
+fn decree_on(
+    columns: fn() -> Option<usize>,
+    input: &str,
+    out: &mut dyn Write,
+    program: &str,
+    arguments: &[&str],
+) -> (Exit, String) {
     let mut err = Vec::new();
     let io = Io {
         stdin: &mut input.as_bytes(),
         stdout: out,
         stderr: &mut err,
-        columns: || None,
+        columns,
         colors: Colors::default(),
     };
     let words = [program].into_iter().chain(arguments.iter().copied());

@@ -20,7 +20,7 @@ use crate::{
     exit::{Exit, Failure},
     format::PrintArgs,
     input,
-    page::{self, say},
+    page::{Page, say},
     sandbox::{self, AGAIN, CLUSTER, RunningAgent, RunningServer, ServerSettings, act, beginning},
     server::Server,
     streams::Io,
@@ -212,5 +212,5 @@ async fn report(server: &RunningServer, io: &mut Io<'_>) -> Result<(), Failure> 
     let client = server.client().await?;
     let answer = client.answer(client.inspection().list_differences(request).await)?;
     writeln!(io.stdout)?;
-    Ok(diff::report(&answer, page::columns(io), io.stdout)?)
+    Ok(diff::report(&answer, Page::new(io), io.stdout)?)
 }

@@ -12,7 +12,9 @@ use crate::{
     cause, decision,
     exit::{Exit, Failure},
     format::PrintArgs,
-    get, meaning, not_found, pages, record, refusal,
+    get, meaning, not_found,
+    page::Page,
+    pages, record, refusal,
     server::{self, Server},
     streams::Io,
     table::{TableStream, one_line},
@@ -195,7 +197,7 @@ fn received(
 
 impl<'a> Printer<'a> {
     fn new(args: &'a PrintArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
-        let mut stream = TableStream::new(HEADERS, io.paint()).at_least(WIDTHS);
+        let mut stream = TableStream::new(Page::new(io), HEADERS).at_least(WIDTHS);
         if args.output.is_for_people() && !args.no_headers {
             stream.write_headers(io.stdout)?;
         }
@@ -237,8 +239,8 @@ impl<'a> Printer<'a> {
         let time = age::time_text(record.time.as_ref());
         let set = decision::path(record.replica_set.as_ref());
         let cells = cells.map(str::to_owned);
-        let cells: Vec<_> = [time, set].into_iter().chain(cells).collect();
-        self.stream.write(io.stdout, &cells)?;
+        let cells = [time, set].into_iter().chain(cells);
+        self.stream.write(io.stdout, cells)?;
         io.stdout.flush()
     }
 }

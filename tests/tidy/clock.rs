@@ -24,7 +24,6 @@ const MEASURES: &[(&str, usize, &str)] = &[
         5,
         "the clock of the test is stopped",
     ),
-    ("agent/kube/src/limiter.rs", 2, "a lower bound"),
     (
         "agent/src/cluster/fake/tests.rs",
         5,

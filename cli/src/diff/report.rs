@@ -6,22 +6,19 @@ use decree::v1::{self, Difference};
 
 use super::words;
 use crate::{
-    age, decision, page,
+    age, decision,
+    page::{self, Page},
     table::{Table, one_line},
 };
 
-/// The width of the table of agreement.
-const TABLE_COLUMNS: usize = 76;
-
-/// Writes the comparison, and each difference with its reason, the unexplained ones first, in lines of `columns`. If `columns` is
-/// small, the agreement is without its subjects.
+/// Writes the comparison, and each difference with its reason, the unexplained ones first.
 pub(crate) fn report(
     answer: &v1::ListDifferencesResponse,
-    columns: usize,
+    page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    page::write(&verdict(answer), columns, out)?;
-    agreement(answer, columns, out)?;
+    page::write(&verdict(answer), page.text_columns(), out)?;
+    agreement(answer, page, out)?;
     let (unexplained, explained) = words::parts(answer);
     let parts = [("Unexplained", unexplained), ("Explained", explained)];
     for (title, differences) in parts {
@@ -30,7 +27,7 @@ pub(crate) fn report(
         }
         writeln!(out, "\n{title}: {}", differences.len())?;
         for difference in differences {
-            write_difference(difference, columns, out)?;
+            write_difference(difference, page, out)?;
         }
     }
     Ok(())
@@ -48,11 +45,8 @@ fn verdict(answer: &v1::ListDifferencesResponse) -> String {
     }
 }
 
-fn write_difference(
-    difference: &Difference,
-    columns: usize,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn write_difference(difference: &Difference, page: Page, out: &mut dyn Write) -> io::Result<()> {
+    let columns = page.text_columns();
     let title = format!(
         "  {}  {}  {}",
         one_line(&decision::path(difference.replica_set.as_ref())),
@@ -70,7 +64,7 @@ fn write_difference(
         let line = format!("    {label:<7}  {}", one_line(text));
         page::write(&line, columns, out)?;
     }
-    let mut table = Table::new(["DECIDED HERE", "DONE THERE"]);
+    let mut table = Table::new(page, ["DECIDED HERE", "DONE THERE"]);
     let (decided, done) = (&difference.decided_pods, &difference.done_pods);
     let pod = |pods: &[String], at: usize| pods.get(at).cloned().unwrap_or_default();
     for at in 0..decided.len().max(done.len()) {
@@ -79,13 +73,13 @@ fn write_difference(
     if table.is_empty() {
         return Ok(());
     }
-    table.write(out, "    ")
+    table.write(out, 4)
 }
 
 /// Writes the share of agreement by subject.
 fn agreement(
     answer: &v1::ListDifferencesResponse,
-    columns: usize,
+    page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let total = words::total(&answer.agreements);
@@ -98,19 +92,17 @@ fn agreement(
         pods => format!(" Pods that others deleted: {pods}."),
     };
     let line = format!("{share} agree, of {extent}.{others}");
-    page::write(&line, columns, out)?;
-    if columns < TABLE_COLUMNS {
-        return Ok(());
-    }
+    page::write(&line, page.text_columns(), out)?;
     writeln!(out)?;
-    let mut table = Table::new([
+    let headers = [
         "SUBJECT",
         "COMPARED",
         "AGREE",
         "EXPLAINED",
         "UNEXPLAINED",
         "NOT COMPARED",
-    ]);
+    ];
+    let mut table = Table::new(page, headers);
     for of in &answer.agreements {
         table.row([
             words::subject(of.subject()).to_owned(),
@@ -121,5 +113,5 @@ fn agreement(
             of.not_compared.to_string(),
         ]);
     }
-    table.write(out, "")
+    table.write(out, 0)
 }

@@ -51,7 +51,7 @@ pub(super) fn write(
             }),
         }
     }
-    let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]).on(page);
+    let mut table = Table::new(page, ["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
     for row in rows {
         let Repeated {
             newest,
@@ -73,7 +73,7 @@ pub(super) fn write(
         ]);
     }
     if !table.is_empty() {
-        table.write(out, "  ")?;
+        table.write(out, 2)?;
     }
     match folded {
         0 => Ok(()),

@@ -25,18 +25,16 @@ pub(super) fn write(
     let (at, ago) = (age::time_text(time), age::ago(time, Timestamp::now()));
     let pods = count(last.chosen, "pod");
     let title = format!("Last scale-down: {from} → {to} at {at} ({ago}), {pods}");
-    for line in page.wrap(&one_line(&title), 2) {
-        writeln!(out, "{line}")?;
-    }
-    table(last, "", is_wide).on(page).write(out, "  ")
+    page.write(out, 0, &one_line(&title))?;
+    table(last, "", is_wide, page).write(out, 2)
 }
 
 /// The pods as a table, with a mark on the row of the pod `asked`.
-pub(super) fn table(last: &v1::ScaleDown, asked: &str, is_wide: bool) -> Table {
+pub(super) fn table(last: &v1::ScaleDown, asked: &str, is_wide: bool, page: Page) -> Table {
     let rules = rules(last, is_wide);
     let mut headers = vec!["POD", "CHOSEN", "BEFORE-NEXT-BY"];
     headers.extend(rules.iter().map(|rule| word(*rule)));
-    let mut table = Table::new(headers);
+    let mut table = Table::new(page, headers);
     for pod in &last.pods {
         let mark = if pod.name == asked { "> " } else { "" };
         let chosen = if pod.chosen { "yes" } else { "stays" };

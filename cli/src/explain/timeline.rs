@@ -33,7 +33,7 @@ pub(super) fn write(
             Entry::Scaled(_) => {}
         }
     }
-    let mut table = Table::new(["TIME", "AGO", "EVENT", "DETAIL"]).on(page);
+    let mut table = Table::new(page, ["TIME", "AGO", "EVENT", "DETAIL"]);
     for (entry, happened) in entries {
         let (time, event, detail) = match happened {
             Entry::Scaled(it) => (&entry.time, "scaled", scaled(it)),
@@ -55,7 +55,7 @@ pub(super) fn write(
         return Ok(());
     }
     writeln!(out, "Timeline, in UTC:")?;
-    table.write(out, "  ")
+    table.write(out, 2)
 }
 
 fn scaled(scaled: &v1::Scaled) -> String {

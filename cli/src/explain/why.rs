@@ -3,10 +3,7 @@
 //! The order comes from the request of `decree simulate`. Scaled to 0, all pods are victims; scaled to 1, all but the last of the
 //! order. At the place of the pod, the rules distinguish it from the pods before it.
 
-use std::{
-    collections::BTreeSet,
-    io::{self, Write},
-};
+use std::collections::BTreeSet;
 
 use decree::v1;
 use serde_json::{Value, json};
@@ -24,7 +21,7 @@ use crate::{
     source::{RECORDS, Source},
     stale,
     streams::Io,
-    table::one_line,
+    table::{Table, one_line},
 };
 
 /// The pod that is asked about, and the format of the answer.
@@ -228,46 +225,47 @@ impl<'a> Ladder<'a> {
             output.write(io.stdout, &self.json(named, pod), &[&named.name])?;
             return Ok(Exit::Done);
         }
-        let page = Page::new(io, output.is_wide());
-        for line in page.wrap(&one_line(&self.answer), 0) {
-            writeln!(io.stdout, "{line}")?;
-        }
+        let page = Page::new(io);
+        page.write_hanging(io.stdout, 0, &one_line(&self.answer), 0)?;
         writeln!(io.stdout)?;
         match self.scale_down {
             Some(last) => {
-                let table = scale_down::table(last, pod, output.is_wide());
-                table.on(page).write(io.stdout, "  ")?;
+                scale_down::table(last, pod, output.is_wide(), page).write(io.stdout, 2)?;
             }
-            None => self.write(pod, output.is_wide(), page, io.stdout)?,
+            None => self
+                .table(pod, output.is_wide(), page)
+                .write(io.stdout, 0)?,
         }
         Ok(Exit::Done)
     }
 
-    fn write(&self, pod: &str, is_wide: bool, page: Page, out: &mut dyn Write) -> io::Result<()> {
-        let widths = self.rungs.iter().map(|it| it.name.chars().count());
-        let width = widths.max().unwrap_or(0).max("POD".len());
-        let mut lines = vec![format!("  ORDER   {:<width$}   RULE", "POD")];
+    fn table(&self, pod: &str, is_wide: bool, page: Page) -> Table {
+        let mut table = Table::new(page, ["  ORDER", "POD", "RULE"]);
+        let cut = format!("  ------- {} -------", self.cut);
+        let unnamed = (self.beyond > 0).then(|| format!("  and {} more", self.beyond));
+        let has_cut = self.decision.is_none();
+        let going = self.rungs.iter().filter(|it| it.goes).count();
         for (at, Rung { name, reason, .. }) in self.rungs.iter().enumerate() {
+            if has_cut && at == going {
+                table.line(&cut);
+            }
             let mark = if name == pod { '>' } else { ' ' };
             let reason = reason.as_ref().map(|reason| why(reason, is_wide));
-            let reason = reason.unwrap_or_default();
-            lines.push(format!("{mark} {:<5}   {name:<width$}   {reason}", at + 1));
+            let order = format!("{mark} {}", at + 1);
+            table.row([order, name.clone(), reason.unwrap_or_default()]);
         }
-        let unnamed = (self.beyond > 0).then(|| format!("  and {} more", self.beyond));
-        let cut = format!("  ------- {} -------", self.cut);
-        if self.decision.is_some() {
-            lines.extend(unnamed);
-            lines.push(cut);
-        } else {
-            let going = self.rungs.iter().filter(|it| it.goes).count();
-            lines.insert(1 + going, cut);
-            lines.extend(unnamed.map(|it| it + ", which one decision does not reach"));
+        if has_cut && going == self.rungs.len() {
+            table.line(&cut);
         }
-        // The rest of a reason is below its beginning.
-        let hanging = width + 14;
-        let lines = lines.iter().map(|line| one_line(line.trim_end()));
-        let mut lines = lines.flat_map(|line| page.wrap(&line, hanging));
-        lines.try_for_each(|line| writeln!(out, "{line}"))
+        match unnamed {
+            Some(it) if has_cut => table.line(&(it + ", which one decision does not reach")),
+            Some(it) => table.line(&it),
+            None => {}
+        }
+        if !has_cut {
+            table.line(&cut);
+        }
+        table
     }
 
     fn json(&self, named: &Named, pod: &str) -> Value {

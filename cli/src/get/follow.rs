@@ -13,6 +13,7 @@ use crate::{
     args::{GetArgs, Scope},
     cause, decision,
     exit::{Exit, Failure},
+    page::Page,
     source::Source,
     stale,
     streams::Io,
@@ -37,7 +38,7 @@ pub(super) async fn run(
     let columns = replica_sets::columns(&first.replica_sets, args.print.output.is_wide());
     let cells = |set: &v1::ReplicaSetSummary| replica_sets::cells(&columns, set);
     let headers = columns.iter().map(|it| it.0);
-    let mut stream = TableStream::new(headers, io.paint());
+    let mut stream = TableStream::new(Page::new(io), headers);
     if args.print.output.is_for_people() && !args.print.no_headers {
         let rows = first.replica_sets.iter().map(cells);
         rows.for_each(|cells| stream.widen(&cells));
@@ -59,7 +60,7 @@ pub(super) async fn run(
         }
         for set in changed {
             if args.print.output.is_for_people() {
-                stream.write(io.stdout, &cells(&set))?;
+                stream.write(io.stdout, cells(&set))?;
             } else {
                 let json = json.value("ReplicaSetSummary", &set)?;
                 let name = replica_sets::name(&set);

@@ -55,13 +55,12 @@ pub(super) fn print(
         NARROW
     };
     let columns = &COLUMNS[..shown];
-    let table = Table::new(columns.iter().map(|(header, _)| *header));
-    let table = table.on(Page::new(io, output.is_wide()));
+    let table = Table::new(Page::new(io), columns.iter().map(|it| it.0));
     let mut table = table.no_headers(args.print.no_headers);
     for session in &list.sessions {
         table.row(columns.iter().map(|(_, cell)| cell(session)));
     }
-    Ok(table.write(io.stdout, "")?)
+    Ok(table.write(io.stdout, 0)?)
 }
 
 /// The age of the view, in seconds.

@@ -44,20 +44,16 @@ pub(super) fn run(
         args.print.output.write(io.stdout, &json, &names)?;
         return Ok(exit);
     }
-    let is_wide = args.print.output.is_wide();
-    if !args.print.no_headers {
-        for line in lines(change, &answer) {
-            writeln!(io.stdout, "{}", one_line(&line))?;
-        }
+    let (page, no_headers) = (Page::new(io), args.print.no_headers);
+    for line in lines(change, &answer).iter().filter(|_| !no_headers) {
+        page.write(io.stdout, 0, &one_line(line))?;
     }
-    let table = table(change, &answer, is_wide);
+    let table = table(change, &answer, args.print.output.is_wide(), page);
     if !table.is_empty() {
-        if !args.print.no_headers {
+        if !no_headers {
             writeln!(io.stdout)?;
         }
-        let table = table.no_headers(args.print.no_headers);
-        let table = table.on(Page::new(io, is_wide));
-        table.write(io.stdout, "")?;
+        table.no_headers(no_headers).write(io.stdout, 0)?;
     }
     Ok(exit)
 }
@@ -123,12 +119,17 @@ fn quota_lines(quota: &v1::PodQuota, effect: v1::QuotaEffect) -> Vec<String> {
     lines
 }
 
-fn table(change: &Change, answer: &v1::SimulateClusterResponse, is_wide: bool) -> Table {
+fn table(
+    change: &Change,
+    answer: &v1::SimulateClusterResponse,
+    is_wide: bool,
+    page: Page,
+) -> Table {
     let headers = match change {
         Change::NodeDrain(_) => &["DELETED", "LACKING", "PODS"][..],
         Change::PodQuota(_) => &["CREATES", "REFUSED"],
     };
-    let mut table = Table::new(SHARED.iter().chain(headers).copied());
+    let mut table = Table::new(page, SHARED.iter().chain(headers).copied());
     for set in &answer.replica_sets {
         let mut cells = vec![
             decision::path(set.replica_set.as_ref()),

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::{runtime::Runtime, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ended, check_with, decree, decree_into, path, text};
+use super::{Ended, check_with, decree_on, path, text};
 
 /// The maximum duration of a wait.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -27,7 +27,9 @@ pub(super) struct System {
     pub(super) url: String,
     connector: service::transport::Connector,
     pub(super) clusters: Vec<FakeCluster>,
-    stop: CancellationToken,
+    /// The width of the terminal of the commands.
+    pub(super) columns: fn() -> Option<usize>,
+    pub(super) stop: CancellationToken,
     runtime: Runtime,
 }
 
@@ -75,6 +77,7 @@ impl System {
             url,
             connector,
             clusters: Vec::new(),
+            columns: || None,
             stop,
             runtime,
         };
@@ -109,7 +112,7 @@ impl System {
 
     /// Runs a command against the server.
     pub(super) fn decree(&self, arguments: &[&str]) -> Ended {
-        decree(&[arguments, &["--server", &self.url]].concat())
+        self.decree_while(arguments, None)
     }
 
     /// Checks a transcript of commands against the server.
@@ -131,15 +134,16 @@ impl System {
 
     /// Runs a command that waits for decisions, and scales a ReplicaSet once the command waits.
     pub(super) fn decree_scaling(&self, set: &str, replicas: i32, arguments: &[&str]) -> Ended {
-        self.decree_while(arguments, || self.scale(set, replicas))
+        self.decree_while(arguments, Some(&|| self.scale(set, replicas)))
     }
 
     /// Runs a command that waits for decisions, and ends the server once the command waits.
     pub(super) fn decree_stopping(&self, arguments: &[&str]) -> Ended {
-        self.decree_while(arguments, || self.stop.cancel())
+        self.decree_while(arguments, Some(&|| self.stop.cancel()))
     }
 
-    fn decree_while(&self, arguments: &[&str], act: impl FnOnce()) -> Ended {
+    /// Runs a command, and acts once it has written something.
+    pub(super) fn decree_while(&self, arguments: &[&str], act: Option<&dyn Fn()>) -> Ended {
         let (begun, has_begun) = sync_channel(1);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| {
@@ -148,17 +152,18 @@ impl System {
                     begun,
                 };
                 let all = [arguments, &["--server", &self.url]].concat();
-                let (exit, err) = decree_into("", &mut out, "decree", &all);
+                let (exit, err) = decree_on(self.columns, "", &mut out, "decree", &all);
                 Ended {
                     exit,
                     err,
                     out: text(out.text),
                 }
             });
-            has_begun
-                .recv_timeout(DEADLINE)
-                .expect("the command begins to wait");
-            act();
+            if let Some(act) = act {
+                let begun = has_begun.recv_timeout(DEADLINE);
+                begun.expect("the command begins to wait");
+                act();
+            }
             waiting.join().expect("the command ends")
         })
     }
