@@ -47,7 +47,7 @@ pub(crate) use query::{
     SysdumpArgs, Wanted, WatchArgs,
 };
 pub(crate) use resume::ResumeArgs;
-pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
+pub(crate) use up::{AdminArgs, DemoArgs, DemoCommand, PlaceArgs, UpArgs};
 
 /// Shows which pods a ReplicaSet controller would create and delete, and why: from your cluster, from files or from a running server.
 #[derive(Debug, Parser)]
@@ -254,6 +254,8 @@ pub(crate) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let cause = joined(paragraphs.next().unwrap_or_default());
     let cause = cause.strip_prefix("error: ").unwrap_or(&cause);
     let tip = paragraphs.find_map(|it| it.trim_start().strip_prefix("tip: "));
+    // How to pass a word with a dash as a value is of no use for a mistyped flag.
+    let tip = tip.filter(|tips| !tips.starts_with("to pass "));
     let tip = tip.and_then(|tips| tips.lines().next()).map(str::to_owned);
     let tip = tip.or_else(|| meant(error));
     Failure::new(Exit::Usage, cause).hint(tip.unwrap_or_else(|| {

@@ -35,8 +35,12 @@ struct Progress {
 }
 
 /// Reads the credentials, and names the cluster and its user on stderr.
-pub(crate) async fn connect(args: &KubeArgs, io: &mut Io<'_>) -> Result<KubeCluster, Failure> {
-    let cluster = resume::connect(&args.config()).await?;
+pub(crate) async fn connect(
+    args: &KubeArgs,
+    patience: Duration,
+    io: &mut Io<'_>,
+) -> Result<KubeCluster, Failure> {
+    let cluster = resume::connect(&args.config(), patience).await?;
     let Target {
         api_server,
         context,

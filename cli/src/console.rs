@@ -137,7 +137,7 @@ async fn sessions(admin: SocketAddr) -> Result<u64, String> {
 
 /// The ready pods with a server.
 async fn find(args: &ConsoleArgs, io: &mut Io<'_>) -> Result<Vec<ServerPod>, Failure> {
-    let cluster = cluster::connect(&args.kube, io).await?;
+    let cluster = cluster::connect(&args.kube, ANSWERS_WITHIN, io).await?;
     let namespace = args.namespace.as_deref();
     let pods = timeout(ANSWERS_WITHIN, cluster.pods(namespace, SELECTOR)).await;
     let pods = pods.map_err(|_| {
@@ -198,9 +198,8 @@ impl ServerPod {
         let mut containers = lists("spec", ["initContainers", "containers"]);
         let server = containers.find(|it| it["name"] == SERVER)?;
         let flags = server["args"].as_array().into_iter().flatten();
-        let admin = flags
-            .filter_map(|flag| flag.as_str()?.strip_prefix("--admin="))
-            .last();
+        let mut flags = flags.rev();
+        let admin = flags.find_map(|flag| flag.as_str()?.strip_prefix("--admin="));
         let port = admin.and_then(|admin| admin.rsplit_once(':')?.1.parse().ok());
         let mut statuses = lists("status", ["initContainerStatuses", "containerStatuses"]);
         let is_ready = statuses.any(|it| it["name"] == SERVER && it["ready"] == true);

@@ -65,8 +65,10 @@ pub(crate) fn read(args: &FileArgs, io: &mut Io<'_>, take: Take<'_>) -> Result<(
         has_folders: false,
     };
     if args.files.is_empty() {
-        let failure = Failure::new(Exit::Usage, "no file is named");
-        return Err(failure.hint("name one with -f FILE; - is standard input"));
+        let failure = Failure::new(Exit::Usage, "no file is named, and no kubeconfig is found");
+        return Err(failure.hint(
+            "name a file with -f, where - is standard input, or a cluster with --kubeconfig",
+        ));
     }
     for path in args.files.iter().map(PathBuf::as_path) {
         if path == Path::new("-") {

@@ -23,14 +23,17 @@ use crate::{
     streams::Io,
 };
 
+/// How long an API server may take for its first answer.
+pub(crate) const SILENCE: Duration = Duration::from_millis(4_500);
+
 pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let asked = asked(args)?;
     let annotated = block_on(async {
         match &args.agent {
             Some(url) => {
-                let in_vain = holds_nothing(url, args.timeout).await;
+                let (_, held) = ask_agent(url, HOLDS_PATH, None, args.timeout).await?;
                 let annotated = of_agent(url, &asked, args.timeout).await?;
-                if in_vain {
+                if serde_json::from_slice::<HoldsPage>(&held).is_ok_and(|it| it.count == 0) {
                     writeln!(io.stderr, "notice: the agent at {url} holds nothing")?;
                 }
                 Ok(annotated)
@@ -40,13 +43,6 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     })?;
     writeln!(io.stdout, "annotated {annotated} with {RESUME_ANNOTATION}")?;
     Ok(Exit::Done)
-}
-
-/// Whether an agent answers that its budget holds nothing.
-async fn holds_nothing(url: &str, timeout: Duration) -> bool {
-    let page = ask_agent(url, HOLDS_PATH, None, timeout).await.ok();
-    let page = page.and_then(|(_, page)| serde_json::from_slice::<HoldsPage>(&page).ok());
-    page.is_some_and(|page| page.count == 0)
 }
 
 /// Asks the agent of an embedded cluster. Returns the ReplicaSet that the agent annotated.
@@ -76,7 +72,7 @@ async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, 
         resource: args.resource.clone(),
         ..KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone())
     };
-    let cluster = connect(&config).await?;
+    let cluster = connect(&config, args.timeout).await?;
     let annotated = tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await;
     annotated.unwrap_or_else(|_| {
         let cause = "no answer of the cluster in time";
@@ -84,12 +80,24 @@ async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, 
     })
 }
 
-pub(crate) async fn connect(config: &KubeClusterConfig) -> Result<KubeCluster, Failure> {
-    let cluster = KubeCluster::connect(config).await;
-    cluster.map_err(|error| {
+/// Reads the credentials of a cluster. Fails if its API server is silent.
+pub(crate) async fn connect(
+    config: &KubeClusterConfig,
+    patience: Duration,
+) -> Result<KubeCluster, Failure> {
+    let cluster = KubeCluster::connect(config).await.map_err(|error| {
         let failure = Failure::new(Exit::Usage, chain(&error));
         failure.hint("set credentials with --kubeconfig, --context or KUBECONFIG")
-    })
+    })?;
+    // A refusal is an answer, too.
+    let answer = tokio::time::timeout(patience.min(SILENCE), cluster.version()).await;
+    if answer.is_err() {
+        let api_server = cluster.target().api_server.trim_end_matches('/');
+        let cause = format!("{api_server}: the API server does not answer");
+        let hint = "check the server of the kubeconfig, or select another with --context";
+        return Err(Failure::new(Exit::Unreachable, cause).hint(hint));
+    }
+    Ok(cluster)
 }
 
 async fn annotate(asked: &ResumeRequest, cluster: &KubeCluster) -> Result<String, Failure> {

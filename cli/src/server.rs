@@ -32,7 +32,7 @@ use crate::exit::{Exit, Failure};
 /// The maximum size of an answer. A page of ReplicaSets or the decision on 5,000 pods is many times smaller.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// How long a server may be silent before it is asked for a sign of life, and then until the connection ends.
-const KEEPALIVE: Duration = Duration::from_millis(2_500);
+const KEEPALIVE: Duration = Duration::from_millis(2_250);
 /// The timeout of a look at a port that does not answer gRPC.
 const LOOK: Duration = Duration::from_millis(300);
 const DEFAULT: &str = "http://127.0.0.1:50051";
@@ -268,7 +268,7 @@ fn unreachable(url: &str, detail: &str) -> Failure {
     let (detail, hint) = match url.strip_prefix("http://").and_then(spoken_at) {
         Some(Spoken::Http) => (
             "the port speaks HTTP/1.1, as an admin port does",
-            "name the port for gRPC, which is 50051 by default",
+            "name the port for gRPC with --server; it is 50051 by default",
         ),
         Some(Spoken::Nothing) => (
             "the port accepts connections and does not answer",

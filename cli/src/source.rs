@@ -61,7 +61,14 @@ impl Source {
             let now = age::core_time(Timestamp::now());
             return Ok(Self::of(snapshot, now, cluster));
         }
-        let server = Server::connect(&of_server.server).await?;
+        let server = Server::connect(&of_server.server).await;
+        let server = server.map_err(|failure| {
+            if failure.exit == Exit::Unreachable && !is_named {
+                failure.hint(OTHERS)
+            } else {
+                failure
+            }
+        })?;
         if !is_named {
             writeln!(io.stderr, "server {}, at the default address", server.url)?;
         }
@@ -200,13 +207,16 @@ pub(crate) async fn read(
     if !input.files.is_empty() || !kube.is_given() && !agent_kube::is_configured() {
         return Ok((Snapshot::read(input, io)?, None));
     }
-    let cluster = cluster::connect(kube, io).await?;
+    let cluster = cluster::connect(kube, patience, io).await?;
     namespaces.of_context = Some(cluster.target().namespace.clone());
     let wanted = wanted(namespaces)?;
     let snapshot = cluster::read(&cluster, wanted, patience, io).await?;
     Ok((snapshot, Some(cluster)))
 }
 
+/// The remedy if nothing is named and nothing listens at the default address.
+const OTHERS: &str =
+    "name a server with --server, a cluster with --kubeconfig or --context, or files with -f";
 /// The command for what only a server knows.
 pub(crate) const RECORDS: &str =
     "run one beside your controller, read-only: decree up --cluster kubernetes";

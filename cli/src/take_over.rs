@@ -54,7 +54,7 @@ pub(crate) fn hand_back(args: &DeclareArgs, io: &mut Io<'_>) -> Result<Exit, Fai
 fn run(args: &DeclareArgs, is_off: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
     block_on(async {
         let config = KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone());
-        let cluster = connect(&config).await?;
+        let cluster = connect(&config, args.timeout).await?;
         let mut state = "the cluster does not answer".to_owned();
         let declaring = declare(args, is_off, cluster, &mut state, io);
         let declared = timeout(args.timeout, declaring).await;

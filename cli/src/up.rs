@@ -30,7 +30,7 @@ use crate::{
 /// The number of threads that server, agent and cluster share.
 const THREADS: usize = 2;
 /// The timeout of the request for the uid of the cluster.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let up = async {
@@ -64,12 +64,15 @@ async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     .await?;
     let target = format!("embedded cluster \"{CLUSTER}\"");
     let set = cluster.with(|cluster| cluster.objects(Kind::ReplicaSet).next().map(act::named));
-    let set = set.map_or_else(|| "NAMESPACE/NAME".to_owned(), |set| set.path());
+    let (set, namespace) = set.map_or_else(
+        || ("NAMESPACE/NAME".to_owned(), "NAMESPACE".to_owned()),
+        |set| (set.path(), set.namespace),
+    );
     let admin = server.addresses.admin;
     let acts = admin.filter(|admin| admin.ip().is_loopback()).map(|admin| {
         format!(
             "\n\nChange the cluster:\n  export DECREE_ADMIN={admin}\n  decree demo scale {set} 5\n  \
-             decree demo fail node-b\n  decree demo restore node-b\n  decree demo quota 6"
+             decree demo fail node-b\n  decree demo restore node-b\n  decree demo quota 6 -n {namespace}"
         )
     });
     let more = format!(

@@ -145,6 +145,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
+        "" if !digits.is_empty() => return Err("needs a unit: 500ms, 10s or 2m".into()),
         _ => return Err("must be a whole number with a unit, such as 500ms, 10s or 2m".into()),
     };
     let number = digits.parse::<u64>();

@@ -82,6 +82,11 @@ impl CredentialSource {
                 let refused =
                     |error: KubeconfigError| ConnectError::kubeconfig(origin.to_string(), &error);
                 let kubeconfig = origin.read().map_err(refused)?;
+                let chosen = kubeconfig.current_context.as_deref();
+                let names_none = kubeconfig.clusters.is_empty() && kubeconfig.contexts.is_empty();
+                if names_none && chosen.is_none_or(str::is_empty) {
+                    return Err(ConnectError::empty(origin.to_string()));
+                }
                 let context = self.context.clone();
                 let options = KubeConfigOptions {
                     context: context.clone(),

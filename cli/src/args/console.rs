@@ -2,7 +2,7 @@
 
 use clap::Args as Group;
 
-use super::{kube::KubeArgs, up::AdminArgs};
+use super::{AdminArgs, KubeArgs};
 
 pub(super) const HELP: &str = "\
 Exit codes:

@@ -118,28 +118,28 @@ pub(crate) enum DemoCommand {
         #[arg(value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
         replicas: i32,
         #[command(flatten)]
-        running: RunningArgs,
+        place: PlaceArgs,
     },
     /// Delete a pod of the running embedded cluster
     Delete {
         /// The pod: NAME or NAMESPACE/NAME
         pod: NameArg,
         #[command(flatten)]
-        running: RunningArgs,
+        place: PlaceArgs,
     },
     /// Stop a node of the running embedded cluster
     Fail {
         /// The node
         node: String,
         #[command(flatten)]
-        running: RunningArgs,
+        server: AdminArgs,
     },
     /// Start a stopped node of the running embedded cluster
     Restore {
         /// The node
         node: String,
         #[command(flatten)]
-        running: RunningArgs,
+        server: AdminArgs,
     },
     /// Limit the number of pods in a namespace of the running embedded cluster
     Quota {
@@ -147,23 +147,24 @@ pub(crate) enum DemoCommand {
         #[arg(value_name = "NUMBER")]
         pods: u32,
         #[command(flatten)]
-        running: RunningArgs,
+        place: PlaceArgs,
     },
 }
 
-/// Where the embedded cluster runs.
+/// A namespace of the embedded cluster.
 #[derive(Clone, Debug, Group)]
-pub(crate) struct RunningArgs {
-    /// The namespace of a name without one; by default, `default`
+pub(crate) struct PlaceArgs {
+    /// The namespace, also of a name without one; by default, `default`
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     #[command(flatten)]
-    pub(crate) admin: AdminArgs,
+    pub(crate) server: AdminArgs,
 }
 
 /// The admin address of a server of this machine.
 const ADMIN: &str = "127.0.0.1:8080";
 
+/// A server of this machine, such as that of the embedded cluster.
 #[derive(Clone, Debug, Group)]
 pub(crate) struct AdminArgs {
     /// The admin address of the running `decree up`, or of another server

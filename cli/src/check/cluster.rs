@@ -13,7 +13,7 @@ use server_core::wording::count;
 use service::failure::chain;
 
 use super::{finding::Finding, permissions, section::Section};
-use crate::{age, args::CheckArgs};
+use crate::{age, args::CheckArgs, resume::SILENCE};
 
 const BUILT_IN: &str = "built-in controller";
 const TURN_OFF: &str =
@@ -48,11 +48,12 @@ pub(super) async fn check(
             return vec![Finding::fail("credentials", chain(&error), hint)];
         }
     };
-    let version = match tokio::time::timeout(args.server.timeout, cluster.version()).await {
-        Ok(Ok(version)) => version,
-        Ok(Err(error)) => return vec![unreachable(error.to_string())],
-        Err(_) => return vec![unreachable("no answer in time".to_owned())],
-    };
+    let version =
+        match tokio::time::timeout(args.server.timeout.min(SILENCE), cluster.version()).await {
+            Ok(Ok(version)) => version,
+            Ok(Err(error)) => return vec![unreachable(error.to_string())],
+            Err(_) => return vec![unreachable("no answer in time".to_owned())],
+        };
     let mut findings = Vec::new();
     if args.asks_for(Section::Cluster) {
         findings.push(supported(&version));

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::{
-    args::{DEFAULT_NAMESPACE, DemoCommand, Named, NamespaceArgs, RunningArgs},
+    args::{AdminArgs, DemoCommand, Named, NamespaceArgs, PlaceArgs},
     exit::{Exit, Failure},
     http::exchange,
     sandbox::act::{self, Act},
@@ -18,42 +18,41 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let namespace = |running: &RunningArgs| NamespaceArgs::of(running.namespace.clone());
-    let (running, act) = match command.clone() {
+    let namespace = |place: &PlaceArgs| NamespaceArgs::of(place.namespace.clone());
+    let (at, act) = match command.clone() {
         DemoCommand::Scale {
             replica_set,
             replicas,
-            running,
+            place,
         } => {
-            let Named { namespace, name } = namespace(&running).replica_set(&replica_set)?;
+            let Named { namespace, name } = namespace(&place).replica_set(&replica_set)?;
             let act = Act::Scale {
                 namespace,
                 name,
                 replicas,
             };
-            (running, act)
+            (place.server, act)
         }
-        DemoCommand::Delete { pod, running } => {
-            let Named { namespace, name } = namespace(&running).resolve_one(&pod)?;
-            (running, Act::Delete { namespace, name })
+        DemoCommand::Delete { pod, place } => {
+            let Named { namespace, name } = namespace(&place).resolve_one(&pod)?;
+            (place.server, Act::Delete { namespace, name })
         }
-        DemoCommand::Fail { node, running } => (running, Act::Fail { node }),
-        DemoCommand::Restore { node, running } => (running, Act::Restore { node }),
-        DemoCommand::Quota { pods, running } => {
-            let namespace = running.namespace.as_deref();
-            let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned();
-            (running, Act::Quota { namespace, pods })
+        DemoCommand::Fail { node, server } => (server, Act::Fail { node }),
+        DemoCommand::Restore { node, server } => (server, Act::Restore { node }),
+        DemoCommand::Quota { pods, place } => {
+            let namespace = namespace(&place).or_default();
+            (place.server, Act::Quota { namespace, pods })
         }
     };
-    let done = server::block_on(post(&running, &act))?;
+    let done = server::block_on(post(&at, &act))?;
     writeln!(io.stdout, "{}", one_line(&done))?;
     Ok(Exit::Done)
 }
 
-async fn post(running: &RunningArgs, act: &Act) -> Result<String, Failure> {
-    let url = format!("http://{}", running.admin.admin);
+async fn post(at: &AdminArgs, act: &Act) -> Result<String, Failure> {
+    let url = format!("http://{}", at.admin);
     let failure = |exit, cause: &str| {
-        let hint = "start an embedded cluster with decree up, or name its address with --admin";
+        let hint = "start an embedded cluster with decree up, or name its admin port with --admin";
         Failure::new(exit, format!("{url}{cause}")).hint(hint)
     };
     let body = serde_json::to_vec(act).expect("an act is JSON");

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, runtime::Runtime};
 
-use super::{check_with, decide, decree, decree_reading};
+use super::{check, check_with, decide, decree, decree_reading};
 use crate::Exit;
 
 /// An API server that lets everybody read the namespace `shop`, and nobody all namespaces.
@@ -47,16 +47,7 @@ impl Api {
         runtime.spawn(async move { axum::serve(listener, router).await });
         let folder = TempDir::new().expect("there is room");
         let kubeconfig = folder.path().join("kubeconfig");
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "north",
-            "contexts": [{
-                "name": "north",
-                "context": {"cluster": "north", "user": "alice", "namespace": "shop"},
-            }],
-            "clusters": [{"name": "north", "cluster": {"server": format!("http://{address}")}}],
-            "users": [{"name": "alice", "user": {}}],
-        });
-        fs::write(&kubeconfig, config.to_string()).expect("there is room");
+        fs::write(&kubeconfig, config(&address.to_string())).expect("there is room");
         Self {
             kubeconfig: kubeconfig.display().to_string(),
             users,
@@ -64,6 +55,20 @@ impl Api {
             _runtime: runtime,
         }
     }
+}
+
+/// A kubeconfig for an API server at this address.
+fn config(address: &str) -> String {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "north",
+        "contexts": [{
+            "name": "north",
+            "context": {"cluster": "north", "user": "alice", "namespace": "shop"},
+        }],
+        "clusters": [{"name": "north", "cluster": {"server": format!("http://{address}")}}],
+        "users": [{"name": "alice", "user": {}}],
+    });
+    config.to_string()
 }
 
 async fn answer(State(objects): State<Objects>, request: Request) -> (StatusCode, Json<Value>) {
@@ -248,4 +253,28 @@ replicaset.apps/web-3c
     );
     let users = api.users.lock().expect("no one panics");
     assert!(!users.is_empty() && users.iter().all(|user| user == "bob"));
+}
+
+#[test]
+fn api_server_that_is_silent_and_kubeconfig_that_is_empty_are_named() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("it is bound").to_string();
+    let folder = TempDir::new().expect("there is room");
+    let [full, empty] =
+        [("full", config(&address)), ("empty", String::new())].map(|(name, text)| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).expect("there is room");
+            path.display().to_string()
+        });
+    for command in ["get rs", "explain web", "resume web"] {
+        check(&format!(
+            "
+[3] {command} --timeout 20ms --kubeconfig {full}
+error: http://{address}: the API server does not answer
+hint: …--context
+[2] {command} --kubeconfig {empty}
+error: kubeconfig of --kubeconfig {empty} cannot be used: it is empty: …
+hint: …"
+        ));
+    }
 }

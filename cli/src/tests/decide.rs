@@ -84,8 +84,8 @@ default/web   status   -           STATUS_DIFFERS   5 replicas, 5 fully labeled,
 [0] decide -f @STATE --now @NOON -o json
 {"replicaSet":"default/web","creates":{"count":0,"names":[]},"deletes":[{"name":"web-jv8tl","reason":{"rule":"NOT_READY","detail":"not ready"}},{"name":"web-7qz9m","reason":{"rule":"DELETION_COST","detail":"deletion cost -5 < 0"}}],"adopts":["web-lost4"],"releases":[],"status":{"replicas":5,"fullyLabeledReplicas":5,"readyReplicas":4,"availableReplicas":4,"terminatingReplicas":0,"observedGeneration":4},"requeueAfterSeconds":null,"quarantined":null}
 [2] decide
-error: no file is named
-…
+error: no file is named, and no kubeconfig is found
+hint: …-f…--kubeconfig
 [2] decide -f no/such/file.json
 error: no/such/file.json: cannot be read: …
 [2] decide -f - --now yesterday

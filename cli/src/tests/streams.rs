@@ -65,6 +65,12 @@ hint: a similar argument exists: '--filename'
 error: the following required arguments were not provided: <NUMBER>
 hint: list its arguments with: decree demo scale --help
 [2] demo scale web -1
+[2] demo fail node-b -n shop
+error: unexpected argument '-n' found
+hint: list its arguments with: decree demo fail --help
+[2] get rs --timeout 5
+error: …needs a unit: 500ms, 10s or 2m
+hint: …
 [2] gte rs
 error: …
 hint: did you mean get?

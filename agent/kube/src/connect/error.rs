@@ -68,6 +68,12 @@ impl ConnectError {
         Self::Kubeconfig { origin, why }
     }
 
+    /// The error for a file without clusters and contexts.
+    pub(super) fn empty(origin: String) -> Self {
+        let why = "it is empty: it names no cluster and no context".to_owned();
+        Self::Kubeconfig { origin, why }
+    }
+
     /// The error for a token that a header cannot have.
     pub(super) fn no_header() -> Self {
         Self::Client(NO_HEADER.to_owned())
