@@ -101,7 +101,7 @@ export const stories = {
     assert(foretold.length === 3 && page.url().endsWith('replicas=5'), `${foretold} at ${page.url()}`);
     await until(page, 'the marked pods', () => document.querySelectorAll('.chip[data-victim="true"]').length === 3);
     await page.click('#would button');
-    await until(page, 'what would keep the first', () => document.getElementById('pod-keep').textContent.startsWith('At 5 replicas, it would stay '));
+    await until(page, 'what would keep the first', () => document.getElementById('pod-keep').textContent.startsWith('At 5 replicas, '));
     await page.mouse.move(0, 0);
     await picture(page, 'what-if');
     await photograph(page, 2);
