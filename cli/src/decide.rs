@@ -10,7 +10,6 @@ use crate::{
     args::{DecideArgs, NameArg, Named, NamespaceArgs},
     decision,
     exit::{Exit, Failure},
-    input::KUBECTL,
     near, not_found, server,
     source::{self, Source},
     streams::Io,
@@ -28,11 +27,6 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let inputs = (&args.input, &args.kube);
         let read = source::read(inputs, &mut namespaces, wanted, PATIENCE, io);
         let (snapshot, cluster) = read.await?;
-        let mut sets = snapshot.replica_sets.iter();
-        if cluster.is_none() && snapshot.pods.is_empty() && sets.any(|it| it.status.replicas > 0) {
-            let notice = "the input has no pods, but its ReplicaSets have, by their status";
-            writeln!(io.stderr, "notice: {notice}; {KUBECTL}")?;
-        }
         let sets = snapshot.replica_sets.iter().map(|set| &set.key);
         let mut all: Vec<_> = sets.map(|it| Named::new(&it.namespace, &it.name)).collect();
         all.sort();

@@ -1,7 +1,7 @@
 //! A view of a cluster from objects of files or of its API server, projected and converted exactly as an agent and a server would.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fmt::Display,
 };
 
@@ -16,9 +16,13 @@ use crate::{
     deployment::{Deployment, Member},
     exit::{Exit, Failure},
     input::{self, KUBECTL},
+    near,
     streams::Io,
     table::one_line,
 };
+
+/// The maximum number of namespaces in a notice.
+const NAMED_MAX: usize = 3;
 
 /// The ReplicaSets and pods of the input, and the ignored kinds.
 #[derive(Debug, Default)]
@@ -50,7 +54,8 @@ type Key = (&'static str, Named);
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Reads the view from the input. Names the ignored kinds, and the number of outdated states, on stderr.
+    /// Reads the view from the input. Names the ignored kinds, the number of outdated states, and the namespaces whose pods are missing, on
+    /// stderr.
     pub(crate) fn read(input: &FileArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
         let mut snapshot = Self::default();
         input::read(input, io, &mut |object| snapshot.add(&object))?;
@@ -69,7 +74,27 @@ impl Snapshot {
                 "notice: {many} objects have two states; the newer counts"
             )?,
         }
+        let without_pods: Vec<_> = snapshot.without_pods().into_iter().collect();
+        if !without_pods.is_empty() {
+            let namespaces = one_line(&near::first_of(&without_pods, NAMED_MAX));
+            let notice = "but ReplicaSets there have pods by their status";
+            writeln!(
+                io.stderr,
+                "notice: the input has no pods in {namespaces}, {notice}; {KUBECTL}"
+            )?;
+        }
         Ok(snapshot)
+    }
+
+    /// The namespaces without a pod whose ReplicaSets have pods by their status.
+    fn without_pods(&self) -> BTreeSet<&str> {
+        let sets = self.replica_sets.iter();
+        let sets = sets.filter(|set| set.status.replicas > 0);
+        let mut namespaces: BTreeSet<_> = sets.map(|set| &*set.key.namespace).collect();
+        for pod in &self.pods {
+            namespaces.remove(&*pod.namespace);
+        }
+        namespaces
     }
 
     /// Adds an object to the view. Of several states of one object, the newest counts.

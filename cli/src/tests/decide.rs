@@ -171,6 +171,13 @@ fn doubtful_input_is_told() {
     other_state["status"]["phase"] = "Failed".into();
     let mut without_pods = web(2);
     without_pods["status"] = json!({"replicas": 2});
+    let without_pods = without_pods.to_string();
+    // The other commands read files alike.
+    check_with(
+        &without_pods,
+        &["-f", "-"],
+        "[0] get rs -o name\nreplicaset.apps/web\nnotice: the input has no pods in default, …",
+    );
     let yaml = serde_saphyr::to_string(&web(1)).expect("YAML");
     check_inputs(&[
         (
@@ -188,8 +195,8 @@ fn doubtful_input_is_told() {
              and differs from the one at -: document 1: items[1]\n…",
         ),
         (
-            without_pods.to_string(),
-            "[0] -o table\n…\nnotice: the input has no pods, but its ReplicaSets have, by their status; \
+            without_pods,
+            "[0] -o table\n…\nnotice: the input has no pods in default, but ReplicaSets there have pods by their status; \
              use the output of: kubectl get rs,pods -o json",
         ),
         (
