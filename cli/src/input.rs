@@ -1,22 +1,24 @@
 //! Files of objects, as kubectl prints them, also in folders and archives.
 //!
-//! **Invariant:** the bytes of all files of a command together, unpacked, are bounded, and one file is in memory at a time.
+//! **Invariant:** the bytes of all files of a command together, unpacked, are bounded, and one file is in memory at a time. Paths in
+//! archives are only named, and nothing is written to disk.
 
 use std::{
+    collections::HashMap,
     fs::{self, File},
     io::{self, BufReader, Cursor, Read, Write},
     path::{Path, PathBuf},
     rc::Rc,
 };
 
-use agent_fake::manifest::{Document, ManifestError};
+use agent_fake::manifest::{self, Document, ManifestError};
 use flate2::read::MultiGzDecoder;
 use server_core::wording::count;
 use zip::{ZipArchive, result::ZipError};
 
 mod bounded;
 
-use bounded::{Bounded, Left};
+use bounded::{Bounded, Packed, Used};
 
 use crate::{
     args::FileArgs,
@@ -33,8 +35,6 @@ const TAR: &[u8] = b"ustar";
 const TAR_AT: usize = 257;
 /// The extensions of files that folders and archives are read for.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
-/// The maximum number of skipped files that are named.
-const SKIPPED_MAX: usize = 5;
 
 /// The remedy for input that is no list of objects.
 pub(crate) const KUBECTL: &str = "use the output of: kubectl get rs,pods -o json";
@@ -44,24 +44,42 @@ type Take<'a> = &'a mut dyn FnMut(Document) -> Result<(), Failure>;
 
 /// The files of a command while they are read.
 struct Reader<'a> {
+    /// The kinds of objects that folders and archives are read for.
+    kinds: &'a [&'a str],
     take: Take<'a>,
     stderr: &'a mut dyn Write,
-    left: Left,
+    used: Rc<Used>,
     objects: usize,
-    /// The files of folders and archives that hold no objects, and why.
-    skipped: Vec<String>,
+    skipped: Skipped,
     /// Whether there are folders that are not read.
     has_folders: bool,
 }
 
-/// Passes on all objects of all files in order; `-` is standard input.
-pub(crate) fn read(args: &FileArgs, io: &mut Io<'_>, take: Take<'_>) -> Result<(), Failure> {
+/// What is skipped in folders and archives, which can hold anything.
+#[derive(Default)]
+struct Skipped {
+    objects: usize,
+    /// The files that are neither YAML nor JSON by their names.
+    files: usize,
+    /// The files that cannot be read as YAML or JSON, and why not the first.
+    unreadable: usize,
+    first: String,
+}
+
+/// Passes on all objects of files in order, and those of `kinds` in folders and archives; `-` is standard input.
+pub(crate) fn read(
+    args: &FileArgs,
+    kinds: &[&str],
+    io: &mut Io<'_>,
+    take: Take<'_>,
+) -> Result<(), Failure> {
     let mut reader = Reader {
+        kinds,
         take,
         stderr: io.stderr,
-        left: bounded::all(),
+        used: Rc::default(),
         objects: 0,
-        skipped: Vec::new(),
+        skipped: Skipped::default(),
         has_folders: false,
     };
     if args.files.is_empty() {
@@ -87,13 +105,38 @@ pub(crate) fn read(args: &FileArgs, io: &mut Io<'_>, take: Take<'_>) -> Result<(
 pub(crate) fn read_for_cluster(args: &FileArgs, io: &mut Io<'_>) -> Result<Vec<Document>, Failure> {
     let mut objects = Vec::new();
     if !args.files.is_empty() {
-        read(args, io, &mut |object| {
+        read(args, &manifest::KINDS, io, &mut |object| {
             objects.push(object);
             Ok(())
         })?;
     }
-    agent_fake::manifest::check_all(&objects)?;
-    Ok(objects)
+    manifest::check_all(&objects)?;
+    Ok(newest(objects))
+}
+
+/// The newest state of each object: dumps hold some objects twice.
+fn newest(objects: Vec<Document>) -> Vec<Document> {
+    let text = |it: &Document, path| it.object.pointer(path)?.as_str().map(str::to_owned);
+    let version = |it: &Document| text(it, "/metadata/resourceVersion")?.parse::<u128>().ok();
+    let mut places = HashMap::new();
+    let mut kept = Vec::<Document>::new();
+    for object in objects {
+        let key = ["/kind", "/metadata/namespace", "/metadata/name"];
+        let key = key.map(|path| text(&object, path));
+        let place = places.get(&key).copied();
+        match place.map(|place: usize| (place, version(&kept[place]), version(&object))) {
+            Some((place, Some(known), Some(version))) => {
+                if known < version {
+                    kept[place] = object;
+                }
+            }
+            _ => {
+                places.insert(key, kept.len());
+                kept.push(object);
+            }
+        }
+    }
+    kept
 }
 
 /// Opens a file, or standard input for `-`, and unpacks gzip while reading.
@@ -129,10 +172,20 @@ fn is_manifest(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
 }
 
+/// Whether a path in a folder leads to a file in that folder.
+fn is_in(folder: &Path, path: &Path) -> bool {
+    path.is_file() && path.canonicalize().is_ok_and(|it| it.starts_with(folder))
+}
+
+/// The label of a member: its path below that of the archive, whatever it is.
+fn label(archive: &Path, member: &Path) -> PathBuf {
+    archive.join(member.strip_prefix("/").unwrap_or(member))
+}
+
 fn unreadable(file: &Path, error: &io::Error) -> Failure {
     let cause = format!("{}: cannot be read: {error}", file.display());
     let hint = if error.kind() == io::ErrorKind::FileTooLarge {
-        "leave out all objects but ReplicaSets and pods"
+        "read only the files with ReplicaSets and pods"
     } else {
         "use a readable file, or - for standard input"
     };
@@ -145,62 +198,82 @@ impl Reader<'_> {
     /// Reads a file that the command names: an archive or text, with or without gzip.
     fn file(&mut self, file: &Path, bytes: &mut dyn Read) -> Result<(), Failure> {
         let failed = |error: io::Error| unreadable(file, &error);
-        let left = Rc::clone(&self.left);
-        let bytes = Bounded::new(unpacked(bytes).map_err(failed)?, Rc::clone(&left));
+        let bytes = Packed::new(bytes, Rc::clone(&self.used));
+        let bytes = Bounded::new(unpacked(bytes).map_err(failed)?, Rc::clone(&self.used));
         let (head, mut bytes) = peek(bytes, TAR_AT + TAR.len()).map_err(failed)?;
+        if head.get(TAR_AT..) == Some(TAR) {
+            return self.tar(file, bytes);
+        }
+        let mut all = Vec::new();
+        bytes.read_to_end(&mut all).map_err(failed)?;
         if ZIP.iter().any(|zip| head.starts_with(zip)) {
-            let mut all = Vec::new();
-            bytes.read_to_end(&mut all).map_err(failed)?;
-            let damaged = |error: ZipError| failed(error.into());
-            let mut archive = ZipArchive::new(Cursor::new(all)).map_err(damaged)?;
-            let names = archive.file_names().map(|name| Ok(name?.into_owned()));
-            let names: Vec<_> = names.collect::<Result<_, _>>().map_err(damaged)?;
-            for name in names.iter().filter(|name| is_manifest(name.as_ref())) {
-                let member = archive.by_name(name).map_err(damaged)?;
-                let mut member = Bounded::new(member, Rc::clone(&left));
-                self.member(&file.join(name), &mut member)?;
+            return self.zip(file, all);
+        }
+        let contents = contents(file, all)?;
+        self.pass_on(contents)
+    }
+
+    fn tar(&mut self, file: &Path, bytes: impl Read) -> Result<(), Failure> {
+        let failed = |error: io::Error| unreadable(file, &error);
+        let mut archive = tar::Archive::new(bytes);
+        for member in archive.entries().map_err(failed)? {
+            let mut member = member.map_err(failed)?;
+            let path = label(file, &member.path().map_err(failed)?);
+            let kind = member.header().entry_type();
+            if !kind.is_dir() {
+                // Not a link, nor a sparse file, whose holes take no room in the archive.
+                let bytes = kind.is_file().then_some(&mut member as &mut dyn Read);
+                self.member(&path, bytes)?;
             }
-        } else if head.get(TAR_AT..) == Some(TAR) {
-            let mut archive = tar::Archive::new(bytes);
-            for member in archive.entries().map_err(failed)? {
-                let mut member = member.map_err(failed)?;
-                let path = file.join(member.path().map_err(failed)?);
-                // Not a sparse file, whose holes take no room in the archive.
-                if member.header().entry_type().is_file() {
-                    self.member(&path, &mut member)?;
-                }
-            }
-        } else {
-            let mut text = Vec::new();
-            bytes.read_to_end(&mut text).map_err(failed)?;
-            let contents = contents(file, text)?;
-            self.pass_on(contents)?;
         }
         Ok(())
     }
 
-    /// Reads the files of a folder in the order of their names.
-    fn folder(&mut self, folder: &Path, recursive: bool) -> Result<(), Failure> {
-        let mut folders = vec![folder.to_owned()];
+    fn zip(&mut self, file: &Path, bytes: Vec<u8>) -> Result<(), Failure> {
+        let damaged = |error: ZipError| unreadable(file, &error.into());
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
+        for at in 0..archive.len() {
+            let name = archive.name_for_index(at).transpose().map_err(damaged)?;
+            let name = name.unwrap_or_default().into_owned();
+            let path = label(file, Path::new(&name));
+            if name.ends_with('/') {
+                continue;
+            }
+            if !is_manifest(&path) {
+                self.member(&path, None)?;
+                continue;
+            }
+            let member = archive.by_index(at);
+            let member = member.map_err(|error| unreadable(&path, &error.into()))?;
+            let mut member = Bounded::new(member, Rc::clone(&self.used));
+            self.member(&path, Some(&mut member))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the files of a folder in the order of their names. Links are followed to files of the folder, and not to folders, which could
+    /// be around it.
+    fn folder(&mut self, root: &Path, recursive: bool) -> Result<(), Failure> {
+        let whole = root.canonicalize();
+        let whole = whole.map_err(|error| unreadable(root, &error))?;
+        let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
-            let failed = |error: io::Error| unreadable(&folder, &error);
             let entries = fs::read_dir(&folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-            let mut paths: Vec<_> = entries
-                .map_err(failed)?
-                .iter()
-                .map(fs::DirEntry::path)
-                .collect();
+            let entries = entries.map_err(|error| unreadable(&folder, &error))?;
+            let mut paths: Vec<_> = entries.iter().map(fs::DirEntry::path).collect();
             paths.sort_unstable();
-            for path in &paths {
-                if is_manifest(path) && path.is_file() {
+            let (below, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|it| it.is_dir());
+            for path in &files {
+                if is_manifest(path) && is_in(&whole, path) {
                     let opened = File::open(path).map_err(|error| unreadable(path, &error))?;
-                    let mut opened = Bounded::new(opened, Rc::clone(&self.left));
-                    self.member(path, &mut opened)?;
+                    let opened = Packed::new(opened, Rc::clone(&self.used));
+                    let mut opened = Bounded::new(opened, Rc::clone(&self.used));
+                    self.member(path, Some(&mut opened))?;
+                } else {
+                    self.member(path, None)?;
                 }
             }
-            // A link to a folder could lead to one around it.
-            let below = paths.into_iter().rev();
-            let below = below.filter(|path| path.is_dir() && !path.is_symlink());
+            let below = below.into_iter().rev().filter(|it| !it.is_symlink());
             let below: Vec<_> = below.collect();
             if recursive {
                 folders.extend(below);
@@ -211,27 +284,37 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a file of a folder or an archive. Such files can be of any kind, so those that hold no objects are skipped.
-    fn member(&mut self, path: &Path, bytes: &mut dyn Read) -> Result<(), Failure> {
-        if !is_manifest(path) {
+    /// Reads a file of a folder or an archive. Such files can be of any kind, so those that hold no objects are skipped. Without bytes, the
+    /// file is none that can be read.
+    fn member(&mut self, path: &Path, bytes: Option<&mut dyn Read>) -> Result<(), Failure> {
+        let failed = |error: io::Error| unreadable(path, &error);
+        self.used.count(path).map_err(failed)?;
+        let Some(bytes) = bytes.filter(|_| is_manifest(path)) else {
+            self.skipped.files += 1;
             return Ok(());
-        }
+        };
         let mut text = Vec::new();
-        let read = bytes.read_to_end(&mut text);
-        read.map_err(|error| unreadable(path, &error))?;
+        bytes.read_to_end(&mut text).map_err(failed)?;
         match contents(path, text) {
             Ok(mut contents) => {
-                contents.documents.retain(|it| it.kind().is_ok());
+                let all = contents.documents.len();
+                let is_wanted =
+                    |it: &Document| it.kind().is_ok_and(|kind| self.kinds.contains(&kind));
+                contents.documents.retain(is_wanted);
+                self.skipped.objects += all - contents.documents.len();
                 self.pass_on(contents)
             }
             Err(error) => {
-                self.skipped.push(error.to_string());
+                self.skipped.unreadable += 1;
+                if self.skipped.first.is_empty() {
+                    self.skipped.first = error.to_string();
+                }
                 Ok(())
             }
         }
     }
 
-    fn pass_on(&mut self, contents: agent_fake::manifest::Contents) -> Result<(), Failure> {
+    fn pass_on(&mut self, contents: manifest::Contents) -> Result<(), Failure> {
         for notice in contents.notices {
             writeln!(self.stderr, "notice: {}", one_line(&notice))?;
         }
@@ -240,13 +323,8 @@ impl Reader<'_> {
     }
 
     fn end(self) -> Result<(), Failure> {
-        let (skipped, named) = (self.skipped.len(), self.skipped.len().min(SKIPPED_MAX));
-        for skipped in &self.skipped[..named] {
-            writeln!(self.stderr, "notice: skipped {}", one_line(skipped))?;
-        }
-        if skipped > named {
-            let more = count(skipped - named, "more file");
-            writeln!(self.stderr, "notice: skipped {more}")?;
+        if let Some(skipped) = self.skipped.told() {
+            writeln!(self.stderr, "notice: skipped {}", one_line(&skipped))?;
         }
         if self.objects > 0 {
             return Ok(());
@@ -260,8 +338,31 @@ impl Reader<'_> {
     }
 }
 
-fn contents(file: &Path, bytes: Vec<u8>) -> Result<agent_fake::manifest::Contents, ManifestError> {
-    agent_fake::manifest::open(file, &agent_fake::manifest::decode(file, bytes)?)
+// === impl Skipped ===
+
+impl Skipped {
+    /// The number of each; `None` if nothing is skipped.
+    fn told(&self) -> Option<String> {
+        let parts = [
+            (self.objects, "other object"),
+            (self.files, "other file"),
+            (self.unreadable, "unreadable file"),
+        ];
+        let parts = parts.into_iter().filter(|(number, _)| *number > 0);
+        let parts: Vec<_> = parts
+            .map(|(number, noun)| count(number, noun).to_string())
+            .collect();
+        let why = match self.unreadable {
+            0 => String::new(),
+            1 => format!(": {}", self.first),
+            _ => format!(", the first of them {}", self.first),
+        };
+        (!parts.is_empty()).then(|| parts.join(", ") + &why)
+    }
+}
+
+fn contents(file: &Path, bytes: Vec<u8>) -> Result<manifest::Contents, ManifestError> {
+    manifest::open(file, &manifest::decode(file, bytes)?)
 }
 
 impl From<ManifestError> for Failure {

@@ -21,6 +21,8 @@ use crate::{
     table::one_line,
 };
 
+/// The kinds that a snapshot is made of.
+const KINDS: [&str; 3] = ["ReplicaSet", "Pod", "Deployment"];
 /// The maximum number of namespaces in a notice.
 const NAMED_MAX: usize = 3;
 
@@ -58,7 +60,7 @@ impl Snapshot {
     /// stderr.
     pub(crate) fn read(input: &FileArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
         let mut snapshot = Self::default();
-        input::read(input, io, &mut |object| snapshot.add(&object))?;
+        input::read(input, &KINDS, io, &mut |object| snapshot.add(&object))?;
         for (kind, count) in &snapshot.ignored {
             let kind = one_line(kind);
             writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// The kinds that a file may hold, in the order of their creation: referenced objects come first.
-const KINDS: [&str; 5] = ["Namespace", "Node", "ResourceQuota", "ReplicaSet", "Pod"];
+/// The kinds that an embedded cluster holds, in the order of their creation: referenced objects come first.
+pub const KINDS: [&str; 5] = ["Namespace", "Node", "ResourceQuota", "ReplicaSet", "Pod"];
 
 /// An object and its place in the files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,53 +1,119 @@
-//! A bound of what files unpack to.
+//! Limits of what the files of a command unpack to.
 
 use std::{
     cell::Cell,
     io::{self, Read},
+    path::Path,
     rc::Rc,
 };
 
-/// The maximum number of bytes of all files of a command, unpacked. The largest clusters fit, and a small file that unpacks without end
-/// does not.
+/// The maximum number of bytes of all files, unpacked. The largest clusters fit, and a small file that unpacks without end does not.
 const BYTES_MAX: u64 = 2 << 30;
+/// The maximum ratio of unpacked to packed bytes beyond [`FREE_BYTES`]. The output of kubectl has 50 to 100.
+const RATIO_MAX: u64 = 250;
+const FREE_BYTES: u64 = 16 << 20;
+/// The maximum number of files in folders and archives, and of the names in the path of each.
+const FILES_MAX: usize = 1_000_000;
+const DEPTH_MAX: usize = 64;
 
-/// How many bytes can still be unpacked.
-pub(super) type Left = Rc<Cell<u64>>;
-
-/// All bytes of a command.
-pub(super) fn all() -> Left {
-    Rc::new(Cell::new(BYTES_MAX))
+/// What the files of a command have used of the limits.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    packed: Cell<u64>,
+    unpacked: Cell<u64>,
+    files: Cell<usize>,
 }
 
-/// Reads at most as many bytes as are left.
+/// Counts the bytes of files as they are stored.
+pub(super) struct Packed<R> {
+    inner: R,
+    used: Rc<Used>,
+}
+
+/// Reads at most as many unpacked bytes as are left.
 pub(super) struct Bounded<R> {
     inner: R,
-    left: Left,
+    used: Rc<Used>,
+}
+
+fn beyond(limit: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, limit)
+}
+
+// === impl Used ===
+
+impl Used {
+    /// Counts a file at this path in a folder or an archive.
+    pub(super) fn count(&self, path: &Path) -> io::Result<()> {
+        self.files.set(self.files.get() + 1);
+        if self.files.get() > FILES_MAX {
+            return Err(beyond(
+                "folders and archives are limited to 1,000,000 files",
+            ));
+        }
+        if path.components().nth(DEPTH_MAX).is_some() {
+            return Err(beyond("paths are limited to 64 names"));
+        }
+        Ok(())
+    }
+
+    /// How many bytes can still be unpacked.
+    fn left(&self) -> u64 {
+        let unpacked = self.unpacked.get();
+        self.by_ratio().min(BYTES_MAX).saturating_sub(unpacked)
+    }
+
+    fn by_ratio(&self) -> u64 {
+        let packed = self.packed.get();
+        packed.saturating_mul(RATIO_MAX).saturating_add(FREE_BYTES)
+    }
+
+    fn refusal(&self) -> io::Error {
+        beyond(if self.by_ratio() < BYTES_MAX {
+            "files are limited to 250 times their size, unpacked"
+        } else {
+            "the files of a command are limited to 2 GiB, unpacked"
+        })
+    }
+}
+
+// === impl Packed ===
+
+impl<R> Packed<R> {
+    pub(super) const fn new(inner: R, used: Rc<Used>) -> Self {
+        Self { inner, used }
+    }
+}
+
+impl<R: Read> Read for Packed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.used.packed.set(self.used.packed.get() + read as u64);
+        Ok(read)
+    }
 }
 
 // === impl Bounded ===
 
 impl<R> Bounded<R> {
-    pub(super) const fn new(inner: R, left: Left) -> Self {
-        Self { inner, left }
+    pub(super) const fn new(inner: R, used: Rc<Used>) -> Self {
+        Self { inner, used }
     }
 }
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.left.get();
-        if left == 0 && !buffer.is_empty() {
-            return match self.inner.read(&mut [0])? {
-                0 => Ok(0),
-                _ => Err(io::Error::new(
-                    io::ErrorKind::FileTooLarge,
-                    "the files of a command are limited to 2 GiB, unpacked",
-                )),
-            };
-        }
-        let most = usize::try_from(left).unwrap_or(usize::MAX);
+        // Beyond the limit, one byte tells whether this is the end.
+        let left = self.used.left();
+        let most = usize::try_from(left.max(1)).unwrap_or(usize::MAX);
         let most = most.min(buffer.len());
         let read = self.inner.read(&mut buffer[..most])?;
-        self.left.set(left - read as u64);
+        if read as u64 > self.used.left() {
+            return Err(self.used.refusal());
+        }
+        self.used
+            .unpacked
+            .set(self.used.unpacked.get() + read as u64);
         Ok(read)
     }
 }
@@ -57,17 +123,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_beyond_those_that_are_left_are_refused() {
-        for (left, rest) in [(5, Some(0)), (6, Some(1)), (4, None)] {
-            let left = Rc::new(Cell::new(left));
-            let bounded = |bytes| Bounded::new(bytes, Rc::clone(&left));
+    fn bytes_beyond_each_limit_are_refused() {
+        let far = BYTES_MAX;
+        for (packed, before, bytes, fits) in [
+            (0, 0, 5, true),
+            (0, FREE_BYTES - 5, 5, true),
+            (0, FREE_BYTES - 5, 6, false),
+            (2, FREE_BYTES + 495, 5, true),
+            (2, FREE_BYTES + 495, 6, false),
+            (far, BYTES_MAX - 5, 5, true),
+            (far, BYTES_MAX - 5, 6, false),
+        ] {
+            let used = Rc::new(Used::default());
+            used.unpacked.set(before);
+            used.packed.set(packed);
             let mut text = Vec::new();
-            let first = bounded(&b"ab"[..]).read_to_end(&mut text);
-            let second = bounded(&b"cde"[..]).read_to_end(&mut text);
-            let read = first.and(second).map(|_| left.get());
-            assert_eq!(read.as_ref().ok(), rest.as_ref());
-            let refused = read.map_err(|error| error.kind());
-            assert!(rest.is_some() || refused == Err(io::ErrorKind::FileTooLarge));
+            let read = Bounded::new(&b"abcdef"[..bytes], Rc::clone(&used)).read_to_end(&mut text);
+            let case = (packed, before, bytes);
+            assert_eq!(read.is_ok(), fits, "{case:?}");
+            let kind = read.map_err(|error| error.kind()).err();
+            assert!(fits || kind == Some(io::ErrorKind::FileTooLarge));
         }
+    }
+
+    #[test]
+    fn stored_bytes_are_counted() {
+        let used = Rc::new(Used::default());
+        let mut text = Vec::new();
+        let mut packed = Packed::new(&b"abcdef"[..], Rc::clone(&used));
+        packed.read_to_end(&mut text).expect("it is in memory");
+        assert_eq!((text.len(), used.packed.get()), (6, 6));
+    }
+
+    #[test]
+    fn files_and_the_depth_of_their_paths_are_limited() {
+        let used = Used::default();
+        let deep = |names| "a/".repeat(names);
+        assert!(used.count(Path::new(&deep(DEPTH_MAX))).is_ok());
+        assert!(used.count(Path::new(&deep(DEPTH_MAX + 1))).is_err());
+        used.files.set(FILES_MAX - 1);
+        assert!(used.count(Path::new("a")).is_ok());
+        assert!(used.count(Path::new("a")).is_err());
     }
 }

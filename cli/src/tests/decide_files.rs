@@ -1,6 +1,10 @@
 //! `decree decide` from files as other programs write them.
 
-use std::{fs, io::Write as _, path::Path};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
 
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
@@ -9,8 +13,12 @@ use super::{
     Ended,
     decide::{NOON, decide, decide_json, list, pod, replica_set},
     decree,
+    system::says,
 };
-use crate::Exit;
+use crate::{Colors, Exit, Io, args::FileArgs, input};
+
+/// An object with a repeated key, and no ReplicaSet.
+const TWICE: &str = "kind: Pod\nmetadata:\n  name: a\n  name: b\n";
 
 #[test]
 fn strings_that_look_like_numbers_beyond_f64_are_strings() {
@@ -30,33 +38,98 @@ fn strings_that_look_like_numbers_beyond_f64_are_strings() {
     }
 }
 
-/// Files as a dump of a cluster has them: lists by namespace, other kinds, logs, and files of no objects.
-fn dump() -> [(&'static str, String); 6] {
+/// Dumps of a cluster: what each tool names its files, and how often it skips something.
+const DUMPS: [(&str, &[(&str, &str)], &str); 4] = [
+    (
+        "must-gather",
+        &[
+            ("quay-io/namespaces/default/apps/replicasets.yaml", "SETS"),
+            ("quay-io/namespaces/default/core/events.yaml", "EVENTS"),
+            ("quay-io/namespaces/default/core/pods.yaml", "PODS"),
+            ("quay-io/namespaces/default/pods/web-a/web-a.yaml", "POD"),
+            (
+                "quay-io/namespaces/default/pods/web-a/c/logs/current.log",
+                "LOG",
+            ),
+            ("quay-io/namespaces/default/torn.yaml", "LOG"),
+            ("timestamp", "LOG"),
+        ],
+        "2 other objects, 2 other files, 1 unreadable file: @/quay-io/namespaces/default/torn.yaml: document 1: …line 1…",
+    ),
+    (
+        "velero",
+        &[
+            ("metadata/version", "LOG"),
+            ("resources/configmaps/namespaces/default/c.json", "OTHER"),
+            ("resources/pods/namespaces/default/web-a.json", "POD"),
+            (
+                "resources/pods/v1-preferredversion/namespaces/default/web-a.json",
+                "POD",
+            ),
+            (
+                "resources/replicasets.apps/namespaces/default/web.json",
+                "SET",
+            ),
+        ],
+        "1 other object, 1 other file",
+    ),
+    (
+        "sysdump",
+        &[
+            ("cilium-bugtool.tar.gz", "LOG"),
+            ("k8s-pods-20260501.yaml", "PODS"),
+            ("k8s-replicasets-20260501.yml", "SETS"),
+            ("k8s-version.json", "VERSION"),
+        ],
+        "1 other object, 1 other file",
+    ),
+    (
+        "cluster-info",
+        &[
+            ("default/events.json", "EVENTS"),
+            ("default/pods.json", "PODS"),
+            ("default/replicasets.json", "SETS"),
+            ("default/torn.json", "LOG"),
+            ("default/torn.yaml", "LOG"),
+            ("default/web-a/logs.txt", "LOG"),
+            ("nodes.json", "OTHER"),
+        ],
+        "3 other objects, 1 other file, 2 unreadable files, the first of them @/default/torn.json: document 1: …",
+    ),
+];
+
+/// The files of a dump with their texts. The items of lists have no kinds, as in API lists.
+fn dump(files: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
     let bare = |mut object: Value| {
         let fields = object.as_object_mut().expect("an object");
         fields.retain(|key, _| key != "kind" && key != "apiVersion");
         object
     };
-    let sets = json!({"kind": "ReplicaSetList", "items": [bare(replica_set("web", 2))]});
-    let pods = json!({"kind": "PodList", "items": [bare(pod("web-a", "web"))]});
-    [
-        (
-            "default/apps/replicasets.yaml",
-            serde_saphyr::to_string(&sets).expect("YAML"),
-        ),
-        ("default/core/pods.json", pods.to_string()),
-        (
-            "default/events.json",
-            json!({"kind": "EventList", "items": []}).to_string(),
-        ),
-        ("default/web-a/logs.txt", "{ broken".to_owned()),
-        ("broken.yaml", "a: b: c".to_owned()),
-        ("version.json", json!({"gitVersion": "v1.36.3"}).to_string()),
-    ]
+    let (set, pod) = (replica_set("web", 2), pod("web-a", "web"));
+    let other = json!({"kind": "ConfigMap", "metadata": {"name": "c"}});
+    let text = |path: &str, what: &str| {
+        let object = match what {
+            "LOG" => return "{ broken: [".to_owned(),
+            "SET" => set.clone(),
+            "POD" => pod.clone(),
+            "SETS" => json!({"kind": "ReplicaSetList", "items": [bare(set.clone())]}),
+            "PODS" => json!({"kind": "PodList", "items": [bare(pod.clone())]}),
+            "EVENTS" => json!({"kind": "EventList", "items": [{"reason": "A"}, {"reason": "B"}]}),
+            "VERSION" => json!({"gitVersion": "v1.36.3"}),
+            _ => other.clone(),
+        };
+        if path.ends_with(".json") {
+            object.to_string()
+        } else {
+            serde_saphyr::to_string(&object).expect("YAML")
+        }
+    };
+    let files = files.iter().map(|(path, what)| (*path, text(path, what)));
+    files.collect()
 }
 
 fn zipped(files: &[(&str, String)]) -> Vec<u8> {
-    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let mut archive = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     for (name, text) in files {
         archive.start_file(*name, options).expect("there is room");
@@ -69,12 +142,22 @@ fn tarred(files: &[(&str, String)]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (name, text) in files {
         let mut header = tar::Header::new_gnu();
+        // Also names that the builder refuses.
+        let field = &mut header.as_old_mut().name;
+        field[..name.len()].copy_from_slice(name.as_bytes());
         header.set_size(text.len() as u64);
         header.set_mode(0o644);
-        let added = archive.append_data(&mut header, name, text.as_bytes());
+        header.set_cksum();
+        let added = archive.append(&header, text.as_bytes());
         added.expect("there is room");
     }
     archive.into_inner().expect("there is room")
+}
+
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(bytes).expect("there is room");
+    packed.finish().expect("there is room")
 }
 
 fn decide_in(path: &Path, more: &[&str]) -> Ended {
@@ -84,18 +167,10 @@ fn decide_in(path: &Path, more: &[&str]) -> Ended {
 }
 
 #[test]
-fn files_folders_and_archives_are_read_in_every_encoding() {
-    let expected = decide_json(&list(&[replica_set("web", 2), pod("web-a", "web")]));
+fn files_are_read_in_every_encoding() {
     let folder = tempfile::tempdir().expect("a folder");
-    let dump = dump();
-    for (name, text) in &dump {
-        let file = folder.path().join("dump").join(name);
-        fs::create_dir_all(file.parent().expect("a folder")).expect("there is room");
-        fs::write(file, text).expect("there is room");
-    }
-    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    packed.write_all(&tarred(&dump)).expect("there is room");
     let text = list(&[replica_set("web", 2), pod("web-a", "web")]);
+    let expected = decide_json(&text);
     let utf16 = |bytes: fn(u16) -> [u8; 2]| {
         let units = ["\u{feff}", &text].concat();
         units.encode_utf16().flat_map(bytes).collect::<Vec<_>>()
@@ -103,6 +178,7 @@ fn files_folders_and_archives_are_read_in_every_encoding() {
     let plain = [
         ("a.le", utf16(u16::to_le_bytes)),
         ("a.be", utf16(u16::to_be_bytes)),
+        ("a.gz", gzipped(text.as_bytes())),
     ];
     for (name, bytes) in plain {
         fs::write(folder.path().join(name), bytes).expect("there is room");
@@ -110,55 +186,144 @@ fn files_folders_and_archives_are_read_in_every_encoding() {
         let decision: Value = serde_json::from_str(&ended.out).expect(&ended.err);
         assert_eq!(decision, expected, "{name}");
     }
+    // A stream of gzip can consist of parts, and a part of zeros is short.
+    let part = gzipped(&[b' '; 1 << 20]);
+    let invalid_pod = list(&[json!({"kind": "Pod", "metadata": {"name": "a"}, "spec": 1})]);
     for (bytes, said) in [
-        (&[0xff, 0xfe, 0x00][..], "is neither UTF-8 nor UTF-16"),
-        (&[0x1f, 0x8b, 8, 0], "cannot be read"),
+        (vec![0xff, 0xfe, 0x00], "a: is neither UTF-8 nor UTF-16"),
+        (vec![0x1f, 0x8b, 8, 0], "a: cannot be read"),
+        (
+            part.repeat(40),
+            "a: cannot be read: files are limited to 250 times their size, unpacked",
+        ),
+        (
+            tarred(&[("b.yaml", "a".repeat(600)), ("b/c.json", invalid_pod)]),
+            "a/b/c.json: document 1: items[0]: ",
+        ),
+        (
+            tarred(&[("/etc/../d.yaml", TWICE.to_owned())]),
+            "a/etc/../d.yaml: line 4: \"name\" is repeated",
+        ),
     ] {
-        let file = folder.path().join("a.torn");
-        fs::write(&file, bytes).expect("there is room");
+        let file = folder.path().join("a");
+        fs::write(&file, &bytes).expect("there is room");
         let ended = decide_in(&file, &[]);
         assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
         assert!(ended.err.contains(said), "{}", ended.err);
     }
-    let archives = [
-        ("a.tar", tarred(&dump)),
-        ("a.tar.gz", packed.finish().expect("there is room")),
-        ("a.zip", zipped(&dump)),
-    ];
-    for (name, bytes) in archives {
-        fs::write(folder.path().join(name), bytes).expect("there is room");
+}
+
+#[test]
+fn dumps_are_read_as_folders_and_archives() {
+    let expected = decide_json(&list(&[replica_set("web", 2), pod("web-a", "web")]));
+    for (name, files, skipped) in DUMPS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dump = dump(files);
+        for (path, text) in &dump {
+            let file = folder.path().join("dump").join(path);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("there is room");
+            fs::write(file, text).expect("there is room");
+        }
+        let tar = tarred(&dump);
+        for (form, bytes) in [
+            ("a.tar.gz", gzipped(&tar)),
+            ("a.tar", tar),
+            ("a.zip", zipped(&dump)),
+        ] {
+            fs::write(folder.path().join(form), bytes).expect("there is room");
+        }
+        for (form, more) in [
+            ("dump", &["-R"][..]),
+            ("a.tar", &[]),
+            ("a.tar.gz", &[]),
+            ("a.zip", &[]),
+        ] {
+            let path = folder.path().join(form);
+            let ended = decide_in(&path, more);
+            let decision: Value = serde_json::from_str(&ended.out).expect(&ended.err);
+            assert_eq!(decision, expected, "{name} {form}");
+            let skipped = skipped.replace('@', &path.display().to_string());
+            let notice = format!("notice: skipped {skipped}\n");
+            assert!(says(&notice, &ended.err), "{name} {form}: {}", ended.err);
+        }
+        // Without -R, only the files in the folder itself count.
+        let ended = decide_in(&folder.path().join("dump"), &[]);
+        if name != "sysdump" {
+            let said =
+                "error: the input holds no objects\nhint: read the folders in a folder with -R\n";
+            assert_eq!(ended.exit, Exit::Usage);
+            assert!(ended.err.ends_with(said), "{}", ended.err);
+        }
     }
-    for (name, more) in [
-        ("dump", &["-R"][..]),
-        ("a.tar", &[]),
-        ("a.tar.gz", &[]),
-        ("a.zip", &[]),
+}
+
+#[test]
+fn embedded_cluster_takes_the_newest_state_of_each_object_of_a_dump() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let versions = ["9", "10", "8"].map(|version| {
+        let mut pod = pod("web-a", "web");
+        pod["metadata"]["resourceVersion"] = version.into();
+        pod["spec"]["nodeName"] = format!("node-{version}").into();
+        pod["spec"]["containers"][0]["image"] = "i".into();
+        pod
+    });
+    let [one, other, third] = &versions;
+    let other_kind = json!({"kind": "ConfigMap", "metadata": {"name": "c"}});
+    for (name, text) in [
+        ("a.json", list(&[one.clone(), other.clone()])),
+        ("b.json", list(&[third.clone(), other_kind])),
+        ("c.txt", String::new()),
     ] {
-        let path = folder.path().join(name);
-        let ended = decide_in(&path, more);
-        let decision: Value = serde_json::from_str(&ended.out).expect(&ended.err);
-        assert_eq!(decision, expected, "{name}");
-        let broken = path.join("broken.yaml");
-        let notice = format!("notice: skipped {}: document 1: line 1: ", broken.display());
-        assert!(ended.err.starts_with(&notice), "{name}: {}", ended.err);
-        assert_eq!(ended.err.lines().count(), 1, "{name}: {}", ended.err);
+        fs::write(folder.path().join(name), text).expect("there is room");
     }
-    // Without -R, only the files in the folder itself count.
-    let ended = decide_in(&folder.path().join("dump"), &[]);
-    let said = "error: the input holds no objects\n";
-    assert_eq!(ended.exit, Exit::Usage);
-    assert!(
-        ended.err.contains(said) && ended.err.contains("-R"),
-        "{}",
-        ended.err
-    );
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut io = Io {
+        stdin: &mut io::empty(),
+        stdout: &mut out,
+        stderr: &mut err,
+        columns: || None,
+        colors: Colors::default(),
+    };
+    let args = FileArgs {
+        files: vec![folder.path().to_owned()],
+        recursive: false,
+    };
+    let objects = input::read_for_cluster(&args, &mut io).expect("they are valid");
+    let objects: Vec<_> = objects.into_iter().map(|it| it.object).collect();
+    assert_eq!(objects, [other.clone()]);
+    let said = String::from_utf8(err).expect("it is text");
+    assert_eq!(said, "notice: skipped 1 other object, 1 other file\n");
+}
+
+#[test]
+fn links_are_followed_within_a_folder_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |path: &str| folder.path().join(path);
+    fs::create_dir_all(at("in/..data")).expect("there is room");
+    fs::write(at("out.yaml"), replica_set("out", 1).to_string()).expect("there is room");
+    fs::write(at("in/..data/web.yaml"), replica_set("web", 1).to_string()).expect("there is room");
+    for (to, link) in [
+        // As the volume of a ConfigMap has it.
+        ("..data/web.yaml", "in/web.yaml"),
+        ("../out.yaml", "in/out.yaml"),
+        ("..", "in/around"),
+        ("nowhere", "in/nowhere.yaml"),
+    ] {
+        std::os::unix::fs::symlink(to, at(link)).expect("there is room");
+    }
+    for more in [&[][..], &["-R"]] {
+        let ended = decide_in(&at("in"), more);
+        assert_eq!((ended.exit, ended.out.lines().count()), (Exit::Done, 1));
+        assert_eq!(ended.err, "notice: skipped 2 other files\n");
+    }
 }
 
 #[test]
 fn damaged_archives_are_refused_and_no_cut_makes_them_panic() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a");
-    for archive in [zipped(&dump()), tarred(&dump())] {
+    let dump = dump(DUMPS[0].1);
+    for archive in [zipped(&dump), tarred(&dump)] {
         for end in (300..archive.len()).step_by(97) {
             fs::write(&file, &archive[..end]).expect("there is room");
             let ended = decide_in(&file, &[]);
