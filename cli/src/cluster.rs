@@ -1,10 +1,6 @@
 //! A snapshot of a cluster, read at once with the credentials of a kubeconfig. Nothing is written, and nothing is watched.
 
-use std::{
-    io,
-    pin::pin,
-    time::{Duration, Instant},
-};
+use std::{io, pin::pin, time::Duration};
 
 use agent_core::{
     api::Kind,
@@ -13,7 +9,7 @@ use agent_core::{
 };
 use agent_kube::{KubeCluster, Target};
 use server_core::wording::count;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     args::KubeArgs,
@@ -71,10 +67,7 @@ pub(crate) async fn read(
     io: &mut Io<'_>,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = Snapshot::default();
-    let mut progress = Progress {
-        begun: Instant::now(),
-        next: TOLD_AFTER,
-    };
+    let mut progress = Progress::begin();
     for namespace in namespaces {
         let namespace = namespace.as_deref();
         let cluster = cluster.in_namespace(namespace);
@@ -123,6 +116,13 @@ fn refused(error: agent_core::api::ApiError, namespace: Option<&str>) -> Failure
 // === impl Progress ===
 
 impl Progress {
+    fn begin() -> Self {
+        Self {
+            begun: Instant::now(),
+            next: TOLD_AFTER,
+        }
+    }
+
     /// Waits for the next page, and tells now and then how much was read before.
     async fn wait<T>(
         &mut self,
@@ -133,8 +133,9 @@ impl Progress {
     ) -> Result<T, Failure> {
         let (mut page, asked) = (pin!(page), Instant::now());
         loop {
-            let left = self.next.saturating_sub(self.begun.elapsed());
-            if let Ok(page) = timeout(left.min(patience), &mut page).await {
+            let silent = self.next.saturating_sub(self.begun.elapsed());
+            let left = patience.saturating_sub(asked.elapsed());
+            if let Ok(page) = timeout(silent.min(left), &mut page).await {
                 return Ok(page);
             }
             if asked.elapsed() >= patience {
@@ -153,5 +154,54 @@ impl Progress {
         let [sets, pods] = [Kind::ReplicaSet, Kind::Pod].map(|kind| snapshot.count(kind));
         let (sets, pods) = (count(sets, "ReplicaSet"), count(pods, "pod"));
         writeln!(io.stderr, "reading: {sets} and {pods} so far")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::Colors;
+
+    /// Reads this many pages of this many milliseconds each, with a patience of 30 s. Returns the seconds until the end, and the lines.
+    async fn wait(pages: u32, milliseconds: u64) -> (u64, String) {
+        let mut stderr = Vec::new();
+        let mut io = Io {
+            stdin: &mut io::empty(),
+            stdout: &mut io::sink(),
+            stderr: &mut stderr,
+            columns: || None,
+            colors: Colors::default(),
+        };
+        let mut progress = Progress::begin();
+        for _ in 0..pages {
+            let page = sleep(Duration::from_millis(milliseconds));
+            let patience = Duration::from_secs(30);
+            let snapshot = Snapshot::default();
+            let waited = progress.wait(page, patience, &snapshot, &mut io);
+            if waited.await.is_err() {
+                break;
+            }
+        }
+        let lines = String::from_utf8(stderr).expect("it is text");
+        (progress.begun.elapsed().as_secs(), lines)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_is_told_from_a_second_on_and_each_time_after_twice_as_long() {
+        let line = "reading: 0 ReplicaSets and 0 pods so far\n";
+        for (pages, milliseconds, seconds, lines) in [
+            (3, 300, 0, 0),
+            (2, 600, 1, 1),
+            (1, 1_500, 1, 1),
+            (25, 200, 5, 3),
+            (1, 60_000, 30, 5),
+            (3, 25_000, 75, 7),
+        ] {
+            let (end, told) = wait(pages, milliseconds).await;
+            let case = (pages, milliseconds);
+            assert_eq!((end, told), (seconds, line.repeat(lines)), "{case:?}");
+        }
     }
 }
