@@ -1,15 +1,23 @@
-//! Candidates for completion: names that the server of the environment knows, requested while the user waits.
+//! Candidates for completion: names that the server of the environment knows, or else the cluster of the kubeconfig, requested while
+//! the user waits.
 //!
-//! If the server is away or slow, there are no candidates and no error: the shell has no place for errors.
+//! If the server or the cluster is away or slow, there are no candidates and no error: the shell has no place for errors.
 
 use std::{
     collections::BTreeSet,
     env,
     ffi::{OsStr, OsString},
     io::{self, Write},
+    sync::Arc,
     time::Duration,
 };
 
+use agent_core::{
+    api::Kind,
+    cluster::{Cluster as _, PageStream as _},
+    watch::Items,
+};
+use agent_kube::KubeClusterConfig;
 use clap::{Args as _, Command, FromArgMatches as _};
 use clap_complete::{
     CompletionCandidate,
@@ -19,10 +27,11 @@ use decree::v1;
 
 use crate::{
     args::{self, DEFAULT_NAMESPACE},
-    exit::Failure,
+    exit::{Exit, Failure},
     get::cluster,
     pages,
     plain::is_plain,
+    resume,
     server::{self, Server, ServerArgs},
 };
 
@@ -34,17 +43,22 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
 
+/// The flags on the command line for the cluster of a kubeconfig.
+#[derive(Debug, Default)]
+struct Flags {
+    kubeconfig: Option<String>,
+    context: Option<String>,
+    namespace: Option<String>,
+}
+
 /// Writes candidates for the last of `words`, in the format that kubectl takes from a plugin. Each candidate has a line, with its
 /// help after a tab, and the last line has the directive for the shell.
-pub(crate) fn for_kubectl(
-    command: &mut Command,
-    words: Vec<OsString>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn for_kubectl(words: Vec<OsString>, out: &mut dyn Write) -> io::Result<()> {
     let last = words.len();
+    let mut command = command(&words);
     let words = [OsString::from("decree")].into_iter().chain(words);
     let folder = env::current_dir().ok();
-    let found = engine::complete(command, words.collect(), last, folder.as_deref())?;
+    let found = engine::complete(&mut command, words.collect(), last, folder.as_deref())?;
     for candidate in &found {
         write!(out, "{}", candidate.get_value().to_string_lossy())?;
         let help = candidate.get_help().map(ToString::to_string);
@@ -63,43 +77,30 @@ pub(crate) fn for_kubectl(
     writeln!(out, ":{directive}")
 }
 
-/// The command with candidates for names that a server knows.
-pub(crate) fn command() -> Command {
-    with_candidates(args::command())
+/// The command with candidates for names that a server or a cluster knows. `words` are those of the command line.
+pub(crate) fn command(words: &[OsString]) -> Command {
+    with_candidates(args::command(), &Arc::new(Flags::of(words)))
 }
 
-fn with_candidates(command: Command) -> Command {
+fn with_candidates(command: Command, flags: &Arc<Flags>) -> Command {
     let name = command.get_name().to_owned();
     command
         .mut_args(|arg| {
+            let flags = Arc::clone(flags);
+            let has_owners = arg.get_id() == "names";
             let completer = match arg.get_id().as_str() {
-                "replica_set" if name != "decide" => ArgValueCompleter::new(replica_sets),
-                "names" if name != "sysdump" => ArgValueCompleter::new(replica_sets),
-                "words" => ArgValueCompleter::new(resources),
+                "replica_set" | "names" if !["decide", "sysdump"].contains(&&*name) => {
+                    let offered = move |begun: &OsStr| flags.replica_sets(begun, has_owners);
+                    ArgValueCompleter::new(offered)
+                }
+                "words" => ArgValueCompleter::new(move |begun: &OsStr| flags.resources(begun)),
                 "namespace" => ArgValueCompleter::new(namespaces),
                 "cluster" if name != "up" => ArgValueCompleter::new(clusters),
                 _ => return arg,
             };
             arg.add(completer)
         })
-        .mut_subcommands(with_candidates)
-}
-
-/// The ReplicaSets as NAMESPACE/NAME; those of the namespace `default` also as NAME.
-fn replica_sets(begun: &OsStr) -> Vec<CompletionCandidate> {
-    listed(begun, |set| {
-        let path = format!("{}/{}", set.namespace, set.name);
-        let name = (set.namespace == DEFAULT_NAMESPACE).then_some(set.name);
-        [Some(path), name].into_iter().flatten().collect()
-    })
-}
-
-/// The resources of `get`, and ReplicaSets by name.
-fn resources(begun: &OsStr) -> Vec<CompletionCandidate> {
-    let kinds = ["replicasets", "sessions"].map(str::to_owned);
-    let mut all = candidates(begun, kinds);
-    all.extend(replica_sets(begun));
-    all
+        .mut_subcommands(|it| with_candidates(it, flags))
 }
 
 /// The namespaces with ReplicaSets.
@@ -134,14 +135,23 @@ fn listed(begun: &OsStr, words: impl Fn(v1::ObjectRef) -> Vec<String>) -> Vec<Co
 
 /// Asks the server of the environment. Empty if the server is away, slow or refuses.
 fn ask(question: impl AsyncFnOnce(&Server) -> Result<Vec<String>, Failure>) -> Vec<String> {
-    let flags = ServerArgs::augment_args(Command::new("decree"));
-    let flags = flags.try_get_matches_from(["decree"]);
-    let Ok(args) = flags.and_then(|matches| ServerArgs::from_arg_matches(&matches)) else {
+    let Some(args) = server_args() else {
         return Vec::new();
     };
+    in_time(async { question(&Server::connect(&args).await?).await })
+}
+
+/// The server of the environment.
+fn server_args() -> Option<ServerArgs> {
+    let flags = ServerArgs::augment_args(Command::new("decree"));
+    let matches = flags.try_get_matches_from(["decree"]).ok()?;
+    ServerArgs::from_arg_matches(&matches).ok()
+}
+
+/// The answer to a question. Empty if it fails or takes too long.
+fn in_time(question: impl Future<Output = Result<Vec<String>, Failure>>) -> Vec<String> {
     let asked = server::block_on(async {
-        let asked = async { question(&Server::connect(&args).await?).await };
-        let asked = tokio::time::timeout(PATIENCE, asked).await;
+        let asked = tokio::time::timeout(PATIENCE, question).await;
         asked.unwrap_or_else(|_| Ok(Vec::new()))
     });
     asked.unwrap_or_default()
@@ -160,6 +170,91 @@ fn candidates(begun: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<Com
         .take(OFFERED_MAX)
         .map(CompletionCandidate::new)
         .collect()
+}
+
+// === impl Flags ===
+
+impl Flags {
+    fn of(words: &[OsString]) -> Self {
+        let value = |flags: &[&str]| {
+            let mut words = words.iter().filter_map(|it| it.to_str());
+            while let Some(word) = words.next() {
+                match word.split_once('=') {
+                    Some((flag, value)) if flags.contains(&flag) => return Some(value.to_owned()),
+                    None if flags.contains(&word) => return words.next().map(str::to_owned),
+                    _ => {}
+                }
+            }
+            None
+        };
+        Self {
+            kubeconfig: value(&["--kubeconfig"]),
+            context: value(&["--context"]),
+            namespace: value(&["-n", "--namespace"]),
+        }
+    }
+
+    /// ReplicaSets: of the namespace in the cluster of the kubeconfig, by name and with their Deployments, or those of the server, as
+    /// NAMESPACE/NAME, and those of the namespace `default` also as NAME.
+    fn replica_sets(&self, begun: &OsStr, has_owners: bool) -> Vec<CompletionCandidate> {
+        if self.select_a_cluster() {
+            let text = begun.to_str().unwrap_or_default();
+            return candidates(begun, in_time(self.of_cluster(text, has_owners)));
+        }
+        listed(begun, |set| {
+            let path = format!("{}/{}", set.namespace, set.name);
+            let name = (set.namespace == DEFAULT_NAMESPACE).then_some(set.name);
+            [Some(path), name].into_iter().flatten().collect()
+        })
+    }
+
+    /// The resources of `get`, and ReplicaSets by name.
+    fn resources(&self, begun: &OsStr) -> Vec<CompletionCandidate> {
+        let kinds = ["replicasets", "sessions"].map(str::to_owned);
+        let mut all = candidates(begun, kinds);
+        all.extend(self.replica_sets(begun, true));
+        all
+    }
+
+    /// Whether the commands read a cluster and no server.
+    fn select_a_cluster(&self) -> bool {
+        let is_given = self.kubeconfig.is_some() || self.context.is_some();
+        let has_server = || {
+            server_args().is_some_and(|args| args.server.is_some())
+                || ServerArgs::answers_by_default()
+        };
+        is_given || !has_server() && agent_kube::is_configured()
+    }
+
+    async fn of_cluster(&self, begun: &str, has_owners: bool) -> Result<Vec<String>, Failure> {
+        let kubeconfig = self.kubeconfig.clone().map(Into::into);
+        let config = KubeClusterConfig::of_person(kubeconfig, self.context.clone());
+        let cluster = resume::connect(&config, PATIENCE).await?;
+        let namespace = self
+            .namespace
+            .as_ref()
+            .unwrap_or_else(|| &cluster.target().namespace);
+        let cluster = cluster.in_namespace(Some(namespace));
+        let cluster = cluster.map_err(|it| Failure::new(Exit::Usage, it.to_string()))?;
+        let mut names = BTreeSet::new();
+        let mut pages = cluster.list(Kind::ReplicaSet);
+        while let Some(Ok(page)) = pages.next().await {
+            let Items::ReplicaSets(sets) = page.items else {
+                continue;
+            };
+            for set in sets.into_iter().map(|it| it.projected) {
+                let owner = set.controller.filter(|it| it.kind == "Deployment");
+                let owner = owner.filter(|_| has_owners);
+                let owner = owner.map(|it| format!("deployment/{}", it.name));
+                let both = [owner, Some(set.name)].into_iter().flatten();
+                names.extend(both.filter(|it| it.starts_with(begun)));
+            }
+            if names.len() >= OFFERED_MAX {
+                break;
+            }
+        }
+        Ok(names.into_iter().collect())
+    }
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
     let arguments: Vec<_> = arguments.into_iter().collect();
     if args::is_completion_of_plugin(&arguments) {
         let words = arguments.into_iter().skip(1).collect();
-        let written = complete::for_kubectl(&mut complete::command(), words, io.stdout);
+        let written = complete::for_kubectl(words, io.stdout);
         return match written.and_then(|()| io.stdout.flush()) {
             Ok(()) => Exit::Done,
             Err(error) => tell(&error.into(), &mut io),
@@ -118,7 +118,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
 ///
 /// To be called before anything is written to standard output.
 pub fn answer_completion() {
-    clap_complete::CompleteEnv::with_factory(complete::command).complete();
+    let words: Vec<_> = std::env::args_os().collect();
+    clap_complete::CompleteEnv::with_factory(|| complete::command(&words)).complete();
 }
 
 fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, runtime::Runtime};
 
-use super::{check, check_with, decide, decree, decree_reading};
+use super::{check, check_with, decide, decree, decree_reading, printed_as};
 use crate::Exit;
 
 /// An API server that lets everybody read the namespace `shop`, and nobody all namespaces.
@@ -276,5 +276,27 @@ hint: …--context
 error: kubeconfig of --kubeconfig {empty} cannot be used: it is empty: …
 hint: …"
         ));
+    }
+}
+
+#[test]
+fn candidates_come_from_the_cluster_of_the_flags() {
+    let api = Api::start(objects());
+    let config = format!("--kubeconfig={}", api.kubeconfig);
+    for (words, expected) in [
+        ("explain CONFIG web", "web-1a\nweb-2b\nweb-3c\n"),
+        ("get CONFIG rs web-2", "web-2b\n"),
+        (
+            "simulate CONFIG --context north --namespace shop deploy",
+            "deployment/web\n",
+        ),
+        ("resume CONFIG deploy", ""),
+        ("explain CONFIG -n other web", ""),
+        ("explain CONFIG --context south web", ""),
+    ] {
+        let words = words.replace("CONFIG", &config);
+        let words: Vec<_> = words.split(' ').collect();
+        let offered = printed_as("/usr/local/bin/kubectl_complete-decree", &words);
+        assert_eq!(offered, format!("{expected}:4\n"), "{words:?}");
     }
 }

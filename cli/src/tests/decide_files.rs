@@ -38,8 +38,11 @@ fn strings_that_look_like_numbers_beyond_f64_are_strings() {
     }
 }
 
+/// The names and the texts of files.
+type Entries = &'static [(&'static str, &'static str)];
+
 /// Dumps of a cluster: what each tool names its files, and how often it skips something.
-const DUMPS: [(&str, &[(&str, &str)], &str); 4] = [
+const DUMPS: [(&str, Entries, &str); 4] = [
     (
         "must-gather",
         &[
@@ -289,8 +292,8 @@ fn embedded_cluster_takes_the_newest_state_of_each_object_of_a_dump() {
         recursive: false,
     };
     let objects = input::read_for_cluster(&args, &mut io).expect("they are valid");
-    let objects: Vec<_> = objects.into_iter().map(|it| it.object).collect();
-    assert_eq!(objects, [other.clone()]);
+    let objects: Vec<_> = objects.iter().map(|it| &it.object).collect();
+    assert_eq!(objects.iter().collect::<Vec<_>>(), [&other]);
     let said = String::from_utf8(err).expect("it is text");
     assert_eq!(said, "notice: skipped 1 other object, 1 other file\n");
 }
