@@ -101,7 +101,7 @@ fn flags_of_the_documents_exist() {
     let root = binaries::checkout();
     for page in [
         "README.md",
-        "docs/internals/architecture.md",
+        "docs/architecture.md",
         "docs/cli.md",
         "docs/metrics.md",
         "docs/operations.md",

@@ -1,4 +1,4 @@
-//! The allowed dependencies between packages: the table of docs/internals/architecture.md.
+//! The allowed dependencies between packages: the table of docs/architecture.md.
 
 use std::{collections::BTreeSet, env, process::Command};
 
@@ -12,7 +12,7 @@ struct Row {
 }
 
 fn table() -> Vec<Row> {
-    let document = std::fs::read_to_string(files::root().join("docs/internals/architecture.md"))
+    let document = std::fs::read_to_string(files::root().join("docs/architecture.md"))
         .expect("the document is there");
     let lines = document.lines();
     let mut lines = lines.skip_while(|line| !line.starts_with("| package | may depend on"));
@@ -46,11 +46,7 @@ fn packages() -> BTreeSet<String> {
 fn each_package_has_a_row() {
     let rows: BTreeSet<_> = table().into_iter().map(|row| row.package).collect();
     let others: Vec<_> = packages().symmetric_difference(&rows).cloned().collect();
-    assert_eq!(
-        others,
-        ["tests"],
-        "docs/internals/architecture.md has rows of all"
-    );
+    assert_eq!(others, ["tests"], "docs/architecture.md has rows of all");
 }
 
 #[test]

@@ -258,7 +258,7 @@ fn tiers_of_the_architecture_are_the_test_binaries() {
         .iter()
         .filter_map(|it| it["name"].as_str())
         .collect();
-    let page = std::fs::read_to_string(files::root().join("docs/internals/architecture.md"));
+    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
     let page = page.expect("the document is there");
     let row = page.lines().find(|line| line.starts_with("| `tests/` |"));
     let cell = row
@@ -270,7 +270,7 @@ fn tiers_of_the_architecture_are_the_test_binaries() {
 
 /// Returns the first two cells of each row of the table under a heading.
 pub(crate) fn architecture_rows(heading: &str) -> Vec<(String, String)> {
-    let page = std::fs::read_to_string(files::root().join("docs/internals/architecture.md"));
+    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
     let page = page.expect("the document is there");
     let (_, section) = page.split_once(heading).expect("the section is there");
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -287,7 +287,7 @@ const FIELD: &str = "deletion_cost";
 
 #[test]
 fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
-    let page = std::fs::read_to_string(files::root().join("docs/internals/changing.md"))
+    let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
         .expect("the document is there");
     let section = page.split("\n## ").nth(1).unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with("| [`"));
@@ -300,7 +300,7 @@ fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
     });
     let named = products.filter(|file| file.text.split(|it| !is_word(it)).any(|it| it == FIELD));
     let named: BTreeSet<_> = named.map(|file| &*file.path).collect();
-    assert_eq!(listed, named, "docs/internals/changing.md lists the left");
+    assert_eq!(listed, named, "docs/changing.md lists the left");
     assert!(named.len() <= 9, "{FIELD} is in {} files", named.len());
 }
 
@@ -336,7 +336,7 @@ fn each_row_of_what_is_tried_names_a_test_that_exists() {
 
 #[test]
 fn files_and_tests_that_changing_md_names_exist() {
-    let page = std::fs::read_to_string(files::root().join("docs/internals/changing.md"))
+    let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
         .expect("the document is there");
     let sources = files::with_ending(&[".rs"]);
     let prose: String = page.split("```").step_by(2).collect();
@@ -351,6 +351,6 @@ fn files_and_tests_that_changing_md_names_exist() {
             }),
             (false, false) => true,
         };
-        assert!(is_there, "docs/internals/changing.md: {word} is not there");
+        assert!(is_there, "docs/changing.md: {word} is not there");
     }
 }

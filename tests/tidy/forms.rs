@@ -1,4 +1,4 @@
-//! Each form of data that docs/internals/architecture.md lists is a type of the sources, and the lists do not grow.
+//! Each form of data that docs/architecture.md lists is a type of the sources, and the lists do not grow.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const LISTS: [(&str, usize); 3] = [
 
 #[test]
 fn forms_of_the_architecture_are_types_and_do_not_become_more() {
-    let page = std::fs::read_to_string(files::root().join("docs/internals/architecture.md"));
+    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
     let page = page.expect("the document is there");
     let folders = architecture_rows("## The folders").into_iter();
     let folders: BTreeMap<_, _> = folders.map(|(folder, package)| (package, folder)).collect();

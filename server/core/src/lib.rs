@@ -34,7 +34,7 @@
 //! selectors and names of pods. The agent executes the actions, with slow start and its stop rules.
 //!
 //! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of docs/internals/spec.md, which describes upstream. W… are upstream's known weaknesses
-//! (spec 13); docs/internals/architecture.md lists the departures.
+//! (spec 13); docs/architecture.md lists the departures.
 
 mod batch;
 mod compact_uid;
