@@ -29,6 +29,7 @@ const MEASURES: &[(&str, usize, &str)] = &[
         5,
         "the clock of the test is stopped",
     ),
+    ("cli/src/cluster.rs", 1, "the clock of the test is stopped"),
     ("cli/src/tests/system.rs", 1, "how soon to look again"),
     (
         "service/src/admission/activity.rs",
