@@ -4,6 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use decree::v1::{self, Rule, Severity};
 use jiff::Timestamp;
+use server_core::wording::count;
 
 use crate::{age, table::NONE};
 
@@ -99,12 +100,8 @@ pub(crate) fn watched(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
         }
     }
     let lines = counts.into_iter().map(|((_, cluster, mode), number)| {
-        let noun = if number == 1 {
-            "ReplicaSet"
-        } else {
-            "ReplicaSets"
-        };
-        format!("{number} {noun} of {cluster}: watched only ({mode} mode)")
+        let sets = count(number, "ReplicaSet");
+        format!("{sets} of {cluster}: watched only ({mode} mode)")
     });
     lines.collect()
 }

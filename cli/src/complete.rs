@@ -219,11 +219,7 @@ impl Flags {
     /// Whether the commands read a cluster and no server.
     fn select_a_cluster(&self) -> bool {
         let is_given = self.kubeconfig.is_some() || self.context.is_some();
-        let has_server = || {
-            server_args().is_some_and(|args| args.server.is_some())
-                || ServerArgs::answers_by_default()
-        };
-        is_given || !has_server() && agent_kube::is_configured()
+        is_given || server_args().is_some_and(|args| args.gives_way_to_a_cluster())
     }
 
     async fn of_cluster(&self, begun: &str, has_owners: bool) -> Result<Vec<String>, Failure> {

@@ -85,8 +85,14 @@ impl ServerArgs {
         named.unwrap_or_else(|| DEFAULT.parse().expect("it is an endpoint"))
     }
 
+    /// Whether a command without files and flags for a cluster reads the cluster of the kubeconfig: no server is named, none answers at
+    /// the default address, and there is a kubeconfig.
+    pub(crate) fn gives_way_to_a_cluster(&self) -> bool {
+        self.server.is_none() && !Self::answers_by_default() && agent_kube::is_configured()
+    }
+
     /// Whether something listens at the default address.
-    pub(crate) fn answers_by_default() -> bool {
+    fn answers_by_default() -> bool {
         let address = DEFAULT.strip_prefix("http://").unwrap_or(DEFAULT);
         let address = address.to_socket_addrs().ok();
         let address = address.and_then(|mut found| found.next());

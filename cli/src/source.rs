@@ -17,7 +17,7 @@ use crate::{
     deployment::{Deployment, Member},
     exit::{Exit, Failure},
     not_found, pages, resume,
-    server::{Server, ServerArgs},
+    server::Server,
     snapshot::Snapshot,
     streams::Io,
 };
@@ -53,8 +53,7 @@ impl Source {
             return Err(Failure::new(Exit::Usage, cause).hint("leave out one of them"));
         }
         let is_named = of_server.server.server.is_some() || !of_server.cluster.is_empty();
-        let has_server = || is_named || ServerArgs::answers_by_default();
-        if reads || !has_server() && agent_kube::is_configured() {
+        if reads || !is_named && of_server.server.gives_way_to_a_cluster() {
             let patience = of_server.server.timeout;
             let read = read((&args.input, &args.kube), namespaces, wanted, patience, io);
             let (snapshot, cluster) = read.await?;

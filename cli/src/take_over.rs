@@ -161,13 +161,13 @@ impl Leases {
         listed: Vec<(String, Record)>,
         name: &str,
     ) -> Option<(String, bool)> {
+        let shard = |rest: &str| rest.strip_prefix('-')?.parse::<u32>().ok();
         let is_own = |lease: &str| {
-            let rest = lease.strip_prefix(name)?;
-            let shard = || rest.strip_prefix('-')?.parse::<u32>().ok();
-            (rest.is_empty() || shard().is_some()).then_some(())
+            let rest = lease.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || shard(rest).is_some())
         };
         let mut holders = listed.into_iter().filter_map(|(lease, record)| {
-            let is_held = is_own(&lease).is_some() && !record.holder.is_empty();
+            let is_held = is_own(&lease) && !record.holder.is_empty();
             let seen = self.0.entry(lease).or_insert_with(|| Sighting {
                 version: record.resource_version.clone(),
                 since: now,
