@@ -1,16 +1,22 @@
 // Made-up answers, for states that no small cluster has, such as thousands of ReplicaSets.
 
-/** Runs in a page before its scripts: `made.say(name, data)` sends an event of the stream, and `made.answers` has the answers to other requests. */
+/**
+ * Runs in a page before its scripts: `made.say(name, data)` sends an event of the stream, as soon as the page has opened it, and
+ * `made.answers` has the answers to other requests.
+ */
 export function makeUp() {
   const encoder = new TextEncoder();
   let stream = null;
+  const waiting = [];
   const made = {
     /** The number of streams that the page has opened. */
     opened: 0,
     answers: {},
     asked: [],
     say(name, data) {
-      stream.enqueue(encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`));
+      const event = encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+      if (stream) stream.enqueue(event);
+      else waiting.push(event);
     },
     lose() {
       stream.close();
@@ -28,6 +34,7 @@ export function makeUp() {
         start(controller) {
           stream = controller;
           made.opened += 1;
+          for (const event of waiting.splice(0)) stream.enqueue(event);
         },
       });
       signal.addEventListener('abort', () => (stream = null));

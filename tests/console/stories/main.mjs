@@ -58,14 +58,17 @@ async function open(hash = '', size = { width: 1280, height: 800 }, made = false
   return Object.assign(page, { log });
 }
 
-/** Waits until a function of the page returns a true value, and returns that value. */
+/** Waits until a function of the page returns a true value, and returns that value. An element that is not there yet is waited for. */
 async function until(page, what, check, ...args) {
-  try {
-    const found = await page.waitForFunction(check, { polling: 50 }, ...args);
-    return await found.jsonValue();
-  } catch (error) {
-    const shown = await page.evaluate(() => document.body.innerText);
-    throw new Error(`not within ${PATIENCE} ms: ${what}\n${error.message}\nThe page shows:\n${shown}`);
+  for (const end = Date.now() + PATIENCE; ; await new Promise((done) => setTimeout(done, 50))) {
+    try {
+      const found = await page.waitForFunction(check, { polling: 50, timeout: Math.max(1, end - Date.now()) }, ...args);
+      return await found.jsonValue();
+    } catch (error) {
+      if (/properties of (null|undefined)/.test(error.message) && Date.now() < end) continue;
+      const shown = await page.evaluate(() => document.body.innerText);
+      throw new Error(`not within ${PATIENCE} ms: ${what}\n${error.message}\nThe page shows:\n${shown}`);
+    }
   }
 }
 
