@@ -129,6 +129,71 @@ async fn pod_with_the_lowest_cost_is_chosen() {
     }
 }
 
+/// `kubectl decree` and kubectl are asked the same, and for completions.
+const PLUGIN: &str = r#"
+mkdir -p ~/bin
+PATH=~/bin:$PATH
+ln -sf "$(command -v decree)" ~/bin/kubectl-decree
+ln -sf "$(command -v decree)" ~/bin/kubectl_complete-decree
+same() {
+  test -n "$(kubectl get rs -o name "$@")"
+  diff <(kubectl get rs -o name "$@" | sort) <(kubectl decree get rs -o name "$@" | sort)
+}
+same --context tests -A
+same --context tests -n "$PLACE"
+same --context=tests --namespace="$PLACE" web-1a
+same --context tests -n "$PLACE" -l app=web,track!=canary
+same --context tests -n "$PLACE" -l 'track in (canary, stable)'
+same --as "system:serviceaccount:$PLACE:default" -n "$PLACE"
+if kubectl decree get rs --as nobody -n "$PLACE"; then exit 1; fi
+complete() {
+  kubectl __complete decree "$@" 2> ~/said | tr '\n' ' '
+}
+complete explain --context tests -n "$PLACE" we
+complete simulate --context tests -n "$PLACE" depl
+complete resume --context tests -n "$PLACE" a
+complete get --context tests -n "$PLACE" rs web-2
+complete explain --context tests -n none we
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugin_takes_the_flags_of_kubectl_and_completes_names_of_the_cluster() {
+    let kubectls = tests::or_skip!(tools::kubectls());
+    let cluster = tests::or_skip!(ApiServer::start().await);
+    let admin = cluster.admin().await;
+    let namespace = Namespace::create(admin.clone(), "plugin").await;
+    for (name, track) in [("web-1a", "stable"), ("web-2b", "canary"), ("api-3c", "")] {
+        let mut set = replica_set(name, 0);
+        let labels = match track {
+            "" => json!({"app": "web"}),
+            track => json!({"app": "web", "track": track}),
+        };
+        for of in ["/metadata", "/spec/template/metadata", "/spec/selector"] {
+            let of = set.pointer_mut(of).expect("it is there");
+            let field = if of.get("matchLabels").is_some() {
+                "matchLabels"
+            } else {
+                "labels"
+            };
+            of[field] = labels.clone();
+        }
+        if !track.is_empty() {
+            set["metadata"]["ownerReferences"] = json!([owner("Deployment", "web", "uid-web")]);
+        }
+        let created = admin.create(&namespace.replica_set(""), &set).await;
+        created.expect("it is new");
+    }
+    reader(&cluster, &namespace).await;
+    for program in kubectls {
+        let kubectl = Kubectl::of(program, &cluster);
+        let asked = kubectl.shell(&format!("PLACE={}{PLUGIN}", namespace.name()));
+        assert_eq!(
+            utf8(&asked.stdout),
+            "web-1a web-2b :4 deployment/web :4 api-3c :4 web-2b :4 :4 "
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_are_divided_as_the_deployment_controller_divides_them() {
     let cluster = tests::or_skip!(ApiServer::start().await);
