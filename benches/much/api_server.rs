@@ -19,7 +19,7 @@ use tokio::{
 use crate::objects::{self, Shape};
 
 /// The number of objects in a page, the same as in the requests of the agent.
-const PAGE: usize = 500;
+pub(crate) const PAGE: usize = 500;
 /// Pads a pod to the size of a pod with two containers, volumes and managed fields.
 const IMAGE: &str = "registry.example/shop/web@sha256:4b1c0a7f8c2f6a5dbd4f0f1f3f0c9e8d7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d";
 
@@ -73,11 +73,7 @@ impl ApiServer {
     }
 
     pub(crate) fn kubeconfig(&self) -> String {
-        format!(
-            "{{apiVersion: v1, kind: Config, current-context: much, users: [{{name: me, user: {{}}}}], contexts: [{{name: much, context: \
-             {{cluster: much, user: me}}}}], clusters: [{{name: much, cluster: {{server: 'http://{}'}}}}]}}",
-            self.address
-        )
+        kubeconfig(&self.address)
     }
 
     /// The time of the request to create the first pod.
@@ -176,8 +172,16 @@ fn refusal() -> Answer {
     Answer::Whole(503, status)
 }
 
+/// The kubeconfig for an API server at this address.
+pub(crate) fn kubeconfig(address: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Config, current-context: much, users: [{{name: me, user: {{}}}}], contexts: [{{name: much, context: \
+         {{cluster: much, user: me}}}}], clusters: [{{name: much, cluster: {{server: 'http://{address}'}}}}]}}"
+    )
+}
+
 /// Reads the headers and the body of a request.
-async fn skip_rest(stream: &mut BufReader<TcpStream>) -> io::Result<()> {
+pub(crate) async fn skip_rest(stream: &mut BufReader<TcpStream>) -> io::Result<()> {
     let mut length = 0;
     loop {
         let mut header = String::new();
@@ -194,7 +198,13 @@ async fn skip_rest(stream: &mut BufReader<TcpStream>) -> io::Result<()> {
     Ok(())
 }
 
-/// The page for a query; its token is the number of its first object.
+/// The token in a query, which is the number of the first object.
+pub(crate) fn token(query: &str) -> usize {
+    let token = query.split('&').find_map(|it| it.strip_prefix("continue="));
+    token.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+/// The page for a query.
 fn page(
     api: &str,
     kind: &str,
@@ -202,8 +212,7 @@ fn page(
     total: usize,
     object: impl Fn(usize) -> Value,
 ) -> Value {
-    let token = query.split('&').find_map(|it| it.strip_prefix("continue="));
-    let from: usize = token.and_then(|it| it.parse().ok()).unwrap_or(0);
+    let from = token(query);
     let to = (from + PAGE).min(total);
     let next = if to < total {
         to.to_string()

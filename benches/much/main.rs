@@ -1,7 +1,7 @@
 //! Load tests of one server: pods, clusters, events, time. The tables are in docs/performance.md.
 //!
 //! Server and agent are separate processes, as shipped; this process is their clusters. Words after `--` name the parts to run:
-//! cold, million, agents, steady, breaking. The environment sets the sizes: `DECREE_MUCH_PART=100` makes a hundredth of each
+//! reading, cold, million, agents, steady, breaking. The environment sets the sizes: `DECREE_MUCH_PART=100` makes a hundredth of each
 //! size, and `DECREE_MUCH_MINUTES`, `DECREE_MUCH_RATE` and `DECREE_MUCH_AGENTS` set one figure each.
 
 mod agents;
@@ -13,6 +13,7 @@ mod measured;
 mod million;
 mod objects;
 mod pace;
+mod reading;
 mod server;
 mod sizes;
 mod steady;
@@ -32,6 +33,9 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime");
+    if is_wanted("reading") {
+        runtime.block_on(reading::run());
+    }
     if is_wanted("cold") {
         runtime.block_on(cold::run());
     }
