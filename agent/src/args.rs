@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use agent_core::{creates::CreateLimits, lease::LeaseConfig};
+use agent_core::{execute::creates::CreateLimits, lease::LeaseConfig};
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
 use service::transport::{ClientArgs, Endpoint};

@@ -4,8 +4,8 @@ use std::pin::pin;
 
 use agent_core::{
     api::ApiError,
-    history::MEANING,
     lease::{Command, Lead, Lease, LeaseConfig, Record, WentBack},
+    watch::history::MEANING,
 };
 use agent_kube::{Clock, Fence, KubeCluster};
 use jiff::Timestamp;

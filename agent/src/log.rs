@@ -3,10 +3,10 @@
 use agent_core::{
     api::{ApiError, Kind},
     budget::{Cause, Change, PodOfOther},
-    history::WentBack,
+    execute::rules::Rule,
     link::Disconnect,
     report::{Refused, Report},
-    rules::Rule,
+    watch::history::WentBack,
 };
 use decree::v1::{self, batch::Action};
 use service::excerpt;

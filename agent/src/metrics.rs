@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use agent_core::{
     api::Kind,
     budget::{Change, Hold, Scope, Verb},
-    history::WentBack,
+    execute::rules::Rule,
     link::Disconnect,
     report::Report,
-    rules::Rule,
     take_over::Why,
+    watch::history::WentBack,
 };
 use agent_kube::NO_STATUS;
 use prometheus_client::{

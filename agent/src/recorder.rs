@@ -5,9 +5,8 @@ use std::time::Duration;
 use agent_core::{
     api::ApiError,
     cluster::Cluster,
-    note::Note,
-    recorder::{self, Event},
-    token_bucket::TokenBucket,
+    pace::token_bucket::TokenBucket,
+    recorder::{self, Event, note::Note},
 };
 use jiff::Timestamp;
 use tokio::sync::mpsc;

@@ -3,7 +3,7 @@
 
 use agent_core::{
     api::ApiError,
-    resume::{Extent, RESUME_ANNOTATION},
+    budget::resume::{Extent, RESUME_ANNOTATION},
 };
 use agent_fake::Kind;
 use axum::{

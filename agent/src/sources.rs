@@ -3,8 +3,7 @@
 use agent_core::{
     api::{ApiError, Kind},
     cluster::{Cluster, EventStream as _, PageStream as _},
-    history::VersionId,
-    watch::{List, WatchCommand, WatchEvent, WatchId},
+    watch::{List, WatchCommand, WatchEvent, WatchId, history::VersionId},
 };
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;

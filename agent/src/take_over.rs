@@ -4,9 +4,8 @@ use std::{convert::Infallible, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    backoff::since,
+    pace::{since, token_bucket::TokenBucket},
     take_over::{BuiltIn, ProbeState, Stage, TakeOver as Machine, Verdict, Why},
-    token_bucket::TokenBucket,
 };
 use agent_kube::{Clock, Probe};
 use jiff::Timestamp;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use agent_core::{api::ApiError, resume::RESUME_ANNOTATION};
+use agent_core::{api::ApiError, budget::resume::RESUME_ANNOTATION};
 use agent_kube::{KubeCluster, KubeClusterConfig};
 use decree_agent::{
     HOLDS_PATH, HoldsPage,

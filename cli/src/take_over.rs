@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    backoff::since,
     lease::Record,
+    pace::since,
     take_over::{BuiltIn, Declaration, ProbeState},
 };
 use agent_kube::{Clock, KubeCluster, KubeClusterConfig, PROBE, Probe};

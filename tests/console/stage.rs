@@ -2,7 +2,7 @@
 
 use std::{fs, net::SocketAddr, time::Duration};
 
-use agent_core::{budget, resume::RESUME_ANNOTATION};
+use agent_core::budget::{self, resume::RESUME_ANNOTATION};
 use agent_fake::{ApiError, Fault, Kind, NodeLoss, Verb};
 use decree::v1;
 use decree_agent::FakeCluster;

@@ -8,8 +8,7 @@ use std::{fs, path::PathBuf};
 use agent_core::{
     agent::{Agent, AgentCommand, AgentConfig},
     api::{ApiError, Kind, Object, ReplicaSet},
-    frame,
-    link::Disconnect,
+    link::{Disconnect, frame},
     report::Report,
     watch::{Items, List, Part, WatchCommand, WatchEvent, WatchId},
 };

@@ -8,8 +8,7 @@ use std::{collections::BTreeMap, num::NonZeroU16, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    lease::{CREATE_TIMEOUT_MIN, Command, Lease, LeaseConfig, Record},
-    shard::Shard,
+    lease::{CREATE_TIMEOUT_MIN, Command, Lease, LeaseConfig, Record, shard::Shard},
 };
 use jiff::Timestamp;
 

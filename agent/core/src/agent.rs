@@ -14,18 +14,22 @@ use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, CallId, Kind, Reply, Request},
-    backoff::since,
-    batches::Batches,
     budget::Hold,
-    guard::{Guard, operation_count},
-    history::{Asked, VersionId, WentBack},
+    execute::{
+        Batches,
+        guard::{Guard, operation_count},
+        rules::{Refusal, Rule},
+    },
     link::{Disconnect, Link, bounds},
-    note::{Note, Reason},
     outbox::Outbox,
+    pace::since,
+    recorder::note::{Note, Reason},
     report::Report,
-    rules::{Refusal, Rule},
     view::View,
-    watch::{List, WatchEvent, WatchId},
+    watch::{
+        List, WatchEvent, WatchId,
+        history::{Asked, VersionId, WentBack},
+    },
 };
 
 pub use self::{config::AgentConfig, reading::AgentCommand};

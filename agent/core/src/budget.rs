@@ -8,24 +8,26 @@
 //! 5. A pod of a ReplicaSet that another controller creates holds that ReplicaSet, and no other ([`PodOfOther`]).
 //! 6. A hold ends when a person resumes it, or when its ReplicaSet is deleted. Counting then begins at zero.
 //!
-//! The [`rules`](crate::rules) bound how far a server can go; the budget bounds how fast.
+//! The [`rules`](crate::execute::rules) bound how far a server can go; the budget bounds how fast.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use decree::{causes::OTHER_CONTROLLER, v1};
 use jiff::Timestamp;
 
-use self::window::{BUCKET, Count, Window};
 pub use self::{
     limit::{Action, BudgetConfig, Limit, LimitError, Limits},
     others::PodOfOther,
     scope::{Scope, Verb},
 };
-use crate::{
-    backoff::since,
-    note::{Note, Reason},
+use self::{
     resume::{Extent, Resume},
-    rules::{Refusal, Rule},
+    window::{BUCKET, Count, Window},
+};
+use crate::{
+    execute::rules::{Refusal, Rule},
+    pace::since,
+    recorder::note::{Note, Reason},
 };
 
 /// The prefix of the detail of a hold that another controller caused.
@@ -348,6 +350,7 @@ impl Budget {
 
 mod limit;
 mod others;
+pub mod resume;
 mod scope;
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::{
     api::{ApiError, parse_version},
-    backoff::{after, since},
+    pace::{after, since},
 };
 
 /// The shortest timeout of a create. If less time is left, the create waits for a renewal of the lease.
@@ -35,7 +35,7 @@ pub struct LeaseConfig {
     pub name: String,
     /// How long after its last renewal another process may take the lease.
     pub duration: Duration,
-    /// How long after its timeout a create may still take effect ([`CreateLimits::margin`](crate::creates::CreateLimits)).
+    /// How long after its timeout a create may still take effect ([`CreateLimits::margin`](crate::execute::creates::CreateLimits)).
     pub margin: Duration,
     /// Whether other processes hold the lease by the same identity. A renewal by one of them renews it for all, and none gives it back, as
     /// another may need it.
@@ -421,5 +421,6 @@ impl Lease {
     }
 }
 
+pub mod shard;
 #[cfg(test)]
 mod tests;

@@ -3,19 +3,30 @@
 //! ```text
 //! lists, watch events ─▶ watch ─▶ view, outbox ─▶ frames to the server
 //!                                   │ owners of pods, templates, own writes
-//! frames of the server ─▶ link ─▶ guard ─▶ batches: slow start, steps ─▶ calls to the cluster
-//!                                             outcomes ◀─ replies ◀──────────┘
+//! frames of the server ─▶ link ─▶ execute: slow start, guard, rules, budget ─▶ calls to the cluster
+//!                                   outcomes ◀─ replies ◀────────────────────────┘
 //! ```
 //! [`agent::Agent`] is all of it as one machine. It is told the time and never asks; its only randomness is a seed.
 //!
-//! Objects come in as messages of the contract. The adapter of a cluster knows how the cluster writes them.
+//! | part | content |
+//! | --- | --- |
+//! | [`api`], [`cluster`] | requests to the cluster and its answers, as messages of the contract; the interface that an adapter implements |
+//! | [`watch`] | the lists and watches of a kind, and whether the versions of the cluster go back |
+//! | `view` | the pods and ReplicaSets as last seen |
+//! | `outbox` | the frames that wait for the server |
+//! | [`link`] | the connection to the server, and the decoding of its frames |
+//! | [`execute`] | the batches under way, from their checks to the outcome of each operation |
+//! | [`budget`] | the limits of creates and deletes in a minute, and their holds |
+//! | [`lease`], [`take_over`] | which agent may act, and in which namespaces |
+//! | [`report`], [`recorder`] | data for logs and metrics; events for people |
+//! | [`pace`] | waits and rates |
 //!
 //! **Invariant:** five effects can be expressed, and no sixth: create, delete, adopt, release, write status.
 //! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, or a namespace off the allow
-//! list, and nothing that the [`rules`] or the [`budget`] refuse; that is checked just before each operation.
+//! list, and nothing that the [`rules`](execute::rules) or the [`budget`] refuse; that is checked just before each operation.
 //! **Invariant:** each operation has exactly one outcome, and a create whose effect is unknown is looked up by its name.
-//! **Invariant:** where the versions of the cluster go back, the session ends with all that is known ([`history`]); no outcome that came
-//! by it is reported.
+//! **Invariant:** where the versions of the cluster go back, the session ends with all that is known ([`watch::history`]); no outcome
+//! that came by it is reported.
 //! **Invariant:** a new session begins when no call of an older one is in flight and no create of one can still take effect, with
 //! lists that contain all own writes.
 //!
@@ -23,32 +34,17 @@
 
 pub mod agent;
 pub mod api;
-pub mod backoff;
-mod batch;
-mod batches;
 pub mod budget;
 pub mod cluster;
-pub mod creates;
-mod effects;
-pub mod frame;
-pub mod guard;
-pub mod history;
+pub mod execute;
 pub mod lease;
 pub mod link;
-pub mod note;
-mod operation;
 mod outbox;
-pub mod packed_pods;
-mod pods;
+pub mod pace;
 pub mod recorder;
 pub mod report;
-pub mod resume;
-pub mod rules;
-pub mod shard;
 pub mod take_over;
-mod template;
 #[cfg(test)]
 mod tests;
-pub mod token_bucket;
 mod view;
 pub mod watch;

@@ -15,12 +15,12 @@ use jiff::Timestamp;
 
 use self::session::Session;
 use crate::{
-    backoff::{Backoff, after, since},
-    history::WentBack,
-    token_bucket::TokenBucket,
+    pace::{Backoff, after, since, token_bucket::TokenBucket},
+    watch::history::WentBack,
 };
 
 pub(crate) mod bounds;
+pub mod frame;
 mod session;
 
 /// The protocol that this agent speaks.

@@ -14,8 +14,7 @@ use prost::Message;
 
 use crate::{
     api::Kind,
-    packed_pods::PackedPods,
-    watch::{Items, Part},
+    watch::{Items, Part, packed_pods::PackedPods},
 };
 
 /// The largest frame of objects or events (docs/protocol.md), small enough not to delay outcomes.

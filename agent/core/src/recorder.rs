@@ -9,12 +9,9 @@ use std::{collections::HashSet, time::Duration};
 use decree::v1;
 use jiff::Timestamp;
 
+use self::note::{Note, Reason};
 use self::recent::Recent;
-use crate::{
-    backoff::since,
-    note::{Note, Reason},
-    token_bucket::TokenBucket,
-};
+use crate::pace::{since, token_bucket::TokenBucket};
 
 /// The events of a type that a ReplicaSet gets at once, and the interval of further ones.
 const BURST: u32 = 25;
@@ -178,6 +175,7 @@ impl Recorder {
     }
 }
 
+pub mod note;
 mod recent;
 #[cfg(test)]
 mod tests;

@@ -7,10 +7,10 @@ use decree::v1::{self, outcome::Outcome as OutcomeKind};
 use crate::{
     api::{InvalidObject, Kind},
     budget::{Change, PodOfOther},
-    history::WentBack,
+    execute::rules::{Refusal, Rule},
     link::Disconnect,
-    note::Note,
-    rules::{Refusal, Rule},
+    recorder::note::Note,
+    watch::history::WentBack,
 };
 
 /// One thing that happened. Drained by [`Agent::poll_report`](crate::agent::Agent::poll_report).

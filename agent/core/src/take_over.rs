@@ -15,7 +15,7 @@ use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::{api::ApiError, backoff::after};
+use crate::{api::ApiError, pace::after};
 
 pub use self::declaration::{BuiltIn, DECLARATION_ANNOTATION, Declaration};
 

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, InvalidObject, ReplicaSet, Reply, Template},
-    backoff::after,
-    guard::Guard,
+    execute::guard::Guard,
+    pace::after,
     view::View,
     watch::{Items, List, Part},
 };

@@ -4,11 +4,10 @@ use std::collections::HashSet;
 
 use decree::v1;
 
+use self::{pods::Pods, template::Templates};
 use crate::{
     api::{Kind, ReplicaSet, object_ref, parse_version},
-    pods::{self, Pods},
-    resume::{Extent, Resume},
-    template::Templates,
+    budget::resume::{Extent, Resume},
     watch::Part,
 };
 
@@ -106,3 +105,6 @@ impl View {
         parse_version(version).is_some_and(|version| Some(version) > self.seen[kind as usize])
     }
 }
+
+pub(crate) mod pods;
+pub(crate) mod template;

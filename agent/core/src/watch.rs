@@ -13,11 +13,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use self::packed_pods::PackedPods;
 use crate::{
     api::{ApiError, InvalidObject, Kind, Object, ReplicaSet, parse_version},
-    backoff::{Backoff, after},
-    packed_pods::PackedPods,
-    token_bucket::TokenBucket,
+    pace::{Backoff, after, token_bucket::TokenBucket},
 };
 
 /// The shortest wait after a failed list or watch.
@@ -429,5 +428,7 @@ impl Watch {
     }
 }
 
+pub mod history;
+pub mod packed_pods;
 #[cfg(test)]
 mod tests;

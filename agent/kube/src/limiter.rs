@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{api::ApiError, backoff::since};
+use agent_core::{api::ApiError, pace::since};
 use jiff::Timestamp;
 use tokio::time::Instant;
 

@@ -177,7 +177,7 @@ impl KubeCluster {
         Ok(namespace.zip(text("/items/0/metadata/name")))
     }
 
-    /// Sets the [annotation](agent_core::resume::RESUME_ANNOTATION) of a ReplicaSet.
+    /// Sets the [annotation](agent_core::budget::resume::RESUME_ANNOTATION) of a ReplicaSet.
     ///
     /// # Errors
     /// The error of the API server.

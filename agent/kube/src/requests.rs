@@ -4,9 +4,9 @@
 
 use agent_core::{
     api::{ApiError, CreatePod, Kind, Request, WriteStatus},
+    budget::resume::RESUME_ANNOTATION,
     lease,
     recorder::Event,
-    resume::RESUME_ANNOTATION,
 };
 use decree::{TraceContext, v1};
 use http::{HeaderName, HeaderValue, Method, header};

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use agent_core::shard::{InvalidShard, Shard};
+use agent_core::lease::shard::{InvalidShard, Shard};
 
 /// The part of a cluster that an agent serves.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{api::Kind, backoff::since};
+use agent_core::{api::Kind, pace::since};
 use jiff::Timestamp;
 
 /// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.

@@ -1,6 +1,6 @@
 //! The encoding of a session's frames. Frames of the server are decoded by [`frame::read`], which bounds their memory.
 
-use agent_core::frame;
+use agent_core::link::frame;
 use decree::v1;
 use tonic::{
     Status,

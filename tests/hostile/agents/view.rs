@@ -130,7 +130,7 @@ impl View {
             action: Some(action),
             ..v1::Batch::default()
         };
-        self.sent += agent_core::guard::operation_count(&batch) as u64;
+        self.sent += agent_core::execute::guard::operation_count(&batch) as u64;
         batch
     }
 

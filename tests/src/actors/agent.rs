@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_core::{
     agent::{Agent, AgentConfig},
     budget,
-    creates::CreateLimits,
+    execute::creates::CreateLimits,
     link::hello,
     watch::WatchId,
 };

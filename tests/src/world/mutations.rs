@@ -7,8 +7,7 @@
 
 use agent_core::{
     api,
-    packed_pods::PackedPods,
-    watch::{Items, List, WatchEvent},
+    watch::{Items, List, WatchEvent, packed_pods::PackedPods},
 };
 use agent_fake::{EventKind, Kind, Object};
 use decree::v1::{self, reconcile_request as request};

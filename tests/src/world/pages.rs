@@ -2,8 +2,7 @@
 
 use agent_core::{
     api::{ApiError, Kind},
-    packed_pods::PackedPods,
-    watch::{Items, List, Part, WatchId},
+    watch::{Items, List, Part, WatchId, packed_pods::PackedPods},
 };
 
 use super::{happening::Happening, state::World};

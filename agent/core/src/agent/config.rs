@@ -4,7 +4,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use decree::v1;
 
-use crate::{budget, creates::CreateLimits, guard::Guard, link, shard::Shard, template::APPS_V1};
+use crate::{
+    budget,
+    execute::{creates::CreateLimits, guard::Guard},
+    lease::shard::Shard,
+    link,
+    view::template::APPS_V1,
+};
 
 /// The identity and the settings of an agent. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
@@ -48,7 +54,7 @@ pub struct AgentConfig {
     pub backoff_max: Duration,
     /// The seed of all jitter.
     pub seed: u64,
-    /// Whether operations start that break the [`rules`](crate::rules): for tests of the effects of a broken server.
+    /// Whether operations start that break the [`rules`](crate::execute::rules): for tests of the effects of a broken server.
     pub lenient: bool,
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::{
     api::{Kind, Object},
     budget::{Budget, PodOfOther},
-    guard::Guard,
+    execute::guard::Guard,
     outbox::Outbox,
     report::Report,
     view::View,

@@ -6,11 +6,13 @@ use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, Call, CallId, Kind},
-    history::{Asked, History, VersionId, WentBack},
     link::LinkCommand,
     report::Report,
     view::View,
-    watch::{List, Watch, WatchCommand, WatchId},
+    watch::{
+        List, Watch, WatchCommand, WatchId,
+        history::{Asked, History, VersionId, WentBack},
+    },
 };
 
 /// A command to the shell.

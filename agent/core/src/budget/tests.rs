@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{backoff::after, tests::owner};
+use crate::{pace::after, tests::owner};
 
 /// The pods of each scope, unless a test sets others.
 const PODS: u32 = 100;

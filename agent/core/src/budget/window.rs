@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::backoff::{after, since};
+use crate::pace::{after, since};
 
 /// How long an operation counts at least, and how long a scope gets no second warning.
 pub(super) const SPAN: Duration = Duration::from_secs(60);

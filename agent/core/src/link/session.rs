@@ -6,7 +6,7 @@ use decree::v1;
 use jiff::Timestamp;
 
 use super::bounds;
-use crate::backoff::after;
+use crate::pace::after;
 
 /// How many heartbeat intervals without any frame end the session (docs/protocol.md).
 const SILENT_INTERVALS: u32 = 4;

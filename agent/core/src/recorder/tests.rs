@@ -1,7 +1,7 @@
 //! Which events are written, and which are only counted.
 
 use super::*;
-use crate::backoff::after;
+use crate::pace::after;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    backoff::since,
+    pace::since,
     tests::{pod, pod_list, refusal},
 };
 

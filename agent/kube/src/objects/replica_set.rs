@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use agent_core::{
     api::{self, InvalidObject, Template},
-    resume::RESUME_ANNOTATION,
+    budget::resume::RESUME_ANNOTATION,
 };
 use bytes::Bytes;
 use decree::v1;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use agent_core::{lease::Record, note::Reason, recorder::Event};
+use agent_core::{
+    lease::Record,
+    recorder::{Event, note::Reason},
+};
 use prost_types::Timestamp;
 use serde_json::json;
 

@@ -32,8 +32,8 @@ use self::words::{
 use super::*;
 use crate::{
     api::Call,
-    backoff::after,
     link::{LinkCommand, Successor},
+    pace::after,
     watch::{Items, Part, WatchCommand},
 };
 

@@ -8,7 +8,8 @@ use std::{num::NonZeroU16, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{backoff::split_mix, lease::LeaseConfig};
+use super::LeaseConfig;
+use crate::pace::split_mix;
 
 /// The most shards of a cluster.
 const COUNT_MAX: u16 = 256;

@@ -1,6 +1,6 @@
 //! All batches under way: many ReplicaSets at a time, one batch each, and a bound on the calls in flight.
 //!
-//! Ready operations of different ReplicaSets take turns, so a large one does not hold up a small one ([`turns`]).
+//! Ready operations of different ReplicaSets take turns, so a large one does not hold up a small one (`turns`).
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -14,27 +14,22 @@ use decree::{
 
 use jiff::Timestamp;
 
-use crate::{
-    api::{Call, CallId, Request, display},
-    backoff::after,
+use self::{
     batch::{ActiveBatch, unstarted},
-    budget::{self, Budget, Scope, Verb},
     creates::{CreateLimits, Unsettled},
-    effects,
     guard::{Guard, operation_count},
     operation::{Answer, Next, Stage, read_replica_set},
-    outbox::Outbox,
-    pods,
-    report::{Refused, Report},
     rules::{Refusal, Rule},
-    template,
-    view::View,
+    turns::{Turns, Weight},
 };
-
-mod notes;
-mod turns;
-
-use turns::{Turns, Weight};
+use crate::{
+    api::{Call, CallId, Request, display},
+    budget::{self, Budget, Scope, Verb},
+    outbox::Outbox,
+    pace::after,
+    report::{Refused, Report},
+    view::{View, pods, template},
+};
 
 /// How long a watch may take to show a write of unknown effect that took effect at the last moment. The write counts for the rules until
 /// then.
@@ -402,5 +397,13 @@ fn admit(
     })
 }
 
+mod batch;
+pub mod creates;
+mod effects;
+pub mod guard;
+mod notes;
+pub(crate) mod operation;
+pub mod rules;
 #[cfg(test)]
 mod tests;
+mod turns;

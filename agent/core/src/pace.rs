@@ -1,4 +1,4 @@
-//! Waiting longer after each failure, with jitter from a seed.
+//! Waits that grow after each failure, with jitter from a seed; and rates.
 
 use std::time::Duration;
 
@@ -77,6 +77,8 @@ pub(crate) fn after(now: Timestamp, wait: Duration) -> Timestamp {
 pub fn since(now: Timestamp, earlier: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(earlier)).unwrap_or_default()
 }
+
+pub mod token_bucket;
 
 #[cfg(test)]
 mod tests {

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use decree::v1::{self, batch::Action};
 
+use super::rules::{Refusal, Rule};
 use crate::{
     api::{Object, display, object_ref},
-    rules::{Refusal, Rule},
-    shard::Shard,
+    lease::shard::Shard,
     view::View,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Guard {
     pub(crate) left_out: Option<(String, String)>,
     /// How many operations may be in flight in the session; 0 for no bound.
     pub(crate) operations_in_flight_max: usize,
-    /// Whether operations start that break the [`rules`](crate::rules).
+    /// Whether operations start that break the [`rules`](super::rules).
     pub(crate) lenient: bool,
 }
 

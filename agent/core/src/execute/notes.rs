@@ -7,7 +7,7 @@ use decree::{
 
 use crate::{
     budget::Verb,
-    note::{Note, Reason},
+    recorder::note::{Note, Reason},
 };
 
 /// The note about a create or delete of a pod with this outcome.

@@ -14,11 +14,11 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use decree::v1::FailureClass;
 use jiff::Timestamp;
 
+use super::{Items, List};
 use crate::{
     api::{Call, CallId, Kind, Reply, Request, classify, leaves_effect_open, parse_version},
-    backoff::{Backoff, after},
-    operation::{Answer, PodWrite, Stage},
-    watch::{Items, List},
+    execute::operation::{Answer, PodWrite, Stage},
+    pace::{Backoff, after},
 };
 
 /// How many unanswered creates are remembered. A read follows each, unless its session ends before.

@@ -8,16 +8,18 @@
 //! 4. A status reports no more pods than there have been since the last status, and no later generation. It changes only the condition
 //!    `ReplicaFailure`, to a short text.
 //!
-//! The [`guard`](crate::guard) checks that the batch names exactly the ReplicaSet that the agent knows, and that nobody has deleted that
+//! The [`guard`](super::guard) checks that the batch names exactly the ReplicaSet that the agent knows, and that nobody has deleted that
 //! ReplicaSet. A server whose view is as new as the agent's breaks none of these rules; a server with an older view decides again.
 
 use decree::v1::{self, NotStartedCause};
 
 use crate::{
     api::display,
-    pods::{self, Labels, Pod},
-    template::replicas,
-    view::View,
+    view::{
+        View,
+        pods::{self, Labels, Pod},
+        template::replicas,
+    },
 };
 
 /// The length of the suffix of pod names, in the API server's alphabet.

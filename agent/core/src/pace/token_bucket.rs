@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::backoff::{after, since};
+use super::{after, since};
 
 /// A bucket of tokens that fills at a rate. Its only state is the time when it will be full.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! The pods as the agent has seen them, counted by their ReplicaSets, for the [`rules`](crate::rules).
+//! The pods as the agent has seen them, counted by their ReplicaSets, for the [`rules`](crate::execute::rules).
 //!
 //! The agent's own operations count from their start. A create counts as one more pod until the agent sees the pod or knows that the create
 //! failed. A delete counts as one active pod fewer. An operation of unknown effect counts until it can have no effect.

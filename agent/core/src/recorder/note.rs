@@ -34,7 +34,7 @@ pub enum Reason {
     PodsDoNotLast,
     /// Many pods of the ReplicaSet have no node, and only a few are created.
     CreatesAreSlow,
-    /// The versions of the cluster went back ([`history`](crate::history)).
+    /// The versions of the cluster went back ([`history`](crate::watch::history)).
     VersionsWentBack,
 }
 

@@ -3,13 +3,13 @@
 use decree::v1::FailureClass;
 use jiff::Timestamp;
 
+use super::operation::{Answer, PodWrite, Stage};
 use crate::{
     api::{Reply, classify, leaves_effect_open},
-    operation::{Answer, PodWrite, Stage},
     view::View,
 };
 
-/// Notes the first call of an operation for a ReplicaSet with this [key](crate::pods::key).
+/// Notes the first call of an operation for a ReplicaSet with this [key](crate::view::pods::key).
 pub(crate) fn begin(view: &mut View, replica_set: &str, step: &Stage) {
     let Stage::Write(write, pod) = step else {
         return;
@@ -21,7 +21,7 @@ pub(crate) fn begin(view: &mut View, replica_set: &str, step: &Stage) {
     }
 }
 
-/// Takes the answer to a call of an operation for a ReplicaSet with this [key](crate::pods::key). An effect that the answer leaves open may come until `end`.
+/// Takes the answer to a call of an operation for a ReplicaSet with this [key](crate::view::pods::key). An effect that the answer leaves open may come until `end`.
 pub(crate) fn answered(
     view: &mut View,
     replica_set: &str,

@@ -7,10 +7,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 
+use super::operation::{Answer, PodWrite, Stage};
 use crate::{
     api::{Reply, leaves_effect_open},
-    backoff::after,
-    operation::{Answer, PodWrite, Stage},
+    pace::after,
 };
 
 /// How long etcd, the store of an API server, works on a request at most: its own 5 s and two election timeouts of 1 s.

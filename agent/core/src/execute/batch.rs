@@ -11,11 +11,13 @@ use decree::{
 
 use prost::Message;
 
-use crate::{
-    api::{CreatePod, Reply, Request, display},
+use super::{
     guard::{Guard, operation_count},
     operation::{Answer, Next, PodWrite, Stage, failed, failure, start_status},
     rules::{self, Refusal, Rule},
+};
+use crate::{
+    api::{CreatePod, Reply, Request, display},
     view::View,
 };
 
@@ -31,7 +33,7 @@ pub(crate) struct SlowStart {
     awaited: u32,
 }
 
-/// A batch and its state. Owned by [`Batches`](crate::batches::Batches).
+/// A batch and its state. Owned by [`Batches`](super::Batches).
 #[derive(Clone, Debug)]
 pub(crate) struct ActiveBatch {
     pub(crate) batch: v1::Batch,
