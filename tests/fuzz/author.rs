@@ -10,6 +10,7 @@ use server_core::Timestamp;
 use server_session::{Config, Now, Session};
 use tests::{
     objects::{pod_ref, session_config},
+    oracle::operations,
     rng::Rng,
 };
 
@@ -74,15 +75,6 @@ pub(crate) fn later(now: Now, record: &Record) -> Now {
     Now {
         wall: Timestamp(wall),
         monotonic: now.monotonic + Duration::from_nanos(elapsed),
-    }
-}
-
-pub(crate) fn operations(batch: &v1::Batch) -> usize {
-    match batch.action.as_ref().expect("a batch has an action") {
-        Action::Create(create) => create.names.len(),
-        Action::Delete(delete) => delete.victims.len(),
-        Action::Claim(claim) => claim.adopts.len() + claim.releases.len(),
-        Action::WriteStatus(_) => 1,
     }
 }
 

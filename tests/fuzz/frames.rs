@@ -11,10 +11,10 @@ use decree::{
 };
 use prost::Message;
 use server_session::{End, Now, Session};
-use tests::rng::Rng;
+use tests::{oracle::operations, rng::Rng};
 
 use crate::author::{
-    self, FRAME_BYTES_MAX, OBJECTS_MAX, OPERATIONS_MAX, SESSION, START, config, later, operations,
+    self, FRAME_BYTES_MAX, OBJECTS_MAX, OPERATIONS_MAX, SESSION, START, config, later,
 };
 
 /// The maximum number of polls for one input: the batches of all ReplicaSets, with many pauses.

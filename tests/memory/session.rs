@@ -8,7 +8,10 @@ use decree::v1::{
 };
 use server_core::{Span, Timestamp};
 use server_session::{Config, Now, Session};
-use tests::objects::{pod, pod_ref, replica_set, session_config};
+use tests::{
+    objects::{pod, pod_ref, replica_set, session_config},
+    oracle::operations,
+};
 
 use super::{ALONE, measured};
 
@@ -399,7 +402,7 @@ impl Fed {
         let mut batches = Vec::new();
         while let Some(frame) = self.session.poll_frame(self.now) {
             if let Some(Answer::Batches(decided)) = frame.frame {
-                let of = |batch: &v1::Batch| (batch.id, operations(batch));
+                let of = |batch: &v1::Batch| (batch.id, operations(batch) as u32);
                 batches.extend(decided.batches.iter().map(of));
             }
             while self.session.poll_report().is_some() {}
@@ -422,17 +425,6 @@ impl Fed {
         }
         while self.session.poll_report().is_some() {}
     }
-}
-
-fn operations(batch: &v1::Batch) -> u32 {
-    use v1::batch::Action;
-    let count = match batch.action.as_ref().expect("an action") {
-        Action::Create(create) => create.names.len(),
-        Action::Delete(delete) => delete.victims.len(),
-        Action::Claim(claim) => claim.adopts.len() + claim.releases.len(),
-        Action::WriteStatus(_) => 1,
-    };
-    u32::try_from(count).expect("it is small")
 }
 
 /// Feeds a session, and takes its objects away again if `is_emptied`. Returns the memory of the session: as it counts, and as the allocator

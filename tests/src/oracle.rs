@@ -326,8 +326,9 @@ impl Oracle {
     }
 }
 
-/// The number of outcomes of a batch.
-pub(crate) fn operations(batch: &v1::Batch) -> usize {
+/// Returns the number of operations of a batch, and so of its outcomes.
+#[must_use]
+pub fn operations(batch: &v1::Batch) -> usize {
     match &batch.action {
         Some(Action::Create(create)) => create.names.len(),
         Some(Action::Delete(delete)) => delete.victims.len(),

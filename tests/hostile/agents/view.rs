@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1::{self, batch::Action, event::Event, reconcile_request::Frame};
-use tests::objects::{pod_ref, set_ref};
+use tests::{
+    objects::{pod_ref, set_ref},
+    oracle::operations,
+};
 
 /// The letters of suffixes.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -130,7 +133,7 @@ impl View {
             action: Some(action),
             ..v1::Batch::default()
         };
-        self.sent += agent_core::execute::guard::operation_count(&batch) as u64;
+        self.sent += operations(&batch) as u64;
         batch
     }
 
