@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use agent_core::{
     api::ApiError,
-    lease::{Command, Lead, Lease, LeaseConfig, Record, WentBack},
+    lease::{Command, Lead, Lease, LeaseConfig, Record},
     watch::history::MEANING,
 };
 use agent_kube::{Clock, Fence, KubeCluster};
@@ -136,10 +136,10 @@ impl LeaseKeeper {
         }
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);
-        if let Some(went_back) = self.lease.poll_went_back()
+        if let Some((from, to)) = self.lease.poll_went_back()
             && let Some(metrics) = &self.metrics
         {
-            let (lease, WentBack { from, to }) = (&self.config.name, went_back);
+            let lease = &self.config.name;
             warn!(
                 peer = CLUSTER,
                 lease, from, to, "the version of the lease went back: {MEANING}"

@@ -99,17 +99,8 @@ pub struct Lease {
     answered: Option<Timestamp>,
     lead: Option<Lead>,
     lost: bool,
-    /// The fall of the version, until it is polled.
-    went_back: Option<WentBack>,
-}
-
-/// A fall of the lease's version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WentBack {
-    /// The version that was seen before.
-    pub from: u64,
-    /// The version that it has now.
-    pub to: u64,
+    /// The versions before and after a fall, until they are polled.
+    went_back: Option<(u64, u64)>,
 }
 
 /// A lead: its number, and its guaranteed end.
@@ -145,12 +136,11 @@ struct Sighting {
 // === impl Record ===
 
 impl Record {
-    /// Returns the versions if this one is lower than the version of `before`, so that it was not written after `before`.
-    #[must_use]
-    pub fn went_back(&self, before: &Self) -> Option<WentBack> {
+    /// The versions if this one is lower than the version of `before`, so that it was not written after `before`.
+    fn went_back(&self, before: &Self) -> Option<(u64, u64)> {
         let from = parse_version(&before.resource_version)?;
         let to = parse_version(&self.resource_version)?;
-        (to < from).then_some(WentBack { from, to })
+        (to < from).then_some((from, to))
     }
 
     /// Returns when the lease ends without a renewal, by the clock of its holder; `None` if it was never renewed.
@@ -183,12 +173,10 @@ impl Sighting {
         }
     }
 
-    /// Returns when the lease has run out.
     fn until(&self) -> Timestamp {
         after(self.since, self.record.duration.max(self.unknown_for))
     }
 
-    /// Returns whether the leader is unknown at this time.
     fn is_unknown(&self, now: Timestamp) -> bool {
         !self.unknown_left(now).is_zero()
     }
@@ -252,8 +240,8 @@ impl Lease {
         self.lost || self.lead.is_some_and(|lead| lead.until <= now)
     }
 
-    /// Returns the fall of the lease's version since the last call: the cluster was restored, or replaced.
-    pub const fn poll_went_back(&mut self) -> Option<WentBack> {
+    /// Returns the versions before and after a fall since the last call: the cluster was restored, or replaced.
+    pub const fn poll_went_back(&mut self) -> Option<(u64, u64)> {
         self.went_back.take()
     }
 

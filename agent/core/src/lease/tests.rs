@@ -168,7 +168,7 @@ impl Table {
             "store" => return Some(self.stored()),
             "went-back" => {
                 let process = self.processes.get_mut(&name)?;
-                let fall = process.poll_went_back().map(|it| (it.from, it.to));
+                let fall = process.poll_went_back();
                 return Some(format!("version {fall:?}"));
             }
             other => panic!("{other} is no statement"),
