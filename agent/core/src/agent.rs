@@ -98,7 +98,7 @@ impl Agent {
             Ok(Some(Frame::Heartbeat(_)) | None) => {}
             Err(text) => self.handle_violation(now, &text),
         }
-        self.collect_outcomes();
+        self.collect_reports();
     }
 
     /// Handles the end of the connection, or a failed attempt to open one.
@@ -191,14 +191,14 @@ impl Agent {
             self.handle_went_back(now, &went_back);
         }
         self.batches.handle_reply(now, &mut self.view, id, result);
-        self.collect_outcomes();
+        self.collect_reports();
         self.hold_link();
     }
 
     /// Takes no further work, finishes what has begun, and ends the session.
     pub fn handle_shutdown(&mut self) {
         self.wind_down("the agent stops");
-        self.collect_outcomes();
+        self.collect_reports();
         self.link.stop();
     }
 
@@ -213,7 +213,7 @@ impl Agent {
     /// Returns the next thing to do.
     pub fn poll_command(&mut self, now: Timestamp) -> Option<AgentCommand> {
         let call = self.batches.poll_call(now, &mut self.view, &self.guard);
-        self.collect_outcomes();
+        self.collect_reports();
         if let Some(call) = call {
             if let Request::CreatePod(create) = &call.request {
                 let pod = (create.namespace.clone(), create.name.clone());
@@ -233,12 +233,12 @@ impl Agent {
 
     /// Returns the next frame to send.
     pub fn poll_frame(&mut self, now: Timestamp) -> Option<v1::ReconcileRequest> {
+        let view_age = self.view_age(now);
         let in_session = self.link.session.is_some();
-        let frame = in_session.then(|| self.outbox.poll_frame());
-        let frame = match frame.flatten() {
-            Some(frame) => frame,
-            None => self.link.poll_own_frame(self.view_age(now))?,
-        };
+        let waiting = in_session.then(|| self.outbox.poll_frame(&mut self.batches.outcomes));
+        let frame = waiting
+            .flatten()
+            .or_else(|| self.link.poll_own_frame(view_age))?;
         Some(self.link.number(now, frame))
     }
 
@@ -260,8 +260,8 @@ impl Agent {
     /// Returns whether a frame waits to be sent.
     #[must_use]
     pub fn has_frames(&self) -> bool {
-        let waits = self.link.session.is_some() && self.outbox.has_frame();
-        waits || self.link.has_own_frame()
+        let waits = self.outbox.has_frame() || !self.batches.outcomes.is_empty();
+        (waits && self.link.session.is_some()) || self.link.has_own_frame()
     }
 
     /// Returns whether everything has ended after [`handle_shutdown`](Self::handle_shutdown): no call is in flight, and no create can still
@@ -308,6 +308,7 @@ impl Agent {
     /// True if no session has work or frames left.
     fn is_settled(&self) -> bool {
         self.batches.calls_in_flight() == 0
+            && self.batches.outcomes.is_empty()
             && self.batches.operations == 0
             && self.outbox.is_empty()
     }
@@ -344,7 +345,7 @@ impl Agent {
     fn wind_down(&mut self, cause: &str) {
         self.batches.stop(NotStartedCause::NotEnforcing, cause);
         self.reading.stop();
-        self.outbox.keep_outcomes();
+        self.outbox.clear();
     }
 
     fn open_session(&mut self, now: Timestamp) {
@@ -397,13 +398,13 @@ impl Agent {
     /// Takes batches. The agent leaves a server that sends batches without reading outcomes: the outcomes would wait without bound.
     fn handle_batches(&mut self, now: Timestamp, batches: Vec<v1::Batch>) {
         for batch in batches {
-            let waiting = self.outbox.outcomes.len() + operation_count(&batch);
+            let waiting = self.batches.outcomes.len() + operation_count(&batch);
             if waiting > bounds::OUTCOMES_WAITING_MAX {
                 let text = format!("{waiting} outcomes are not read");
                 return self.handle_violation(now, &text);
             }
             self.handle_batch(batch);
-            self.collect_outcomes();
+            self.collect_reports();
         }
     }
 
@@ -469,11 +470,11 @@ impl Agent {
         if concerns_many && self.link.takes_work() {
             self.reading.watch(Kind::ReplicaSet).request(now);
         }
-        self.collect_outcomes();
+        self.collect_reports();
     }
 
-    fn collect_outcomes(&mut self) {
-        self.batches.drain(&mut self.reports, &mut self.outbox);
+    fn collect_reports(&mut self) {
+        self.batches.drain_reports(&mut self.reports);
     }
 }
 

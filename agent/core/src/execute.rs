@@ -25,7 +25,6 @@ use self::{
 use crate::{
     api::{Call, CallId, Request, display},
     budget::{self, Budget, Scope, Verb},
-    outbox::Outbox,
     pace::after,
     report::{Refused, Report},
     view::{View, pods, template},
@@ -48,7 +47,8 @@ pub(crate) struct Batches {
     turns: Turns,
     calls: HashMap<CallId, CallContext>,
     follow_ups: VecDeque<Call>,
-    outcomes: VecDeque<v1::Outcome>,
+    /// The outcomes that wait for the server.
+    pub(crate) outcomes: VecDeque<v1::Outcome>,
     reports: VecDeque<Report>,
     pub(crate) unsettled: Unsettled,
     pub(crate) budget: Budget,
@@ -133,7 +133,7 @@ impl Batches {
         let owner = batch.replica_set.clone().unwrap_or_default();
         self.note_refused(&owner, refusal, operations);
         for operation in 0..operations {
-            self.outcomes.push_back(v1::Outcome {
+            self.push_outcome(v1::Outcome {
                 batch_id: batch.id,
                 operation: u32::try_from(operation).unwrap_or(u32::MAX),
                 outcome: Some(unstarted(refusal.cause, &refusal.message)),
@@ -265,16 +265,12 @@ impl Batches {
         CallId(self.call_last)
     }
 
-    /// Moves the outcomes to the outbox, and reports what happened.
-    pub(crate) fn drain(&mut self, reports: &mut VecDeque<Report>, outbox: &mut Outbox) {
+    /// Moves the reports to the end of `reports`.
+    pub(crate) fn drain_reports(&mut self, reports: &mut VecDeque<Report>) {
         let changes = self.budget.changes.drain(..).map(Box::new);
         reports.extend(changes.map(Report::Budget));
         reports.extend(self.budget.notes.drain(..).map(Report::Noted));
         reports.append(&mut self.reports);
-        for outcome in self.outcomes.drain(..) {
-            reports.push_back(Report::finished(&outcome));
-            outbox.outcomes.push_back(outcome);
-        }
     }
 
     #[must_use]
@@ -325,7 +321,12 @@ impl Batches {
     /// Queues outcomes of batches in flight. Each outcome frees a place under `max_operations_in_flight`.
     fn push_outcomes(&mut self, outcomes: Vec<v1::Outcome>) {
         self.operations -= outcomes.len();
-        self.outcomes.extend(outcomes);
+        outcomes.into_iter().for_each(|it| self.push_outcome(it));
+    }
+
+    fn push_outcome(&mut self, outcome: v1::Outcome) {
+        self.reports.push_back(Report::finished(&outcome));
+        self.outcomes.push_back(outcome);
     }
 
     fn note_call(&mut self, batch: u64, purpose: Purpose, request: Request) -> Call {

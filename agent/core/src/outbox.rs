@@ -1,8 +1,8 @@
 //! Output that waits for the server, in frames of a bounded size.
 //!
-//! A slow reader costs bounded memory. If many events wait, only the latest event of each object stays. The operations in flight bound the
-//! outcomes, and a new list of a kind replaces the waiting rest of an older list. The outbox sends the pages of a list before the last page
-//! has come.
+//! A slow reader costs bounded memory. If many events wait, only the latest event of each object stays. A new list of a kind replaces the
+//! waiting rest of an older list. The outbox sends the pages of a list before the last page has come. Outcomes wait elsewhere, and their
+//! number is bounded by the operations in flight.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -26,7 +26,6 @@ const FRAME_OUTCOMES_MAX: usize = 256;
 /// The output of one session. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
-    pub(crate) outcomes: VecDeque<v1::Outcome>,
     snapshots: VecDeque<Snapshot>,
     /// Events in order of arrival. If many wait, only the latest event of an object stays. Only the latest bookmark of a kind waits.
     events: BTreeMap<u64, (ObjectId, v1::Event)>,
@@ -100,19 +99,12 @@ impl Outbox {
 
     /// True if nothing waits, and no open list will bring more.
     pub(crate) fn is_empty(&self) -> bool {
-        self.outcomes.is_empty() && self.snapshots.is_empty() && self.events.is_empty()
+        self.snapshots.is_empty() && self.events.is_empty()
     }
 
     pub(crate) fn has_frame(&self) -> bool {
         let listed = self.snapshots.iter().any(Snapshot::has_frame);
-        listed || !self.outcomes.is_empty() || !self.events.is_empty()
-    }
-
-    /// Drops lists and events.
-    pub(crate) fn keep_outcomes(&mut self) {
-        let outcomes = std::mem::take(&mut self.outcomes);
-        self.clear();
-        self.outcomes = outcomes;
+        listed || !self.events.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -120,9 +112,9 @@ impl Outbox {
     }
 
     /// The next frame: outcomes first, as the server waits for them, then lists, then events.
-    pub(crate) fn poll_frame(&mut self) -> Option<Frame> {
-        if !self.outcomes.is_empty() {
-            return Some(self.outcomes_frame());
+    pub(crate) fn poll_frame(&mut self, outcomes: &mut VecDeque<v1::Outcome>) -> Option<Frame> {
+        if !outcomes.is_empty() {
+            return Some(self.outcomes_frame(outcomes));
         }
         let snapshot = self.snapshots.iter().position(Snapshot::has_frame);
         let Some(index) = snapshot else {
@@ -135,9 +127,9 @@ impl Outbox {
         frame
     }
 
-    fn outcomes_frame(&mut self) -> Frame {
-        let count = self.outcomes.len().min(FRAME_OUTCOMES_MAX);
-        let mut outcomes: Vec<_> = self.outcomes.drain(..count).collect();
+    fn outcomes_frame(&self, outcomes: &mut VecDeque<v1::Outcome>) -> Frame {
+        let count = outcomes.len().min(FRAME_OUTCOMES_MAX);
+        let mut outcomes: Vec<_> = outcomes.drain(..count).collect();
         for outcome in &mut outcomes {
             if let Some(OutcomeKind::Done(done)) = &mut outcome.outcome
                 && let Some(done::Object::Pod(pod)) = &mut done.object

@@ -22,8 +22,12 @@ fn large(uid: &str, version: &str) -> v1::Pod {
     }
 }
 
+/// An outbox and the outcomes that wait.
+type Output = (Outbox, VecDeque<v1::Outcome>);
+
 /// Adds what a statement of the table says. Returns what it prints.
-fn act(outbox: &mut Outbox, statement: &str) -> Option<String> {
+fn act(output: &mut Output, statement: &str) -> Option<String> {
+    let (outbox, outcomes) = &mut *output;
     let words: Vec<_> = statement.split_whitespace().collect();
     let at = |place: usize| words.get(place).copied().unwrap_or_default();
     let (name, version) = at(1).split_once('@').unwrap_or_else(|| (at(1), ""));
@@ -58,7 +62,7 @@ fn act(outbox: &mut Outbox, statement: &str) -> Option<String> {
             };
             event(Kind::ReplicaSet, name, EventKind::ReplicaSetApplied(set));
         }
-        "made" => outbox.outcomes.push_back(v1::Outcome {
+        "made" => outcomes.push_back(v1::Outcome {
             outcome: Some(OutcomeKind::Done(v1::Done {
                 object: Some(done::Object::Pod(pod(name, version))),
                 ..v1::Done::default()
@@ -78,19 +82,20 @@ fn act(outbox: &mut Outbox, statement: &str) -> Option<String> {
             };
             outbox.push_list(part, items, version.into());
         }
-        "poll" => return Some(polled(outbox)),
+        "poll" => return Some(polled(output)),
         "all" => {
-            let frames = std::iter::repeat_with(|| polled(outbox));
+            let frames = std::iter::repeat_with(|| polled(output));
             let frames: Vec<_> = frames.take_while(|it| !it.starts_with("none")).collect();
-            return Some(format!("{}; {}", frames.join(", "), polled(outbox)));
+            return Some(format!("{}; {}", frames.join(", "), polled(output)));
         }
         other => panic!("{other} is no statement"),
     }
     None
 }
 
-fn polled(outbox: &mut Outbox) -> String {
-    let (has_frame, frame) = (outbox.has_frame(), outbox.poll_frame());
+fn polled((outbox, outcomes): &mut Output) -> String {
+    let has_frame = outbox.has_frame() || !outcomes.is_empty();
+    let frame = outbox.poll_frame(outcomes);
     assert_eq!(has_frame, frame.is_some(), "{frame:?}");
     let Some(frame) = frame else {
         let waits = if outbox.is_empty() { "" } else { " now" };
@@ -116,16 +121,16 @@ fn polled(outbox: &mut Outbox) -> String {
 /// not come. A `large` pod fills a frame. `UPDATE_EXPECT=1` writes the table anew.
 #[test]
 fn output_waits_as_in_the_table() {
-    let (mut played, mut outbox) = (String::new(), Outbox::default());
+    let (mut played, mut output) = (String::new(), Output::default());
     let lines = include_str!("tests/outbox.txt").lines();
     for line in lines.filter(|line| !line.starts_with('>')) {
         played += &format!("{line}\n");
         if line.starts_with('#') {
-            outbox = Outbox::default();
+            output = Output::default();
             continue;
         }
         let statements = line.split("; ").filter(|it| !it.is_empty());
-        let told: Vec<_> = statements.filter_map(|it| act(&mut outbox, it)).collect();
+        let told: Vec<_> = statements.filter_map(|it| act(&mut output, it)).collect();
         if !told.is_empty() {
             played += &format!("> {}\n", told.join(" | "));
         }
@@ -144,7 +149,7 @@ fn events_go_out_in_frames_of_a_bounded_size() {
         };
         outbox.push_event(Kind::Pod, uid, EventKind::PodApplied(large));
     }
-    let frames = std::iter::from_fn(|| outbox.poll_frame());
+    let frames = std::iter::from_fn(|| outbox.poll_frame(&mut VecDeque::new()));
     let sizes = frames.filter_map(|frame| match frame {
         Frame::Events(events) => Some(events.events.len()),
         Frame::Hello(_)
@@ -171,10 +176,11 @@ fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
         Items::Pods(pods.into_iter().collect()),
         "7".into(),
     );
-    assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
+    let mut next_frame = || outbox.poll_frame(&mut VecDeque::new());
+    assert!(matches!(next_frame(), Some(Frame::SnapshotBegin(_))));
     let mut count = 0;
     let end = loop {
-        let frame = outbox.poll_frame().expect("the list ends with an end");
+        let frame = next_frame().expect("the list ends with an end");
         if let Frame::SnapshotEnd(end) = frame {
             break end;
         }
