@@ -3,8 +3,8 @@
 use agent_core::{
     api::{ApiError, Kind},
     budget::{Cause, Change, PodOfOther},
-    execute::rules::Rule,
     link::Disconnect,
+    refusal::Rule,
     report::{Refused, Report},
     watch::history::WentBack,
 };

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use agent_core::{
     api::Kind,
     budget::{Change, Hold, Scope, Verb},
-    execute::rules::Rule,
     link::Disconnect,
+    refusal::Rule,
     report::Report,
     take_over::Why,
     watch::history::WentBack,

@@ -1,6 +1,6 @@
 //! The rules by which an agent checks batches: an honest server breaks them only in a race.
 
-use agent_core::execute::rules::Rule;
+use agent_core::refusal::Rule;
 use tests::{chaos::Chaos, encounters::Encounters, simulation::Simulation, workloads::Workload};
 
 /// The number of schedules for each workload.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use agent_core::{
     api::{self, Object},
-    link::hello,
     watch::WatchEvent,
 };
 use agent_fake::{WatchId, WatchPoll};
@@ -57,7 +56,9 @@ impl Shadow {
             mode: Mode::Shadow.into(),
             agent_instance: "shadow".to_owned(),
             cluster_uid: "shadowed".to_owned(),
-            ..hello()
+            protocol_min: 1,
+            protocol_max: 1,
+            ..v1::Hello::default()
         };
         let first = v1::ReconcileRequest {
             sequence: 1,

@@ -13,17 +13,17 @@ use decree::{
 use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, CallId, Kind, Reply, Request},
+    api::{Answer, ApiError, CallId, Kind, Request},
     budget::Hold,
     execute::{
         Batches,
         guard::{Guard, operation_count},
-        rules::{Refusal, Rule},
     },
     link::{Disconnect, Link, bounds},
     outbox::Outbox,
     pace::since,
     recorder::note::{Note, Reason},
+    refusal::{Refusal, Rule},
     report::Report,
     view::View,
     watch::{
@@ -32,8 +32,8 @@ use crate::{
     },
 };
 
+use self::reading::Reading;
 pub use self::{config::AgentConfig, reading::AgentCommand};
-use self::{intake::Intake, reading::Reading};
 
 /// The namespace whose uid names the cluster.
 const CLUSTER_NAMESPACE: &str = "kube-system";
@@ -126,7 +126,7 @@ impl Agent {
         let watch = self.reading.watch(kind);
         let (part, count) = (list.part, watch.listed);
         self.view.note_seen(kind, watch.version());
-        self.intake().handle_list(kind, list, count);
+        self.take_list(kind, list, count);
         if part.ends() {
             self.end_holds(now, kind);
         }
@@ -145,7 +145,7 @@ impl Agent {
             return;
         };
         self.view.note_seen(kind, watch.version());
-        self.intake().handle_event(now, kind, event);
+        self.take_event(now, kind, event);
         self.end_holds(now, kind);
     }
 
@@ -181,12 +181,12 @@ impl Agent {
     }
 
     /// Handles the answer to a call.
-    pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Result<Reply, ApiError>) {
+    pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Answer) {
         let history = &mut self.reading.history;
         history.handle_read(id, &result);
         // First: the server would take a pod in the outcome for one that came and went.
-        if let Some(stage) = self.batches.stage(id)
-            && let Err(went_back) = history.check_create(stage, &result)
+        if let Some(pod) = self.batches.created(id)
+            && let Err(went_back) = history.check_create(pod, &result)
         {
             self.handle_went_back(now, &went_back);
         }
@@ -299,17 +299,16 @@ impl Agent {
         self.batches.budget.holds.values()
     }
 
-    /// Returns the time since the last news of the cluster, for the kind that is further behind; `None` before both kinds are listed.
-    #[must_use]
-    pub fn view_age(&self, now: Timestamp) -> Option<Duration> {
+    /// The time since the last news of the cluster, for the kind that is further behind; `None` before both kinds are listed.
+    fn view_age(&self, now: Timestamp) -> Option<Duration> {
         self.reading.heard().map(|heard| since(now, heard))
     }
 
     /// True if no session has work or frames left.
     fn is_settled(&self) -> bool {
         self.batches.calls_in_flight() == 0
-            && self.batches.outcomes.is_empty()
             && self.batches.operations == 0
+            && self.batches.outcomes.is_empty()
             && self.outbox.is_empty()
     }
 
@@ -328,17 +327,6 @@ impl Agent {
             message: went_back.to_string(),
         }));
         self.abort(now, Disconnect::WentBack(*went_back));
-    }
-
-    fn intake(&mut self) -> Intake<'_> {
-        Intake {
-            guard: &self.guard,
-            view: &mut self.view,
-            outbox: &mut self.outbox,
-            reports: &mut self.reports,
-            budget: &mut self.batches.budget,
-            enforces: self.mode == v1::Mode::Enforce,
-        }
     }
 
     /// Starts no more operations. The session only sends the outcomes of operations that have begun.
@@ -428,22 +416,22 @@ impl Agent {
 
     fn check_batch(&self, batch: &v1::Batch) -> Result<(), Refusal> {
         self.guard.check_batch(batch, self.batches.operations)?;
-        let not_enforcing = match self.mode {
-            v1::Mode::Shadow => "the agent only watches",
-            v1::Mode::DryRun => "the agent executes nothing",
-            v1::Mode::Enforce | v1::Mode::Unspecified if !self.link.takes_work() => {
-                "the session drains"
-            }
+        let idle = match self.mode {
+            v1::Mode::Shadow => Some("the agent only watches"),
+            v1::Mode::DryRun => Some("the agent executes nothing"),
             v1::Mode::Enforce | v1::Mode::Unspecified => {
-                // What was known before the session began may be long outdated.
-                if self.reading.heard().is_none() {
-                    let text = "the batch comes before both kinds are listed";
-                    return Err(Refusal::new(Rule::View, text.to_owned()));
-                }
-                return self.guard.check_replica_set(&self.view, batch).map(drop);
+                (!self.link.takes_work()).then_some("the session drains")
             }
         };
-        Err(Refusal::not_enforcing(not_enforcing))
+        if let Some(text) = idle {
+            return Err(Refusal::not_enforcing(text));
+        }
+        // What was known before the session began may be long outdated.
+        if self.reading.heard().is_none() {
+            let text = "the batch comes before both kinds are listed";
+            return Err(Refusal::new(Rule::View, text.to_owned()));
+        }
+        self.guard.check_replica_set(&self.view, batch).map(drop)
     }
 
     fn handle_resync(&mut self, now: Timestamp, resync: v1::Resync) {

@@ -150,6 +150,9 @@ pub enum Reply {
     Gone(String),
 }
 
+/// The answer to a call.
+pub type Answer = Result<Reply, ApiError>;
+
 /// The error of a refused or unanswered call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Error)]
 #[error("{message}")]
@@ -173,8 +176,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 const UNREADABLE: &str = "Unreadable";
 
 /// Classifies a refusal. A 409 to a deletion is a failed precondition, which the caller must know.
-#[must_use]
-pub fn classify(error: &ApiError) -> FailureClass {
+pub(crate) fn classify(error: &ApiError) -> FailureClass {
     let timed_out = matches!(error.reason.as_str(), "Timeout" | "ServerTimeout");
     match error.code {
         None | Some(408 | 504) => FailureClass::Timeout,
@@ -235,8 +237,7 @@ pub(crate) fn display(object: &v1::ObjectRef) -> String {
 }
 
 /// Parses a version as the API writes it: decimal, no leading zero (spec 5.2). Other versions are not comparable.
-#[must_use]
-pub fn parse_version(text: &str) -> Option<u64> {
+pub(crate) fn parse_version(text: &str) -> Option<u64> {
     let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     canonical.then(|| text.parse().ok()).flatten()
 }
@@ -244,21 +245,11 @@ pub fn parse_version(text: &str) -> Option<u64> {
 // === impl Object ===
 
 impl Object {
-    /// Returns the version; empty for an object without one.
-    #[must_use]
-    pub fn resource_version(&self) -> &str {
+    /// The version; empty for an object without one.
+    pub(crate) fn resource_version(&self) -> &str {
         match self {
             Self::Pod(pod) => &pod.resource_version,
             Self::ReplicaSet(replica_set) => &replica_set.projected.resource_version,
-        }
-    }
-
-    /// Returns the namespace.
-    #[must_use]
-    pub fn namespace(&self) -> &str {
-        match self {
-            Self::Pod(pod) => &pod.namespace,
-            Self::ReplicaSet(replica_set) => &replica_set.projected.namespace,
         }
     }
 
@@ -329,9 +320,7 @@ impl Kind {
         }
     }
 
-    /// Returns the kind for a value of the contract.
-    #[must_use]
-    pub fn from_wire(kind: v1::Kind) -> Option<Self> {
+    pub(crate) fn from_wire(kind: v1::Kind) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.to_wire() == kind)
     }
 }
@@ -388,9 +377,8 @@ impl ApiError {
         }
     }
 
-    /// Returns the shortest wait of a refused list or watch: as long as the cluster asks for, at most a minute.
-    #[must_use]
-    pub fn retry_after(&self) -> Duration {
+    /// The shortest wait of a refused list or watch: as long as the cluster asks for, at most a minute.
+    pub(crate) fn retry_after(&self) -> Duration {
         let seconds = self.retry_after_seconds.unwrap_or_default();
         Duration::from_secs(seconds.into()).min(RETRY_AFTER_MAX)
     }
@@ -406,9 +394,8 @@ impl ApiError {
         }
     }
 
-    /// Returns whether the requested version is too old, so that the kind must be listed again.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
+    /// True if the requested version is too old, so that the kind must be listed again.
+    pub(crate) fn is_gone(&self) -> bool {
         self.code == Some(410)
     }
 

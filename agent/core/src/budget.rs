@@ -8,7 +8,7 @@
 //! 5. A pod of a ReplicaSet that another controller creates holds that ReplicaSet, and no other ([`PodOfOther`]).
 //! 6. A hold ends when a person resumes it, or when its ReplicaSet is deleted. Counting then begins at zero.
 //!
-//! The [`rules`](crate::execute::rules) bound how far a server can go; the budget bounds how fast.
+//! The rules of `execute` bound how far a server can go; the budget bounds how fast.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -25,9 +25,9 @@ use self::{
     window::{BUCKET, Count, Window},
 };
 use crate::{
-    execute::rules::{Refusal, Rule},
     pace::since,
     recorder::note::{Note, Reason},
+    refusal::{Refusal, Rule},
 };
 
 /// The prefix of the detail of a hold that another controller caused.
@@ -117,20 +117,17 @@ impl Hold {
         format!("{verb}s in {scope} are held since {since:.0}: {detail}; resume with: {command}")
     }
 
-    /// The cause in the server's words.
-    fn cause(&self) -> String {
-        match self.cause {
+    /// The text of the event: the cause in the server's words, and how to end it. It has no time, because each hold would then be another
+    /// event.
+    fn event(&self) -> String {
+        let cause = match self.cause {
             Cause::Limit => format!("{}: {}", self.scope.held(), self.detail),
             Cause::OtherController => {
                 let detail = self.detail.strip_prefix(AT_WORK).unwrap_or(&self.detail);
                 format!("{OTHER_CONTROLLER}: {detail}")
             }
-        }
-    }
-
-    /// The text of the event: the cause and how to end it. It has no time, because each hold would then be another event.
-    fn event(&self) -> String {
-        format!("{}; resume with: {}", self.cause(), self.scope.command())
+        };
+        format!("{cause}; resume with: {}", self.scope.command())
     }
 }
 

@@ -18,14 +18,14 @@ use self::{
     batch::{ActiveBatch, unstarted},
     creates::{CreateLimits, Unsettled},
     guard::{Guard, operation_count},
-    operation::{Answer, Next, Stage, read_replica_set},
-    rules::{Refusal, Rule},
+    operation::{Stage, Step, read_replica_set},
     turns::{Turns, Weight},
 };
 use crate::{
-    api::{Call, CallId, Request, display},
+    api::{Answer, Call, CallId, Request, display},
     budget::{self, Budget, Scope, Verb},
     pace::after,
+    refusal::{Refusal, Rule},
     report::{Refused, Report},
     view::{View, pods, template},
 };
@@ -77,7 +77,6 @@ enum Purpose {
 // === impl Batches ===
 
 impl Batches {
-    #[must_use]
     pub(crate) fn new(
         calls_max: usize,
         creates: CreateLimits,
@@ -156,28 +155,29 @@ impl Batches {
         let batch = context.batch;
         match context.purpose {
             Purpose::Recheck => {
-                effects::absorb(view, &answer);
+                view.absorb(&answer);
                 if let Some(active) = self.active.get_mut(&batch) {
                     let outcomes = active.handle_recheck(answer);
                     self.push_outcomes(outcomes);
                 }
             }
-            Purpose::Operation(operation, step) => {
+            Purpose::Operation(operation, stage) => {
                 let end = after(self.unsettled.end(now), SHOWN_WITHIN);
-                effects::answered(view, &context.owner, &step, &answer, end);
+                stage.note_answer(view, &context.owner, &answer, end);
                 self.unsettled
-                    .handle_answer(now, (batch, operation), &step, &answer);
+                    .handle_answer(now, (batch, operation), &stage, &answer);
                 let Some(active) = self.active.get(&batch) else {
                     return;
                 };
-                let change = step.pod_change();
-                let change = change.map(|(verb, pod)| (verb, pod.to_owned()));
-                let next = step.handle_answer(&active.owner, answer);
-                if let (Some((verb, pod)), Next::Finish(outcome)) = (change, &next) {
+                let change = stage
+                    .pod_change()
+                    .map(|(verb, pod)| (verb, pod.name.clone()));
+                let step = stage.handle_answer(&active.owner, answer);
+                if let (Some((verb, pod)), Step::Finish(outcome)) = (change, &step) {
                     let note = notes::of_end(&active.owner, verb, &pod, outcome);
                     self.reports.extend(note.map(Report::Noted));
                 }
-                self.follow(batch, operation, next);
+                self.follow(batch, operation, step);
             }
         }
         self.settle(batch);
@@ -236,21 +236,18 @@ impl Batches {
             let key = pods::key(&owner.namespace, &owner.uid);
             view.pods.forget_expired(now, &key);
             let started = active.start(operation, view, guard, self.unsettled.limits.timeout);
-            let admitted = started.and_then(|next| {
-                admit(&mut self.budget, now, view, &owner, &next)?;
-                Ok(next)
-            });
-            let next = match admitted {
-                Ok(next) => next,
-                Err(refusal) => {
-                    self.note_refused(&owner, &refusal, 1);
-                    Next::Finish(unstarted(refusal.cause, &refusal.message))
+            let admitted = started.and_then(|step| {
+                if let Step::Call(stage, _) = &step {
+                    admit(&mut self.budget, now, view, &owner, stage)?;
+                    stage.note_start(view, &key);
                 }
-            };
-            if let Next::Call(step, _) = &next {
-                effects::begin(view, &key, step);
-            }
-            self.follow(batch, operation, next);
+                Ok(step)
+            });
+            let step = admitted.unwrap_or_else(|refusal| {
+                self.note_refused(&owner, &refusal, 1);
+                Step::Finish(unstarted(refusal.cause, &refusal.message))
+            });
+            self.follow(batch, operation, step);
             self.settle(batch);
             if let Some(call) = self.follow_ups.pop_front() {
                 return Some(call);
@@ -273,22 +270,21 @@ impl Batches {
         reports.append(&mut self.reports);
     }
 
-    #[must_use]
     pub(crate) fn trace(&self, call: CallId) -> Option<TraceContext> {
         self.active.get(&self.calls.get(&call)?.batch)?.trace
     }
 
-    #[must_use]
     pub(crate) fn calls_in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// The stage of the operation of a call in flight.
-    pub(crate) fn stage(&self, call: CallId) -> Option<&Stage> {
-        match &self.calls.get(&call)?.purpose {
-            Purpose::Recheck => None,
-            Purpose::Operation(_, stage) => Some(stage),
-        }
+    /// The pod that a call in flight creates, or reads after its create failed.
+    pub(crate) fn created(&self, call: CallId) -> Option<&v1::ObjectRef> {
+        let Purpose::Operation(_, stage) = &self.calls.get(&call)?.purpose else {
+            return None;
+        };
+        let (verb, pod) = stage.pod_change()?;
+        (verb == Verb::Create).then_some(pod)
     }
 
     fn note_refused(&mut self, owner: &v1::ObjectRef, refusal: &Refusal, operations: usize) {
@@ -302,14 +298,14 @@ impl Batches {
         }
     }
 
-    fn follow(&mut self, batch: u64, operation: u32, next: Next) {
-        match next {
-            Next::Call(step, request) => {
-                let purpose = Purpose::Operation(operation, step);
+    fn follow(&mut self, batch: u64, operation: u32, step: Step) {
+        match step {
+            Step::Call(stage, request) => {
+                let purpose = Purpose::Operation(operation, stage);
                 let call = self.note_call(batch, purpose, request);
                 self.follow_ups.push_back(call);
             }
-            Next::Finish(outcome) => {
+            Step::Finish(outcome) => {
                 if let Some(active) = self.active.get_mut(&batch) {
                     let outcomes = active.finish(operation, outcome);
                     self.push_outcomes(outcomes);
@@ -378,12 +374,9 @@ fn admit(
     now: Timestamp,
     view: &View,
     owner: &v1::ObjectRef,
-    next: &Next,
+    stage: &Stage,
 ) -> Result<(), Refusal> {
-    let Next::Call(step, _) = next else {
-        return Ok(());
-    };
-    let Some((verb, _)) = step.pod_change() else {
+    let Some((verb, _)) = stage.pod_change() else {
         return Ok(());
     };
     budget.admit(now, verb, owner, |scope| match (verb, scope) {
@@ -400,11 +393,10 @@ fn admit(
 
 mod batch;
 pub mod creates;
-mod effects;
-pub mod guard;
+pub(crate) mod guard;
 mod notes;
-pub(crate) mod operation;
-pub mod rules;
+mod operation;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod turns;

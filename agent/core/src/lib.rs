@@ -18,12 +18,13 @@
 //! | [`execute`] | the batches under way, from their checks to the outcome of each operation |
 //! | [`budget`] | the limits of creates and deletes in a minute, and their holds |
 //! | [`lease`], [`take_over`] | which agent may act, and in which namespaces |
+//! | [`refusal`] | why an operation is not started |
 //! | [`report`], [`recorder`] | data for logs and metrics; events for people |
 //! | [`pace`] | waits and rates |
 //!
 //! **Invariant:** five effects can be expressed, and no sixth: create, delete, adopt, release, write status.
 //! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, or a namespace off the allow
-//! list, and nothing that the [`rules`](execute::rules) or the [`budget`] refuse; that is checked just before each operation.
+//! list, and nothing that the rules or the [`budget`] refuse; that is checked just before each operation.
 //! **Invariant:** each operation has exactly one outcome, and a create whose effect is unknown is looked up by its name.
 //! **Invariant:** where the versions of the cluster go back, the session ends with all that is known ([`watch::history`]); no outcome
 //! that came by it is reported.
@@ -42,6 +43,7 @@ pub mod link;
 mod outbox;
 pub mod pace;
 pub mod recorder;
+pub mod refusal;
 pub mod report;
 pub mod take_over;
 #[cfg(test)]

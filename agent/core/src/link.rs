@@ -85,7 +85,7 @@ pub struct Successor {
 /// The state of the connection. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
-    /// The first frame of each session, without `resumes_session_id`.
+    /// The first frame of each session, without the protocol and `resumes_session_id`.
     pub(crate) hello: v1::Hello,
     backoff: Backoff,
     superseded: Backoff,
@@ -142,7 +142,6 @@ impl Link {
         }
     }
 
-    /// Handles the opening of the stream.
     pub(crate) fn handle_connected(&mut self, now: Timestamp) {
         if self.state == State::Connecting {
             (self.sequence_out, self.sequence_in, self.batch_last) = (0, 0, 0);
@@ -291,9 +290,10 @@ impl Link {
             return None;
         }
         if std::mem::take(&mut self.hello_due) {
-            let resumes_session_id = self.session_last.clone();
             let hello = v1::Hello {
-                resumes_session_id,
+                protocol_min: PROTOCOL,
+                protocol_max: PROTOCOL,
+                resumes_session_id: self.session_last.clone(),
                 ..self.hello.clone()
             };
             return Some(reconcile_request::Frame::Hello(hello));
@@ -386,16 +386,6 @@ impl Link {
         if self.state == State::Open {
             self.state = State::Draining;
         }
-    }
-}
-
-/// Returns a Hello of this protocol version. The caller fills in the agent's fields.
-#[must_use]
-pub fn hello() -> v1::Hello {
-    v1::Hello {
-        protocol_min: PROTOCOL,
-        protocol_max: PROTOCOL,
-        ..v1::Hello::default()
     }
 }
 

@@ -15,7 +15,6 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    #[must_use]
     pub(crate) const fn new(min: Duration, max: Duration, seed: u64) -> Self {
         Self {
             min,

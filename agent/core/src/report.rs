@@ -7,9 +7,9 @@ use decree::v1::{self, outcome::Outcome as OutcomeKind};
 use crate::{
     api::{InvalidObject, Kind},
     budget::{Change, PodOfOther},
-    execute::rules::{Refusal, Rule},
     link::Disconnect,
     recorder::note::Note,
+    refusal::{Refusal, Rule},
     watch::history::WentBack,
 };
 

@@ -62,9 +62,10 @@ pub struct Verdict {
 }
 
 /// What an agent may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// It does not act, and needs no Lease.
+    #[default]
     StandBy,
     /// It may wait for the Lease and take it, and asks when it has the Lease.
     Lead,
@@ -86,7 +87,7 @@ pub enum Why {
 }
 
 /// The state of one agent. Owned and changed by the shell's one task for the probe.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TakeOver {
     /// The name of the agent in records.
     agent: String,
@@ -155,24 +156,11 @@ impl fmt::Display for Why {
 impl TakeOver {
     /// Creates the state of an agent that has read nothing; `flag` declares that the built-in controller is off.
     #[must_use]
-    pub const fn new(agent: String, flag: bool) -> Self {
+    pub fn new(agent: String, flag: bool) -> Self {
         Self {
             agent,
             flag,
-            probe: None,
-            is_missing: false,
-            declaration: None,
-            stop: None,
-            leads: false,
-            stage: Stage::StandBy,
-            asked: None,
-            open_since: None,
-            has_read: false,
-            has_changed: false,
-            failed: None,
-            request: None,
-            retry: Timestamp::MIN,
-            ask_again: Timestamp::MIN,
+            ..Self::default()
         }
     }
 

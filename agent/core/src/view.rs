@@ -6,7 +6,7 @@ use decree::v1;
 
 use self::{pods::Pods, template::Templates};
 use crate::{
-    api::{Kind, ReplicaSet, object_ref, parse_version},
+    api::{Answer, Kind, ReplicaSet, Reply, object_ref, parse_version},
     budget::resume::{Extent, Resume},
     watch::Part,
 };
@@ -66,7 +66,6 @@ impl View {
         }
     }
 
-    /// Forgets a ReplicaSet that is gone.
     pub(crate) fn delete_replica_set(&mut self, replica_set: &v1::ObjectRef) {
         self.templates.delete(&replica_set.uid);
         let key = pods::key(&replica_set.namespace, &replica_set.uid);
@@ -95,13 +94,22 @@ impl View {
         *newest = (*newest).max(parse_version(version));
     }
 
-    /// Returns the version of the newest write of this agent.
     pub(crate) const fn own_write(&self, kind: Kind) -> Option<u64> {
         self.own_writes[kind as usize]
     }
 
+    /// Takes the object of an answer, unless the watch is past it: a pod that the watch shows as gone stays gone.
+    pub(crate) fn absorb(&mut self, answer: &Answer) {
+        match answer {
+            Ok(reply) if !self.is_ahead(reply.version()) => {}
+            Ok(Reply::Pod(pod)) => self.pods.apply(pod),
+            Ok(Reply::ReplicaSet(replica_set)) => self.apply_replica_set(replica_set),
+            Ok(Reply::Gone(_)) | Err(_) => {}
+        }
+    }
+
     /// True if a version is newer than lists and watches have shown.
-    pub(crate) fn is_ahead(&self, (kind, version): (Kind, &str)) -> bool {
+    fn is_ahead(&self, (kind, version): (Kind, &str)) -> bool {
         parse_version(version).is_some_and(|version| Some(version) > self.seen[kind as usize])
     }
 }

@@ -224,9 +224,8 @@ impl List {
 // === impl WatchEvent ===
 
 impl WatchEvent {
-    /// Returns the version that the watch has reached with this event; `None` if the event ends the watch.
-    #[must_use]
-    pub fn version(&self) -> Option<&str> {
+    /// The version that the watch has reached with this event; `None` if the event ends the watch.
+    fn version(&self) -> Option<&str> {
         match self {
             Self::Applied(object) | Self::MadeByOther { object, .. } | Self::Deleted(object) => {
                 Some(object.resource_version())
@@ -389,12 +388,10 @@ impl Watch {
         }
     }
 
-    /// Returns the next command to the shell.
     pub(crate) const fn poll_command(&mut self) -> Option<WatchCommand> {
         self.command.take()
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) is due.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
         let waits = match self.state {
             State::WaitingToList { until } | State::WaitingToWatch { until } => Some(until),
@@ -408,7 +405,6 @@ impl Watch {
         parse_version(&self.version)
     }
 
-    /// Returns whether a list of this number is awaited.
     pub(crate) fn is_listing(&self, id: WatchId) -> bool {
         id == self.id && self.state == State::Listing
     }

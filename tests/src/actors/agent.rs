@@ -6,7 +6,6 @@ use agent_core::{
     agent::{Agent, AgentConfig},
     budget,
     execute::creates::CreateLimits,
-    link::hello,
     watch::WatchId,
 };
 use decree::v1;
@@ -101,7 +100,7 @@ impl AgentActor {
             cluster_uid: format!("simulated-{cluster}"),
             cluster_name: "simulated".to_owned(),
             epoch,
-            ..hello()
+            ..v1::Hello::default()
         };
         Self {
             agent: Box::new(agent(hello, creates, budget, seed, is_lenient)),

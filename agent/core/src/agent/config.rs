@@ -8,7 +8,6 @@ use crate::{
     budget,
     execute::{creates::CreateLimits, guard::Guard},
     lease::shard::Shard,
-    link,
     view::template::APPS_V1,
 };
 
@@ -54,7 +53,7 @@ pub struct AgentConfig {
     pub backoff_max: Duration,
     /// The seed of all jitter.
     pub seed: u64,
-    /// Whether operations start that break the [`rules`](crate::execute::rules): for tests of the effects of a broken server.
+    /// Whether operations start that break the rules of `execute`: for tests of the effects of a broken server.
     pub lenient: bool,
 }
 
@@ -70,7 +69,7 @@ impl AgentConfig {
             epoch: self.epoch,
             mode: self.mode.into(),
             options: Some(self.options),
-            ..link::hello()
+            ..v1::Hello::default()
         }
     }
 

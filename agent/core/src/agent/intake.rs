@@ -1,53 +1,35 @@
 //! Input from lists and watches, noted in the view and put into the outbox.
 
-use std::collections::VecDeque;
-
 use decree::v1::{self, event::Event as EventKind};
 use jiff::Timestamp;
 
+use super::Agent;
 use crate::{
     api::{Kind, Object},
-    budget::{Budget, PodOfOther},
-    execute::guard::Guard,
-    outbox::Outbox,
+    budget::PodOfOther,
     report::Report,
-    view::View,
     watch::{Items, List, WatchEvent},
 };
 
-/// Where objects in the agent's namespaces go.
-pub(super) struct Intake<'a> {
-    pub(super) guard: &'a Guard,
-    pub(super) view: &'a mut View,
-    pub(super) outbox: &'a mut Outbox,
-    pub(super) reports: &'a mut VecDeque<Report>,
-    pub(super) budget: &'a mut Budget,
-    /// Whether this agent executes decisions, so that no other controller should.
-    pub(super) enforces: bool,
-}
-
-// === impl Intake ===
-
-impl Intake<'_> {
+impl Agent {
     /// Takes all objects of a kind, or the next page; `count` objects have come so far.
-    pub(super) fn handle_list(&mut self, kind: Kind, list: List, count: usize) {
+    pub(super) fn take_list(&mut self, kind: Kind, list: List, count: usize) {
         let List {
             part,
             mut items,
             invalid,
             resource_version,
         } = list;
-        let guard = self.guard;
         match &mut items {
             Items::Pods(pods) => {
-                if !guard.allows_all_namespaces() {
-                    let allowed = |pod: &v1::Pod| guard.allows_namespace(&pod.namespace);
+                if !self.guard.allows_all_namespaces() {
+                    let allowed = |pod: &v1::Pod| self.guard.allows_namespace(&pod.namespace);
                     *pods = std::mem::take(pods).into_pods().filter(allowed).collect();
                 }
                 self.view.pods.list(part, pods.len(), pods.iter());
             }
             Items::ReplicaSets(sets) => {
-                sets.retain(|set| guard.allows_replica_set(&set.projected));
+                sets.retain(|set| self.guard.allows_replica_set(&set.projected));
                 self.view.list_replica_sets(part, sets);
             }
         }
@@ -60,14 +42,14 @@ impl Intake<'_> {
     }
 
     /// Takes an event. An object that cannot be read is left out, without harm to others.
-    pub(super) fn handle_event(&mut self, now: Timestamp, kind: Kind, event: WatchEvent) {
+    pub(super) fn take_event(&mut self, now: Timestamp, kind: Kind, event: WatchEvent) {
         match event {
-            WatchEvent::Applied(object) => self.apply(object),
+            WatchEvent::Applied(object) => self.apply_object(object),
             WatchEvent::MadeByOther { object, writer } => {
                 self.note_other(now, &object, &writer);
-                self.apply(object);
+                self.apply_object(object);
             }
-            WatchEvent::Deleted(object) => self.delete(&object),
+            WatchEvent::Deleted(object) => self.delete_object(&object),
             WatchEvent::Invalid { error, .. } => self.reports.push_back(Report::Skipped(error)),
             WatchEvent::Bookmark(resource_version) => {
                 let bookmark = v1::Bookmark {
@@ -83,20 +65,19 @@ impl Intake<'_> {
 
     /// Takes a pod that another controller created, if this agent serves its ReplicaSet.
     fn note_other(&mut self, now: Timestamp, object: &Object, writer: &str) {
-        let Object::Pod(pod) = object else {
-            return;
-        };
-        let controller = pod.controller.as_ref();
-        let set = controller.and_then(|it| self.view.templates.newest(&it.uid));
-        let set = set.filter(|set| self.enforces && set.namespace == pod.namespace);
-        if let Some(set) = set {
+        if self.mode == v1::Mode::Enforce
+            && let Object::Pod(pod) = object
+            && let Some(controller) = &pod.controller
+            && let Some(set) = self.view.templates.newest(&controller.uid)
+            && set.namespace == pod.namespace
+        {
             let pod = PodOfOther::new(set, pod, writer);
-            self.budget.note_other(now, &pod);
+            self.batches.budget.note_other(now, &pod);
             self.reports.push_back(Report::PodOfOther(pod));
         }
     }
 
-    fn apply(&mut self, object: Object) {
+    fn apply_object(&mut self, object: Object) {
         if !self.guard.allows(&object) {
             return;
         }
@@ -116,7 +97,7 @@ impl Intake<'_> {
         }
     }
 
-    fn delete(&mut self, object: &Object) {
+    fn delete_object(&mut self, object: &Object) {
         let (kind, gone) = object.reference();
         match kind {
             Kind::Pod => self.view.pods.delete(&gone.uid),

@@ -148,9 +148,9 @@ impl FromStr for Limits {
 
 impl fmt::Display for Limits {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = [(REPLICA_SET, self.replica_set), (CLUSTER, self.cluster)];
-        let named = named.into_iter().filter(|(_, limit)| *limit != Limit::Off);
-        let named: Vec<_> = named
+        let named: Vec<_> = [(REPLICA_SET, self.replica_set), (CLUSTER, self.cluster)]
+            .into_iter()
+            .filter(|(_, limit)| *limit != Limit::Off)
             .map(|(scope, limit)| format!("{scope}={limit}"))
             .collect();
         match &named[..] {

@@ -27,9 +27,7 @@ pub enum Extent {
 // === impl Extent ===
 
 impl Extent {
-    /// Reads a value of the [annotation](RESUME_ANNOTATION).
-    #[must_use]
-    pub fn of_annotation(value: &str) -> Self {
+    pub(crate) fn of_annotation(value: &str) -> Self {
         match value.split_whitespace().next() {
             Some("all") => Self::All,
             Some(_) | None => Self::ReplicaSet,

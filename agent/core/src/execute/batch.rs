@@ -13,11 +13,12 @@ use prost::Message;
 
 use super::{
     guard::{Guard, operation_count},
-    operation::{Answer, Next, PodWrite, Stage, failed, failure, start_status},
-    rules::{self, Refusal, Rule},
+    operation::{PodWrite, Stage, Step, failed, failure, start_status},
+    rules,
 };
 use crate::{
-    api::{CreatePod, Reply, Request, display},
+    api::{Answer, CreatePod, Reply, Request, display},
+    refusal::{Refusal, Rule},
     view::View,
 };
 
@@ -64,7 +65,6 @@ enum Recheck {
 
 impl SlowStart {
     /// Creates a ramp over `total` operations, `initial` of them in the first round.
-    #[must_use]
     pub(crate) fn new(total: u32, initial: u32) -> Self {
         Self {
             total,
@@ -150,8 +150,8 @@ impl ActiveBatch {
             return false;
         }
         let starts = |operation| {
-            let next = self.start(operation, view, guard, create_timeout);
-            matches!(next, Ok(Next::Call(..)))
+            let step = self.start(operation, view, guard, create_timeout);
+            matches!(step, Ok(Step::Call(..)))
         };
         let adopts = 0..self.adopt_count();
         if adopts.clone().any(starts) {
@@ -173,7 +173,7 @@ impl ActiveBatch {
         view: &View,
         guard: &Guard,
         create_timeout: Duration,
-    ) -> Result<Next, Refusal> {
+    ) -> Result<Step, Refusal> {
         let set = guard.check_replica_set(view, &self.batch)?;
         let unless_lenient =
             |checked: Result<(), Refusal>| if guard.lenient { Ok(()) } else { checked };
@@ -197,12 +197,12 @@ impl ActiveBatch {
                     pod: pod.clone(),
                     resource_version: (!version.is_empty()).then(|| version.clone()),
                 };
-                Ok(Next::Call(Stage::Write(PodWrite::Delete, pod), request))
+                Ok(Step::Call(Stage::Write(PodWrite::Delete, pod), request))
             }
             Some(Action::Claim(claim)) => {
                 let adopts = index < claim.adopts.len();
-                let pod = claim.adopts.iter().chain(&claim.releases).nth(index);
-                let pod = pod.cloned().unwrap_or_default();
+                let mut pods = claim.adopts.iter().chain(&claim.releases);
+                let pod = pods.nth(index).cloned().unwrap_or_default();
                 if !rules::check_ownership(view, &self.owner, &pod, adopts)? {
                     return Ok(absent(&pod));
                 }
@@ -303,7 +303,7 @@ impl ActiveBatch {
         index: usize,
         view: &View,
         timeout: Duration,
-    ) -> Result<Next, Refusal> {
+    ) -> Result<Step, Refusal> {
         let (uid, generation) = (&self.owner.uid, self.batch.generation);
         let Some(template) = view.templates.of_generation(uid, generation) else {
             let owner = display(&self.owner);
@@ -328,13 +328,13 @@ impl ActiveBatch {
                     name,
                     uid: String::new(),
                 };
-                Next::Call(Stage::Write(PodWrite::Create, pod), request)
+                Step::Call(Stage::Write(PodWrite::Create, pod), request)
             }
             Err(why) => failed(FailureClass::Invalid, why),
         })
     }
 
-    fn start_claim(&self, pod: v1::ObjectRef, adopts: bool, view: &View) -> Next {
+    fn start_claim(&self, pod: v1::ObjectRef, adopts: bool, view: &View) -> Step {
         let (write, request) = if adopts {
             let request = Request::AdoptPod {
                 pod: pod.clone(),
@@ -348,7 +348,7 @@ impl ActiveBatch {
             };
             (PodWrite::Release, request)
         };
-        Next::Call(Stage::Write(write, pod), request)
+        Step::Call(Stage::Write(write, pod), request)
     }
 
     /// Checks that the live ReplicaSet is the owner, and not being deleted.
@@ -371,7 +371,7 @@ impl ActiveBatch {
     }
 }
 
-fn absent(pod: &v1::ObjectRef) -> Next {
+fn absent(pod: &v1::ObjectRef) -> Step {
     failed(
         FailureClass::NotFound,
         format!("pod {} does not exist", display(pod)),

@@ -7,17 +7,17 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 
-use super::operation::{Answer, PodWrite, Stage};
+use super::operation::{PodWrite, Stage};
 use crate::{
-    api::{Reply, leaves_effect_open},
+    api::{Answer, Reply, leaves_effect_open},
     pace::after,
 };
 
 /// How long etcd, the store of an API server, works on a request at most: its own 5 s and two election timeouts of 1 s.
-pub const ETCD_REQUEST_TIMEOUT: Duration = Duration::from_secs(7);
+const ETCD_REQUEST_TIMEOUT: Duration = Duration::from_secs(7);
 
 /// The delay between the start of a request's timeout at the agent and at the API server, with the drift of their clocks meanwhile.
-pub const TRANSIT: Duration = Duration::from_secs(1);
+const TRANSIT: Duration = Duration::from_secs(1);
 
 /// The times of a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +78,10 @@ impl Unsettled {
         &mut self,
         now: Timestamp,
         operation: Operation,
-        step: &Stage,
+        stage: &Stage,
         answer: &Answer,
     ) {
-        match (step, answer) {
+        match (stage, answer) {
             (Stage::Write(PodWrite::Create, _), Err(error)) if leaves_effect_open(error) => {
                 self.until.retain(|_, until| *until > now);
                 self.until.insert(operation, self.end(now));

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use decree::v1::{self, batch::Action};
 
-use super::rules::{Refusal, Rule};
 use crate::{
     api::{Object, display, object_ref},
     lease::shard::Shard,
+    refusal::{Refusal, Rule},
     view::View,
 };
 
@@ -43,7 +43,7 @@ impl Guard {
         self.namespaces.is_empty() && self.namespaces_of.is_none()
     }
 
-    /// Returns whether objects of a namespace concern this agent.
+    /// Whether objects of a namespace concern this agent.
     pub(crate) fn allows_namespace(&self, namespace: &str) -> bool {
         let is_listed = self.namespaces.is_empty() || self.namespaces.contains(namespace);
         is_listed
@@ -52,7 +52,6 @@ impl Guard {
                 .is_none_or(|shard| shard.contains(namespace))
     }
 
-    /// Returns whether an object concerns this agent.
     pub(crate) fn allows(&self, object: &Object) -> bool {
         match object {
             Object::Pod(pod) => self.allows_namespace(&pod.namespace),
@@ -129,9 +128,7 @@ impl Guard {
     }
 }
 
-/// Returns how many operations a batch carries.
-#[must_use]
-pub fn operation_count(batch: &v1::Batch) -> usize {
+pub(crate) fn operation_count(batch: &v1::Batch) -> usize {
     match &batch.action {
         None => 0,
         Some(Action::Create(create)) => create.names.len(),

@@ -6,11 +6,13 @@
 //! status ─ conflict ─▶ read the replica set ─▶ write again, once
 //! ```
 
-use decree::v1::{self, FailureClass, done, outcome::Outcome as Kind};
+use decree::v1::{self, FailureClass, done, outcome::Outcome as OutcomeKind};
+use jiff::Timestamp;
 
 use crate::{
-    api::{ApiError, Reply, Request, WriteStatus, classify, display},
+    api::{Answer, ApiError, Reply, Request, WriteStatus, classify, display, leaves_effect_open},
     budget::Verb,
+    view::View,
 };
 
 /// The state of an operation: the call under way.
@@ -34,19 +36,17 @@ pub(crate) enum PodWrite {
     Release,
 }
 
-pub(crate) type Answer = Result<Reply, ApiError>;
-
-/// The step after an answer.
+/// What follows the start of an operation, or an answer: a call, or the end.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum Step {
     Call(Stage, Request),
-    Finish(Kind),
+    Finish(OutcomeKind),
 }
 
 // === impl Stage ===
 
 impl Stage {
-    pub(crate) fn handle_answer(self, owner: &v1::ObjectRef, answer: Answer) -> Next {
+    pub(crate) fn handle_answer(self, owner: &v1::ObjectRef, answer: Answer) -> Step {
         match self {
             Self::Write(write, pod) => written(write, pod, answer),
             Self::Read(write, pod, write_failure) => {
@@ -57,8 +57,8 @@ impl Stage {
         }
     }
 
-    /// The create or delete of a pod, with the pod's name.
-    pub(crate) fn pod_change(&self) -> Option<(Verb, &str)> {
+    /// The create or delete of a pod, and the pod.
+    pub(crate) fn pod_change(&self) -> Option<(Verb, &v1::ObjectRef)> {
         let (Self::Write(write, pod) | Self::Read(write, pod, _)) = self else {
             return None;
         };
@@ -67,7 +67,51 @@ impl Stage {
             PodWrite::Delete => Verb::Delete,
             PodWrite::Adopt | PodWrite::Release => return None,
         };
-        Some((verb, &pod.name))
+        Some((verb, pod))
+    }
+
+    /// Counts the first call of an operation for the ReplicaSet with this [key](crate::view::pods::key).
+    pub(crate) fn note_start(&self, view: &mut View, replica_set: &str) {
+        match self.pod_change() {
+            Some((Verb::Create, pod)) => view.pods.begin_create(replica_set, &pod.name),
+            Some((Verb::Delete, pod)) => view.pods.begin_delete(replica_set, &pod.uid),
+            None => {}
+        }
+    }
+
+    /// Notes the effect of an answered call on the view. An effect that the answer leaves open may come until `end`.
+    pub(crate) fn note_answer(
+        &self,
+        view: &mut View,
+        replica_set: &str,
+        answer: &Answer,
+        end: Timestamp,
+    ) {
+        if let (Self::Write(..) | Self::WriteStatus(_), Ok(reply)) = (self, answer) {
+            let (kind, version) = reply.version();
+            view.note_write(kind, version);
+        }
+        view.absorb(answer);
+        let is_open = matches!(answer, Err(error) if leaves_effect_open(error));
+        let until = is_open.then_some(end);
+        match self {
+            Self::Write(PodWrite::Create, pod) => {
+                view.pods.end_create(replica_set, &pod.name, until);
+            }
+            Self::Read(PodWrite::Create, pod, _) if answer.is_ok() => {
+                view.pods.end_create(replica_set, &pod.name, None);
+            }
+            Self::Write(write, pod) | Self::Read(write, pod, _) => {
+                if *write != PodWrite::Create && is_gone(answer, &pod.uid) {
+                    view.pods.mark_gone(&pod.uid);
+                }
+                if matches!(self, Self::Write(PodWrite::Delete, _)) {
+                    view.pods.end_delete(replica_set, &pod.uid, until);
+                }
+            }
+            Self::WriteStatus(_) if answer.is_ok() => view.pods.reset_peak(replica_set),
+            Self::WriteStatus(_) | Self::RereadForStatus(_) => {}
+        }
     }
 }
 
@@ -76,13 +120,13 @@ pub(crate) fn start_status(
     owner: &v1::ObjectRef,
     status: v1::ReplicaSetStatus,
     decided_on: Option<&v1::ReplicaSet>,
-) -> Next {
+) -> Step {
     match decided_on {
         Some(replica_set) => {
             let request = write_status(owner, replica_set, status.clone());
-            Next::Call(Stage::WriteStatus(Some(status)), request)
+            Step::Call(Stage::WriteStatus(Some(status)), request)
         }
-        None => Next::Call(Stage::RereadForStatus(status), read_replica_set(owner)),
+        None => Step::Call(Stage::RereadForStatus(status), read_replica_set(owner)),
     }
 }
 
@@ -106,11 +150,11 @@ pub(crate) fn read_replica_set(owner: &v1::ObjectRef) -> Request {
     }
 }
 
-pub(crate) fn failed(class: FailureClass, message: impl Into<String>) -> Next {
-    Next::Finish(Kind::Failed(failure(class, message)))
+pub(crate) fn failed(class: FailureClass, message: impl Into<String>) -> Step {
+    Step::Finish(OutcomeKind::Failed(failure(class, message)))
 }
 
-fn written(write: PodWrite, pod: v1::ObjectRef, answer: Answer) -> Next {
+fn written(write: PodWrite, pod: v1::ObjectRef, answer: Answer) -> Step {
     let error = match (answer, write) {
         (Ok(Reply::Pod(pod)), _) => return done_pod(*pod, false),
         (Ok(Reply::Gone(version)), PodWrite::Delete) => return done_gone(pod, version),
@@ -124,13 +168,13 @@ fn written(write: PodWrite, pod: v1::ObjectRef, answer: Answer) -> Next {
     let class = write_failure.class();
     let may_be_ours = write == PodWrite::Create && class == FailureClass::NameTaken;
     if class != FailureClass::Timeout && !may_be_ours {
-        return Next::Finish(Kind::Failed(write_failure));
+        return Step::Finish(OutcomeKind::Failed(write_failure));
     }
     let request = Request::ReadPod {
         namespace: pod.namespace.clone(),
         name: pod.name.clone(),
     };
-    Next::Call(Stage::Read(write, pod, write_failure), request)
+    Step::Call(Stage::Read(write, pod, write_failure), request)
 }
 
 fn found(
@@ -139,7 +183,7 @@ fn found(
     owner: &v1::ObjectRef,
     write_failure: v1::Failed,
     answer: Answer,
-) -> Next {
+) -> Step {
     use PodWrite::{Adopt, Create, Delete, Release};
     match answer {
         Ok(Reply::Pod(live)) => {
@@ -160,7 +204,7 @@ fn found(
                     format!("pod {} is another", display(&pod)),
                 ),
                 Adopt | Release if is_owned == (write == Adopt) => done_pod(*live, false),
-                Delete | Adopt | Release => Next::Finish(Kind::Failed(write_failure)),
+                Delete | Adopt | Release => Step::Finish(OutcomeKind::Failed(write_failure)),
             }
         }
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
@@ -170,7 +214,7 @@ fn found(
             (Adopt | Release, true) => failed(FailureClass::NotFound, error.message),
             // The pod to create was deleted between the two calls; or the create may still arrive.
             (Create, true) | (Delete | Adopt | Release, false) => {
-                Next::Finish(Kind::Failed(write_failure))
+                Step::Finish(OutcomeKind::Failed(write_failure))
             }
         },
     }
@@ -181,11 +225,11 @@ fn status_written(
     owner: &v1::ObjectRef,
     status: Option<v1::ReplicaSetStatus>,
     answer: Answer,
-) -> Next {
+) -> Step {
     match (answer, status) {
         (Ok(Reply::ReplicaSet(replica_set)), _) => {
             let replica_set = replica_set.projected;
-            Next::Finish(Kind::Done(v1::Done {
+            Step::Finish(OutcomeKind::Done(v1::Done {
                 uid: replica_set.uid.clone(),
                 resource_version: replica_set.resource_version.clone(),
                 object: Some(done::Object::ReplicaSet(replica_set)),
@@ -194,31 +238,31 @@ fn status_written(
         }
         (Ok(Reply::Pod(_) | Reply::Gone(_)), _) => unreadable(),
         (Err(error), Some(status)) if classify(&error) == FailureClass::Conflict => {
-            Next::Call(Stage::RereadForStatus(status), read_replica_set(owner))
+            Step::Call(Stage::RereadForStatus(status), read_replica_set(owner))
         }
-        (Err(error), _) => Next::Finish(Kind::Failed(refused(&error))),
+        (Err(error), _) => Step::Finish(OutcomeKind::Failed(refused(&error))),
     }
 }
 
 /// Puts the same status on the live object, unless another object has the name (W23).
-fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Next {
+fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Step {
     match answer {
         Ok(Reply::ReplicaSet(live)) if live.projected.uid == owner.uid => {
             let request = write_status(owner, &live.projected, status);
-            Next::Call(Stage::WriteStatus(None), request)
+            Step::Call(Stage::WriteStatus(None), request)
         }
         Ok(Reply::ReplicaSet(live)) => {
             let (name, found) = (display(owner), live.projected.uid);
             let text = format!("replica set {name}: uid is {found}, expected {}", owner.uid);
             failed(FailureClass::Precondition, text)
         }
-        Err(error) => Next::Finish(Kind::Failed(refused(&error))),
+        Err(error) => Step::Finish(OutcomeKind::Failed(refused(&error))),
         Ok(Reply::Pod(_) | Reply::Gone(_)) => unreadable(),
     }
 }
 
-fn done_pod(pod: v1::Pod, already_existed: bool) -> Next {
-    Next::Finish(Kind::Done(v1::Done {
+fn done_pod(pod: v1::Pod, already_existed: bool) -> Step {
+    Step::Finish(OutcomeKind::Done(v1::Done {
         uid: pod.uid.clone(),
         resource_version: pod.resource_version.clone(),
         object: Some(done::Object::Pod(pod)),
@@ -226,8 +270,8 @@ fn done_pod(pod: v1::Pod, already_existed: bool) -> Next {
     }))
 }
 
-fn done_gone(pod: v1::ObjectRef, resource_version: String) -> Next {
-    Next::Finish(Kind::Done(v1::Done {
+fn done_gone(pod: v1::ObjectRef, resource_version: String) -> Step {
+    Step::Finish(OutcomeKind::Done(v1::Done {
         uid: pod.uid,
         resource_version,
         object: Some(done::Object::Gone(true)),
@@ -259,11 +303,21 @@ pub(crate) fn failure(class: FailureClass, message: impl Into<String>) -> v1::Fa
 }
 
 /// The end after a reply of the wrong kind: the effect is unknown.
-fn unreadable() -> Next {
+fn unreadable() -> Step {
     failed(
         FailureClass::Timeout,
         "the cluster's answer is of another kind than was asked for",
     )
+}
+
+/// True if the pod with this UID is gone, as the answer says.
+fn is_gone(answer: &Answer, uid: &str) -> bool {
+    match answer {
+        Ok(Reply::Gone(_)) => true,
+        Ok(Reply::Pod(live)) => live.uid != uid,
+        Ok(Reply::ReplicaSet(_)) => false,
+        Err(error) => classify(error) == FailureClass::NotFound,
+    }
 }
 
 fn is_controlled_by(pod: &v1::Pod, owner: &v1::ObjectRef) -> bool {

@@ -25,9 +25,9 @@ pub(super) fn wait(asked: Duration) -> Duration {
 
 /// The heartbeat interval that a server requests, within bounds.
 pub(super) fn heartbeat(asked: Option<prost_types::Duration>) -> Duration {
-    let asked = asked.and_then(|asked| Duration::try_from(asked).ok());
-    let asked = asked.filter(|asked| !asked.is_zero());
     asked
+        .and_then(|asked| Duration::try_from(asked).ok())
+        .filter(|asked| !asked.is_zero())
         .unwrap_or(HEARTBEAT_DEFAULT)
         .clamp(*HEARTBEAT.start(), *HEARTBEAT.end())
 }

@@ -8,7 +8,7 @@ const HEARTBEAT: Duration = Duration::from_secs(3);
 fn new_link() -> Link {
     let hello = v1::Hello {
         cluster_name: "c".into(),
-        ..hello()
+        ..v1::Hello::default()
     };
     let waits = Duration::from_millis(100)..=Duration::from_secs(2);
     Link::new(hello, waits, 1)

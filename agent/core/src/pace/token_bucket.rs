@@ -34,9 +34,8 @@ impl TokenBucket {
         Self::new(every.unwrap_or(Duration::MAX), burst)
     }
 
-    /// Returns when the next token is available, `now` at the earliest.
-    #[must_use]
-    pub fn next(&self, now: Timestamp) -> Timestamp {
+    /// When the next token is available, `now` at the earliest.
+    pub(crate) fn next(&self, now: Timestamp) -> Timestamp {
         let ahead = self.every.saturating_mul(self.burst.saturating_sub(1));
         let next = self.full.checked_sub(ahead).unwrap_or(Timestamp::MIN);
         next.max(now)

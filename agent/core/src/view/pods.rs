@@ -313,8 +313,7 @@ impl Pods {
         let labels = match key.as_str() {
             "" => &mut self.orphan_labels,
             _ => {
-                let it = self.controllers.entry(Arc::clone(&controller));
-                let it = it.or_default();
+                let it = self.controllers.entry(Arc::clone(&controller)).or_default();
                 it.is_replica_set = owner.is_some_and(|it| it.kind == KIND);
                 if it.counts == Counts::default() {
                     it.is_counted = it.is_replica_set;

@@ -76,7 +76,6 @@ impl Templates {
         has_resumed
     }
 
-    /// Forgets a ReplicaSet.
     pub(crate) fn delete(&mut self, uid: &str) {
         if let Some(entry) = self.by_uid.remove(uid) {
             self.desired -= u64::from(replicas(&entry.newest.projected));

@@ -11,13 +11,14 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use decree::v1::FailureClass;
+use decree::v1::{self, FailureClass};
 use jiff::Timestamp;
 
 use super::{Items, List};
 use crate::{
-    api::{Call, CallId, Kind, Reply, Request, classify, leaves_effect_open, parse_version},
-    execute::operation::{Answer, PodWrite, Stage},
+    api::{
+        Answer, Call, CallId, Kind, Reply, Request, classify, leaves_effect_open, parse_version,
+    },
     pace::{Backoff, after},
 };
 
@@ -169,15 +170,15 @@ impl History {
         if to < least { Err(went_back) } else { Ok(()) }
     }
 
-    /// Checks the answer to a call of a create.
+    /// Checks the answer to the create of a pod, or to a read after a failed create.
     ///
     /// # Errors
-    /// As [`check`](Self::check), of the pod that the call created or a read found.
-    pub(crate) fn check_create(&mut self, stage: &Stage, answer: &Answer) -> Result<(), WentBack> {
-        let (Stage::Write(PodWrite::Create, pod) | Stage::Read(PodWrite::Create, pod, _)) = stage
-        else {
-            return Ok(());
-        };
+    /// As [`check`](Self::check), of the pod that the call created or found.
+    pub(crate) fn check_create(
+        &mut self,
+        pod: &v1::ObjectRef,
+        answer: &Answer,
+    ) -> Result<(), WentBack> {
         let name = (pod.namespace.clone(), pod.name.clone());
         let asked = Asked::Create(name.clone());
         match answer {
@@ -192,7 +193,8 @@ impl History {
                 }
                 checked
             }
-            Err(error) if matches!(stage, Stage::Write(..)) => {
+            Err(error) => {
+                // Before a read, the create is open, or not known any more.
                 if let Some(known) = self.known.get_mut(&asked) {
                     known.is_open |= leaves_effect_open(error);
                     // A refused create has no pod, unless one before has. A pod with a taken name is older.
@@ -202,7 +204,7 @@ impl History {
                 }
                 Ok(())
             }
-            Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) | Err(_) => Ok(()),
+            Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => Ok(()),
         }
     }
 

@@ -36,8 +36,8 @@ impl PackedPods {
 
     /// Adds a pod at the end.
     pub fn push(&mut self, pod: &v1::Pod) {
-        let length = pod.encoded_len();
-        let length = length_delimiter_len(length) + length;
+        let encoded = pod.encoded_len();
+        let length = length_delimiter_len(encoded) + encoded;
         let mut chunk = self.chunks.pop_back().unwrap_or_default();
         if !chunk.is_empty() && chunk.len() + length > CHUNK_BYTES {
             self.chunks.push_back(std::mem::take(&mut chunk));

@@ -31,7 +31,7 @@ use self::words::{
 };
 use super::*;
 use crate::{
-    api::Call,
+    api::{Call, Reply},
     link::{LinkCommand, Successor},
     pace::after,
     watch::{Items, Part, WatchCommand},

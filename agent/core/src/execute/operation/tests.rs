@@ -3,7 +3,7 @@
 use super::*;
 use crate::tests::{self, owner, pod_ref, replied, replied_set};
 
-fn steps() -> Vec<Stage> {
+fn stages() -> Vec<Stage> {
     use PodWrite::{Adopt, Create, Delete, Release};
     let write_failure = failure(FailureClass::Timeout, "no answer");
     let status = v1::ReplicaSetStatus::default();
@@ -46,10 +46,12 @@ fn answers() -> Vec<Answer> {
 #[test]
 fn each_success_carries_its_object() {
     let mut successes = 0;
-    for step in steps() {
+    for stage in stages() {
         for answer in answers() {
-            let case = format!("{step:?} answered by {answer:?}");
-            if let Next::Finish(Kind::Done(done)) = step.clone().handle_answer(&owner(), answer) {
+            let case = format!("{stage:?} answered by {answer:?}");
+            if let Step::Finish(OutcomeKind::Done(done)) =
+                stage.clone().handle_answer(&owner(), answer)
+            {
                 assert!(done.object.is_some(), "{case}");
                 successes += 1;
             }

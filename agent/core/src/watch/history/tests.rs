@@ -1,7 +1,5 @@
 //! Versions that grow, and that fall.
 
-use decree::v1;
-
 use super::*;
 use crate::{
     api::ApiError,
@@ -17,14 +15,6 @@ fn history() -> History {
 
 fn named(pod: &str) -> PodName {
     ("default".to_owned(), pod.to_owned())
-}
-
-fn write(pod: &str) -> Stage {
-    Stage::Write(PodWrite::Create, pod_ref(pod))
-}
-
-fn read(pod: &str) -> Stage {
-    Stage::Read(PodWrite::Create, pod_ref(pod), v1::Failed::default())
 }
 
 fn no_answer() -> Answer {
@@ -71,21 +61,19 @@ fn answer_must_have_reached_what_was_known_when_its_request_left() {
 
 #[test]
 fn created_pod_must_have_a_version_above_what_was_known() {
-    for stage in [write("a"), read("a")] {
-        for (version, goes_back) in [(101, false), (100, true), (7, true)] {
-            let mut history = history();
-            history.create("a");
-            history.ask(Asked::Create(named("a")), Some(300));
-            let checked = history.check_create(&stage, &replied(pod("a", version)));
-            let went_back = WentBack {
-                kind: Kind::Pod,
-                from: 100,
-                to: version,
-            };
-            let expected = if goes_back { Err(went_back) } else { Ok(()) };
-            assert_eq!(checked, expected);
-            assert_eq!(history.doubts(), usize::from(goes_back));
-        }
+    for (version, goes_back) in [(101, false), (100, true), (7, true)] {
+        let mut history = history();
+        history.create("a");
+        history.ask(Asked::Create(named("a")), Some(300));
+        let checked = history.check_create(&pod_ref("a"), &replied(pod("a", version)));
+        let went_back = WentBack {
+            kind: Kind::Pod,
+            from: 100,
+            to: version,
+        };
+        let expected = if goes_back { Err(went_back) } else { Ok(()) };
+        assert_eq!(checked, expected);
+        assert_eq!(history.doubts(), usize::from(goes_back));
     }
 }
 
@@ -103,7 +91,7 @@ fn creates_that_may_have_taken_effect_are_in_doubt() {
         let mut history = history();
         history.create("a");
         for answer in &answers {
-            assert_eq!(history.check_create(&write("a"), answer), Ok(()));
+            assert_eq!(history.check_create(&pod_ref("a"), answer), Ok(()));
         }
         history.forget();
         assert_eq!(history.doubts(), in_doubt, "{answers:?}");
@@ -115,8 +103,8 @@ fn older_pod_that_has_the_name_tells_nothing() {
     let mut history = history();
     history.create("a");
     let taken = Err(refusal(409, "AlreadyExists"));
-    for (stage, answer) in [(write("a"), taken), (read("a"), replied(pod("a", 5)))] {
-        assert_eq!(history.check_create(&stage, &answer), Ok(()));
+    for answer in [taken, replied(pod("a", 5))] {
+        assert_eq!(history.check_create(&pod_ref("a"), &answer), Ok(()));
     }
 }
 
@@ -148,7 +136,7 @@ fn doubting() -> History {
     let mut history = history();
     for name in ["a", "b"] {
         history.create(name);
-        let checked = history.check_create(&write(name), &replied(pod(name, 12)));
+        let checked = history.check_create(&pod_ref(name), &replied(pod(name, 12)));
         checked.expect_err("it went back");
     }
     history.forget();

@@ -92,7 +92,7 @@ async fn event_about_an_object_of_another_kind_asks_for_a_new_list() {
         let events = server.cluster.watch(Kind::Pod, "7".into()).await;
         let chunk = next(&mut events.expect("it opens")).await;
         let chunk = chunk.expect("there are events");
-        let asks = |event: &WatchEvent| matches!(event, WatchEvent::Error(it) if !it.is_everyday() && it.is_gone());
+        let asks = |event: &WatchEvent| matches!(event, WatchEvent::Error(it) if !it.is_everyday() && it.code == Some(410));
         assert!(chunk.len() == count && chunk.iter().all(asks), "{chunk:?}");
     }
 }

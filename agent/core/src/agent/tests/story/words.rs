@@ -81,7 +81,7 @@ pub(super) fn set_of(words: &Words<'_>) -> crate::api::ReplicaSet {
     set
 }
 
-pub(super) fn success(request: &Request, version: u64) -> Result<Reply, ApiError> {
+pub(super) fn success(request: &Request, version: u64) -> Answer {
     match request {
         Request::CreatePod(create) => replied(pod(&create.name, version)),
         Request::DeletePod { pod: it, .. } => replied(deleting(pod(&it.name, version))),
