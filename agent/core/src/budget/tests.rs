@@ -1,16 +1,10 @@
 //! Admitted operations, holds, and the end of holds.
 
-use std::time::Duration;
-
 use super::*;
-use crate::{pace::after, tests::owner};
+use crate::tests::{at, owner};
 
 /// The pods of each scope, unless a test sets others.
 const PODS: u32 = 100;
-
-fn at(seconds: u64) -> Timestamp {
-    after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
-}
 
 fn set(namespace: &str, name: &str) -> v1::ObjectRef {
     v1::ObjectRef {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use expect_test::expect_file;
 
 use super::*;
+use crate::tests::at;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -71,10 +72,6 @@ fn lease(identity: &str) -> Lease {
         identity: identity.into(),
         ..config(15, 8)
     })
-}
-
-fn at(seconds: u64) -> Timestamp {
-    after(START, Duration::from_secs(seconds))
 }
 
 /// Lets a process make all its requests at a time.
