@@ -108,8 +108,6 @@ pub struct AgentArgs {
     #[command(flatten)]
     pub tls: ClientArgs,
     #[command(flatten)]
-    pub otlp: service::otlp::OtlpArgs,
-    #[command(flatten)]
     pub log: LogArgs,
     #[command(flatten)]
     pub config: ConfigArgs,

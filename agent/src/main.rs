@@ -54,7 +54,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let mut registry = Registry::default();
     let server = connector(&args, &mut registry)?;
     let version = env!("CARGO_PKG_VERSION");
-    let (tracer, exporter) = Tracer::start(&args.otlp, "decree-agent", version, &mut registry)?;
+    let (tracer, exporter) = Tracer::start("decree-agent", version, &mut registry)?;
     let config = ShellConfig {
         token: args.token_file.as_deref().map(TokenFile::new),
         agent: args.agent_config(instance, seed),

@@ -15,7 +15,7 @@ use decree_agent::{
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use service::otlp::{OtlpArgs, Tracer};
+use service::otlp::Tracer;
 use service::transport::Connector;
 use service::{ListenAddr, failure::chain};
 use tokio::{
@@ -47,8 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct ServerSettings {
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
-    pub(crate) seed: u64,
-    pub(crate) otlp: OtlpArgs,
+    pub(crate) seed: Option<u64>,
 }
 
 /// A task that runs until it is told to stop.
@@ -134,8 +133,7 @@ impl RunningServer {
             listen: settings.listen.into(),
             admin: ListenAddr::At(settings.admin),
             drain_deadline: DRAIN_MAX,
-            session_seed: Some(settings.seed),
-            otlp: settings.otlp.clone(),
+            session_seed: settings.seed,
             ..decree_server::Config::embedded()
         };
         let bound = decree_server::Server::bind(config).await;
@@ -175,11 +173,10 @@ impl RunningAgent {
     pub(crate) async fn of_embedded_cluster(
         server: Connector,
         admin: ListenAddr,
-        otlp: &OtlpArgs,
         cluster: &FakeCluster,
         (mode, budget): (Mode, BudgetConfig),
     ) -> Result<Self, Failure> {
-        Self::start(server, admin, otlp, |mut config, registry, stop| {
+        Self::start(server, admin, |mut config, registry, stop| {
             config.agent.instance = format!("{CLUSTER}-agent");
             config.agent.cluster_name = CLUSTER.to_owned();
             config.agent.mode = mode.into();
@@ -198,7 +195,6 @@ impl RunningAgent {
     pub(crate) async fn of_real_cluster(
         server: Connector,
         admin: ListenAddr,
-        otlp: &OtlpArgs,
         cluster: KubeCluster,
         mut args: AgentArgs,
     ) -> Result<Self, Failure> {
@@ -206,7 +202,7 @@ impl RunningAgent {
             let context = cluster.target().context.as_deref();
             args.cluster_name = context.map(cluster_name).unwrap_or_default();
         }
-        Self::start(server, admin, otlp, |mut config, registry, stop| {
+        Self::start(server, admin, |mut config, registry, stop| {
             let (instance, seed) = decree_agent::identity();
             config.agent = args.agent_config(instance, seed);
             let admin = Admin::new(&config, registry).with_kubernetes(&cluster);
@@ -221,7 +217,6 @@ impl RunningAgent {
     async fn start<F>(
         server: Connector,
         admin: ListenAddr,
-        otlp: &OtlpArgs,
         agent: impl FnOnce(ShellConfig, Registry, CancellationToken) -> (Admin, F),
     ) -> Result<Self, Failure>
     where
@@ -230,7 +225,7 @@ impl RunningAgent {
         let mut registry = Registry::default();
         service::transport::Metrics::default().register_tls(&mut registry);
         let version = env!("CARGO_PKG_VERSION");
-        let tracer = Tracer::start(otlp, "decree-agent", version, &mut registry);
+        let tracer = Tracer::start("decree-agent", version, &mut registry);
         let (tracer, exporter) =
             tracer.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
         let mut config = ShellConfig::new(server);

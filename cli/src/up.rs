@@ -57,7 +57,6 @@ async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let agent = RunningAgent::of_embedded_cluster(
         server.connector.clone(),
         args.agent_admin,
-        &args.otlp,
         &cluster,
         (mode, budget),
     )
@@ -111,8 +110,7 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let target = format!("{}{context}\n{effect}", api.api_server);
     let server = RunningServer::start(&settings(args), None).await?;
     let connector = server.connector.clone();
-    let agent =
-        RunningAgent::of_real_cluster(connector, args.agent_admin, &args.otlp, cluster, flags);
+    let agent = RunningAgent::of_real_cluster(connector, args.agent_admin, cluster, flags);
     let more = "  decree explain NAMESPACE/NAME";
     keep(server, agent.await?, mode, (&target, more), io).await
 }
@@ -121,8 +119,7 @@ fn settings(args: &UpArgs) -> ServerSettings {
     ServerSettings {
         listen: args.listen,
         admin: args.admin,
-        seed: args.seed,
-        otlp: args.otlp.clone(),
+        seed,
     }
 }
 

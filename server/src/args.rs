@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 /// Listen addresses, timeouts and limits of the server.
-#[derive(Clone, Debug, PartialEq, Group)]
+#[derive(Clone, Debug, PartialEq, Eq, Group)]
 pub struct Config {
     /// Listen address for gRPC: ADDRESS:PORT, or `unix:PATH` for a Unix socket. Port 0 picks a free port and logs it. An address on the
     /// network needs TLS, authentication (`--tls-ca` or `--token-keys`) and a `--policy`, or `--insecure`.
@@ -105,10 +105,6 @@ pub struct Config {
     /// default, ids are random.
     #[arg(skip)]
     pub session_seed: Option<u64>,
-
-    /// Export of traces.
-    #[command(flatten)]
-    pub otlp: service::otlp::OtlpArgs,
 }
 
 /// The folder and the size of recordings.

@@ -196,8 +196,7 @@ impl Server {
             admin_routes,
         } = self;
         process::register(&mut registry, "decree_server", (VERSION, COMMIT));
-        let (tracer, exporter) =
-            Tracer::start(&config.otlp, "decree-server", VERSION, &mut registry)?;
+        let (tracer, exporter) = Tracer::start("decree-server", VERSION, &mut registry)?;
         let access = Access::new(&config.access, metrics.clone())?;
         let (recorder, written) = Recorder::start(&config.recording, metrics.clone())?.unzip();
         let shared = Arc::new(Shared {

@@ -2,8 +2,8 @@
 //!
 //! # Theory of operation
 //!
-//! A binary flattens [`OtlpArgs`] into its flags and calls [`Tracer::start`], which returns a [`Tracer`] and an [`Exporter`]. Without an
-//! endpoint the tracer is off and makes no spans. Otherwise ended spans enter a bounded queue, and a task sends them to the collector in
+//! A binary calls [`Tracer::start`], which reads the environment and returns a [`Tracer`] and an [`Exporter`]. Without an endpoint the
+//! tracer is off and makes no spans. Otherwise ended spans enter a bounded queue, and a task sends them to the collector in
 //! batches. A [`decree::TraceContext`] in the messages of the contract connects the processes: the receiver of a context starts a child
 //! span and sends the child's context on.
 //!
@@ -13,16 +13,16 @@
 //!
 //! Deliberately outside: the subjects of spans. Sessions define these.
 
-mod args;
 mod exporter;
 mod metrics;
 mod span;
+mod target;
 mod tracer;
 
-pub use args::{OtlpArgs, VariableError};
 pub use exporter::Exporter;
 pub use opentelemetry::trace::SpanKind;
 pub use span::Span;
+pub use target::VariableError;
 pub use tracer::{StartError, Tracer};
 
 #[cfg(test)]

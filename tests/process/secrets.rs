@@ -248,21 +248,14 @@ fn kubeconfig_and_what_its_plugins_print_stay_secret() {
 }
 
 /// A URL with a password, in a flag of each program that takes one, and its variable.
-const URL_FLAGS: [(&[&str], &str, Option<&str>); 10] = [
+const URL_FLAGS: [(&[&str], &str, Option<&str>); 7] = [
     (AGENT, "--server", Some("DECREE_SERVER")),
-    (AGENT, "--otlp-endpoint", Some("DECREE_OTLP_ENDPOINT")),
     (AGENT, "--admin", Some("DECREE_ADMIN")),
     (SERVER, "--listen", Some("DECREE_LISTEN")),
-    (SERVER, "--otlp-endpoint", Some("DECREE_OTLP_ENDPOINT")),
     (
         &["decree", "get", "sessions"],
         "--server",
         Some("DECREE_SERVER"),
-    ),
-    (
-        &["decree", "up"],
-        "--otlp-endpoint",
-        Some("DECREE_OTLP_ENDPOINT"),
     ),
     (&["decree", "check", "--only", "agent"], "--agent", None),
     (&["decree", "resume", "a"], "--agent", None),
@@ -293,14 +286,17 @@ fn passwords_of_urls_stay_secret() {
             }
         }
         Run::new(AGENT).args([&**url]).check();
-        Run::new(SERVER)
-            .env("OTEL_EXPORTER_OTLP_ENDPOINT", url)
-            .args(["--listen", "127.0.0.1:0", "--admin", "off"])
-            .check();
+        for line in [AGENT, SERVER, &["decree", "up"]] {
+            Run::new(line)
+                .env("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+                .env("DECREE_LISTEN", "127.0.0.1:0")
+                .env("DECREE_ADMIN", "127.0.0.1:0")
+                .check();
+        }
         for text in [
-            format!("otlp-endpoint = {url:?}\n"),
-            format!("otlp-endpoint = {url:?} {url:?}\n"),
-            format!("otlp-endpoint = [\"{url}\n"),
+            format!("admin = {url:?}\n"),
+            format!("admin = {url:?} {url:?}\n"),
+            format!("admin = [\"{url}\n"),
             format!("{url:?} = 1\n"),
         ] {
             Run::new(AGENT).file("--config", &text).check();
@@ -410,8 +406,8 @@ fn files_of_access_are_named_and_not_quoted() {
 fn headers_of_a_collector_stay_secret() {
     let manifest = binaries::checkout().join("docs/examples/web.yaml");
     Run::new(&["decree", "up"])
-        .args(["--otlp-endpoint", "http://127.0.0.1:1", "--filename"])
-        .args([&*manifest.to_string_lossy()])
+        .args(["--filename", &*manifest.to_string_lossy()])
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
         .env(
             "OTEL_EXPORTER_OTLP_HEADERS",
             &format!("authorization={CANARY}"),

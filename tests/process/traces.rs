@@ -16,18 +16,20 @@ use crate::{
 };
 
 const MANIFEST: &str = "docs/examples/web.yaml";
-/// Starts server and agent with these flags for traces, and returns them with the address of gRPC.
-fn traced(flags: &[&str]) -> (Running, Running, String) {
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// Starts server and agent with these variables for traces, and returns them with the address of gRPC.
+fn traced(variables: &[(&str, &str)]) -> (Running, Running, String) {
     let mut server = world::program("decree-server");
     server
         .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
         .args(["--probe", "off", "--log-level", "info,decree_server=debug"])
-        .args(flags)
+        .envs(variables.iter().copied())
         .env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20key")
         .env("OTEL_EXPORTER_OTLP_TIMEOUT", "1000");
     let server = Running::start(server, Voice::Stderr);
     let address = server.address("grpc");
-    let agent = world::flagged_agent_with(&address, Path::new(MANIFEST), flags);
+    let agent = world::traced_agent_with(&address, Path::new(MANIFEST), variables);
     (server, agent, address)
 }
 
@@ -43,7 +45,7 @@ fn decided_call(spans: &[Span], name: &str) -> Option<[Span; 2]> {
 #[test]
 fn one_trace_leads_from_the_decision_to_its_calls() {
     let collector = Collector::start(Manner::Attentive);
-    let (server, agent, _) = traced(&["--otlp-endpoint", collector.url()]);
+    let (server, agent, _) = traced(&[(ENDPOINT, collector.url())]);
     for (name, rule) in [
         ("create_pod", "RULE_TOO_FEW_REPLICAS"),
         ("write_status", "RULE_STATUS_DIFFERS"),
@@ -84,7 +86,7 @@ fn one_trace_leads_from_the_decision_to_its_calls() {
 #[test]
 fn collector_that_never_answers_costs_spans_and_nothing_else() {
     let collector = Collector::start(Manner::Silent);
-    let (server, agent, address) = traced(&["--otlp-endpoint", collector.url()]);
+    let (server, agent, address) = traced(&[(ENDPOINT, collector.url())]);
     world::wait_until_converged(&address, 2);
     server.wait_for_message("the collector does not take traces", 1);
     let page = admin::get(&server.address("admin"), "/metrics").expect("it serves it");
@@ -114,10 +116,27 @@ fn without_an_endpoint_there_are_no_traces() {
 }
 
 #[test]
+fn sampler_of_the_environment_applies() {
+    let collector = Collector::start(Manner::Attentive);
+    let variables = [
+        (ENDPOINT, collector.url()),
+        ("OTEL_TRACES_SAMPLER", "always_off"),
+    ];
+    let (server, agent, address) = traced(&variables);
+    world::wait_until_converged(&address, 2);
+    for process in [agent, server] {
+        assert_eq!(process.messages("traces are exported"), 1);
+        process.terminate();
+        assert!(process.wait().success());
+    }
+    assert!(collector.spans().is_empty());
+}
+
+#[test]
 fn latency_leads_prometheus_to_a_trace_of_the_collector() {
     let programs = tests::or_skip!(tools::prometheus());
     let collector = Collector::start(Manner::Attentive);
-    let (server, _agent, _) = traced(&["--otlp-endpoint", collector.url()]);
+    let (server, _agent, _) = traced(&[(ENDPOINT, collector.url())]);
     let prometheus = Prometheus::start(programs, &[&server.address("admin")]);
     let address = prometheus.address();
     eventually("readiness", || admin::get(&address, "/-/ready").ok());

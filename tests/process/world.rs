@@ -65,16 +65,20 @@ pub(crate) fn agent(server: &str) -> Running {
 
 /// Starts an agent on an embedded cluster of this manifest.
 pub(crate) fn agent_with(server: &str, manifest: &Path) -> Running {
-    flagged_agent_with(server, manifest, &[])
+    traced_agent_with(server, manifest, &[])
 }
 
-/// Starts an agent on an embedded cluster of this manifest, with further flags.
-pub(crate) fn flagged_agent_with(server: &str, manifest: &Path, flags: &[&str]) -> Running {
+/// Starts an agent on an embedded cluster of this manifest, with variables for traces.
+pub(crate) fn traced_agent_with(
+    server: &str,
+    manifest: &Path,
+    variables: &[(&str, &str)],
+) -> Running {
     let mut command = program("decree-agent");
     command
         .args(["--cluster", "fake", "--manifest"])
         .arg(manifest)
-        .args(flags);
+        .envs(variables.iter().copied());
     start_agent(command, server)
 }
 

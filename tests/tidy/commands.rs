@@ -45,8 +45,8 @@ const NOT_RUN: [(&str, &str); 11] = [
         "shows three ways, of which a reader takes one",
     ),
     (
-        "decree-server --otlp-endpoint",
-        "shows flags of programs that go on until they are stopped",
+        "OTEL_EXPORTER_OTLP_ENDPOINT=",
+        "shows variables of programs that go on until they are stopped",
     ),
     (
         "decree replay recordings/",

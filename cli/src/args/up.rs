@@ -5,7 +5,6 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args as Group, Subcommand};
 use decree_agent::{ClusterKind, Mode};
 use service::ListenAddr;
-use service::otlp::OtlpArgs;
 
 use super::{files::FileArgs, name::NameArg};
 use crate::exit::{Exit, Failure};
@@ -56,11 +55,9 @@ pub(crate) struct UpArgs {
         default_value = "127.0.0.1:8081?"
     )]
     pub(crate) agent_admin: ListenAddr,
-    /// The seed of the UIDs, nodes and delays of the embedded cluster
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) otlp: OtlpArgs,
+    /// The seed of the UIDs, nodes and delays of the embedded cluster; by default, 0
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<service::Filter>,

@@ -9,7 +9,6 @@ use agent_core::budget::{self, BudgetConfig, Limit};
 use agent_fake::{Kind, Verb};
 use decree_agent::{FakeCluster, Mode};
 use service::ListenAddr;
-use service::otlp::OtlpArgs;
 use service::transport::Connector;
 use tokio::{runtime::Runtime, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -71,8 +70,7 @@ impl Stage {
         let settings = ServerSettings {
             listen: FREE,
             admin: FREE,
-            seed: 0,
-            otlp: OtlpArgs::default(),
+            seed: Some(0),
         };
         let shadow = threads.block_on(async {
             let cluster = cluster()?;
@@ -257,8 +255,7 @@ async fn agent(
         ..BudgetConfig::default()
     };
     budget.deletes.replica_set = Limit::count(DELETES_MAX);
-    let (admin, otlp) = (ListenAddr::At(FREE), OtlpArgs::default());
-    RunningAgent::of_embedded_cluster(server, admin, &otlp, cluster, (mode, budget)).await
+    RunningAgent::of_embedded_cluster(server, ListenAddr::At(FREE), cluster, (mode, budget)).await
 }
 
 // === impl Writes ===

@@ -29,7 +29,7 @@ impl Metrics {
         };
         registry.register(
             "decree_trace_spans",
-            "Spans of traces by result. dropped or failed: the collector is slow or away, or lower --otlp-sample-ratio",
+            "Spans of traces by result. dropped or failed: the collector is slow or away, or OTEL_TRACES_SAMPLER samples too much",
             spans,
         );
         metrics

@@ -13,17 +13,17 @@ use opentelemetry::{
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithTonicConfig as _};
 use opentelemetry_sdk::{
     Resource,
-    trace::{Sampler, SdkTracer, SdkTracerProvider},
+    trace::{SdkTracer, SdkTracerProvider},
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tonic::transport::Endpoint;
 
 use crate::otlp::{
-    args::{OtlpArgs, Target, VariableError},
     exporter::{Exporter, Queue},
     metrics::Metrics,
     span::{Span, ago, remote},
+    target::{Target, VariableError},
 };
 
 /// The timeout for a connection to the collector.
@@ -40,7 +40,9 @@ pub enum StartError {
     #[error(transparent)]
     Variable(#[from] VariableError),
     /// An `https` collector has no CA to check its certificate.
-    #[error("--otlp-endpoint https://… needs --otlp-ca")]
+    #[error(
+        "an https:// endpoint in OTEL_EXPORTER_OTLP_ENDPOINT needs OTEL_EXPORTER_OTLP_CERTIFICATE"
+    )]
     NoCa,
     /// The connection to the collector cannot be set up.
     #[error("the way to the collector of traces cannot be made")]
@@ -53,24 +55,33 @@ pub enum StartError {
 // === impl Tracer ===
 
 impl Tracer {
-    /// Starts the tracer of a service, and the task that exports its spans. The tracer is off if neither flags nor environment have an endpoint.
+    /// Starts the tracer of a service, and the task that exports its spans. The tracer is off if the environment has no endpoint.
     ///
     /// The collector need not be reachable. The tracer reads these OpenTelemetry variables: `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_CERTIFICATE`,
-    /// `…_HEADERS`, `…_TIMEOUT` and their forms for traces, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SDK_DISABLED`.
+    /// `…_HEADERS`, `…_TIMEOUT` and their forms for traces, `OTEL_TRACES_SAMPLER` and its `…_ARG`, `OTEL_SERVICE_NAME`,
+    /// `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SDK_DISABLED`.
     ///
     /// # Errors
-    /// If flags or environment are invalid.
+    /// If the environment is invalid.
     pub fn start(
-        args: &OtlpArgs,
         service: &'static str,
         version: &'static str,
         registry: &mut Registry,
     ) -> Result<(Self, Exporter), StartError> {
-        let Some(target) = args.target()? else {
-            return Ok((Self::default(), Exporter::default()));
-        };
+        match Target::of_environment()? {
+            Some(target) => Self::to(&target, (service, version), registry),
+            None => Ok((Self::default(), Exporter::default())),
+        }
+    }
+
+    /// Starts the tracer with this collector.
+    pub(crate) fn to(
+        target: &Target,
+        (service, version): (&'static str, &'static str),
+        registry: &mut Registry,
+    ) -> Result<(Self, Exporter), StartError> {
         let resource = resource(service, version);
-        let collector = collector(&target)?;
+        let collector = collector(target)?;
         let (queue, exporter) = Exporter::start(
             collector,
             target.timeout,
@@ -79,12 +90,10 @@ impl Tracer {
         );
         let provider = SdkTracerProvider::builder()
             .with_resource(resource)
-            .with_sampler(Sampler::TraceIdRatioBased(args.otlp_sample_ratio))
             .with_span_processor::<Queue>(queue)
             .build();
         let endpoint = target.endpoint.to_string();
-        let sample_ratio = args.otlp_sample_ratio;
-        tracing::info!(endpoint, %sample_ratio, "traces are exported");
+        tracing::info!(endpoint, "traces are exported");
         Ok((Self(Some(provider.tracer("decree"))), exporter))
     }
 
