@@ -212,7 +212,7 @@ pub(crate) enum PkiCommand {
     /// Make a CA and certificates for a server, an agent, a viewer and an admin, to try TLS with
     ///
     /// The folder contains the key of the CA, and nothing can be revoked: do not use the certificates in production. The certificates name
-    /// their owners by the SPIFFE ids spiffe://TRUST_DOMAIN/agent and so on. Prints the commands that use them.
+    /// their owners by the SPIFFE ids spiffe://decree.local/agent and so on. Prints the commands that use them.
     #[command(after_help = exit::HELP)]
     Dev(PkiDevArgs),
 }
@@ -225,9 +225,6 @@ pub(crate) struct PkiDevArgs {
     /// A further DNS name or IP address of the server, in addition to localhost and the manifests' Service. Repeatable
     #[arg(long = "host", value_name = "HOST", value_parser = host)]
     pub(crate) hosts: Vec<String>,
-    /// The trust domain of the SPIFFE ids
-    #[arg(long, value_name = "NAME", default_value = "decree.local", value_parser = trust_domain)]
-    pub(crate) trust_domain: String,
     /// The number of days for which the certificates are valid
     #[arg(long, value_name = "NUMBER", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
     pub(crate) days: u16,
@@ -322,21 +319,9 @@ pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
 
 fn host(text: &str) -> Result<String, String> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-.:*".contains(letter);
-    spelled(text, fits, "must be a DNS name or an IP address")
-}
-
-fn trust_domain(text: &str) -> Result<String, String> {
-    let fits = |letter: char| {
-        letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-._".contains(letter)
-    };
-    let rule = "must be lower-case letters, digits, '.', '-' and '_'";
-    spelled(text, fits, rule)
-}
-
-/// A text of letters that fit, and not longer than any DNS name.
-fn spelled(text: &str, fits: impl Fn(char) -> bool, rule: &str) -> Result<String, String> {
+    // No DNS name is longer.
     if text.is_empty() || text.len() > 255 || !text.chars().all(fits) {
-        return Err(rule.to_owned());
+        return Err("must be a DNS name or an IP address".to_owned());
     }
     Ok(text.to_owned())
 }

@@ -34,6 +34,8 @@ const SERVER_NAMES: [&str; 6] = [
 ];
 /// The roles of docs/security.md, each of which gets a certificate.
 const CLIENTS: [&str; 3] = ["agent", "viewer", "admin"];
+/// The domain of the SPIFFE ids, which the policies of the manifests name.
+const TRUST_DOMAIN: &str = "decree.local";
 const DAY: Duration = Duration::from_hours(24);
 /// The maximum difference between the clocks of two machines.
 const CLOCK_SKEW: Duration = Duration::from_hours(1);
@@ -61,8 +63,7 @@ pub(crate) fn run(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     for client in CLIENTS {
         set.issue(&ca, client, &[])?;
     }
-    let policy = policy(&args.trust_domain);
-    write(&args.out, "policy.toml", &policy, PUBLIC_FILE)?;
+    write(&args.out, "policy.toml", &policy(), PUBLIC_FILE)?;
     io.stdout.write_all(advice(args).as_bytes())?;
     Ok(Exit::Done)
 }
@@ -71,11 +72,10 @@ pub(crate) fn run(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 
 impl Set<'_> {
     fn issue_ca(&self) -> Result<Issuer<'static, KeyPair>, Failure> {
-        let domain = &self.args.trust_domain;
-        let mut params = self.params(&format!("Decree development CA of {domain}"));
+        let mut params = self.params(&format!("Decree development CA of {TRUST_DOMAIN}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.subject_alt_names = vec![uri(&format!("spiffe://{domain}"))?];
+        params.subject_alt_names = vec![uri(&format!("spiffe://{TRUST_DOMAIN}"))?];
         let key = KeyPair::generate().map_err(impossible)?;
         let ca = params.self_signed(&key).map_err(impossible)?;
         write_pair(&self.args.out, "ca", &ca, &key)?;
@@ -96,7 +96,7 @@ impl Set<'_> {
         } else {
             ExtendedKeyUsagePurpose::ServerAuth
         }];
-        let id = uri(&format!("spiffe://{}/{role}", self.args.trust_domain))?;
+        let id = uri(&format!("spiffe://{TRUST_DOMAIN}/{role}"))?;
         params.subject_alt_names = [&[id], names].concat();
         let key = KeyPair::generate().map_err(impossible)?;
         let cert = params.signed_by(&key, ca).map_err(impossible)?;
@@ -176,14 +176,14 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// The policy that grants each client its role for all clusters.
-fn policy(trust_domain: &str) -> String {
+fn policy() -> String {
     let grant = |role: &str| {
         let clusters = match role {
             "admin" => "",
             _ => "clusters = [\"*\"]\n",
         };
         format!(
-            "[[grant]]\nidentities = [\"spiffe://{trust_domain}/{role}\"]\nrole = \"{role}\"\n{clusters}"
+            "[[grant]]\nidentities = [\"spiffe://{TRUST_DOMAIN}/{role}\"]\nrole = \"{role}\"\n{clusters}"
         )
     };
     CLIENTS.map(grant).join("\n")

@@ -70,7 +70,7 @@ async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, 
     let config = KubeClusterConfig {
         namespace: asked.namespace.clone(),
         resource: args.resource.clone(),
-        ..KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone())
+        ..args.kube.config()
     };
     let cluster = connect(&config, args.timeout).await?;
     let annotated = tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await;

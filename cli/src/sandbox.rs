@@ -42,8 +42,8 @@ pub(crate) const AGAIN: Duration = Duration::from_millis(20);
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The addresses of a server, its seed, and where it sends traces.
-#[derive(Clone, Debug)]
+/// The addresses of a server, and the seed of its session ids. On a real cluster, they are random: they are the beginning of pod names.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerSettings {
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,

@@ -11,7 +11,7 @@ use agent_core::{
     pace::since,
     take_over::{BuiltIn, Declaration, ProbeState},
 };
-use agent_kube::{Clock, KubeCluster, KubeClusterConfig, PROBE, Probe};
+use agent_kube::{Clock, KubeCluster, PROBE, Probe};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{sleep, timeout};
 
@@ -53,8 +53,7 @@ pub(crate) fn hand_back(args: &DeclareArgs, io: &mut Io<'_>) -> Result<Exit, Fai
 
 fn run(args: &DeclareArgs, is_off: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
     block_on(async {
-        let config = KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone());
-        let cluster = connect(&config, args.timeout).await?;
+        let cluster = connect(&args.kube.config(), args.timeout).await?;
         let mut state = "the cluster does not answer".to_owned();
         let declaring = declare(args, is_off, cluster, &mut state, io);
         let declared = timeout(args.timeout, declaring).await;

@@ -3,7 +3,7 @@
 //! On a real cluster, the agent writes nothing unless told to, and in shadow mode the command ends with a report.
 
 use agent_fake::Kind;
-use agent_kube::KubeCluster;
+use agent_kube::{KubeCluster, KubeClusterConfig};
 use clap::Parser as _;
 use decree::v1;
 use decree_agent::{AgentArgs, Cluster as _, FakeCluster, Mode};
@@ -47,11 +47,12 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let objects = input::read_for_cluster(&args.input, io)?;
     let _log = sandbox::log(args.log_level.as_ref());
-    let cluster = FakeCluster::start(sandbox::cluster_config(args.seed), objects)?;
+    let seed = args.seed.unwrap_or(0);
+    let cluster = FakeCluster::start(sandbox::cluster_config(seed), objects)?;
     if args.input.files.is_empty() {
         cluster.with(|it| beginning::install(it, true))?;
     }
-    let server = RunningServer::start(&settings(args), Some(&cluster)).await?;
+    let server = RunningServer::start(&settings(args, Some(seed)), Some(&cluster)).await?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
     let budget = settings_of_the_agent()?.budget.config();
     let agent = RunningAgent::of_embedded_cluster(
@@ -88,12 +89,14 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let mut flags = settings_of_the_agent()?;
     let mode = args.mode.unwrap_or(Mode::Shadow);
     flags.mode = mode;
-    flags.kube.kubeconfig.clone_from(&args.kubeconfig);
-    flags.kube.context.clone_from(&args.context);
     flags.namespaces.clone_from(&args.namespaces);
     // The Lease is a write, so only agents in enforce mode use it.
     flags.kube.leader_elect = mode == Mode::Enforce;
-    let cluster = connect(&flags).await?;
+    let config = KubeClusterConfig {
+        source: args.kube.config().source,
+        ..flags.kube_config()
+    };
+    let cluster = connect(&config).await?;
     let api = cluster.target();
     let context = api.context.as_ref().map(|name| format!(", context {name}"));
     let effect = match mode {
@@ -108,14 +111,14 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     };
     let context = context.unwrap_or_default();
     let target = format!("{}{context}\n{effect}", api.api_server);
-    let server = RunningServer::start(&settings(args), None).await?;
+    let server = RunningServer::start(&settings(args, None), None).await?;
     let connector = server.connector.clone();
     let agent = RunningAgent::of_real_cluster(connector, args.agent_admin, cluster, flags);
     let more = "  decree explain NAMESPACE/NAME";
     keep(server, agent.await?, mode, (&target, more), io).await
 }
 
-fn settings(args: &UpArgs) -> ServerSettings {
+const fn settings(args: &UpArgs, seed: Option<u64>) -> ServerSettings {
     ServerSettings {
         listen: args.listen,
         admin: args.admin,
@@ -129,8 +132,8 @@ fn settings_of_the_agent() -> Result<AgentArgs, Failure> {
     flags.map_err(|error| args::failure(&config::without_passwords(error), &[]))
 }
 
-async fn connect(agent: &AgentArgs) -> Result<KubeCluster, Failure> {
-    let connected = KubeCluster::connect(&agent.kube_config()).await;
+async fn connect(config: &KubeClusterConfig) -> Result<KubeCluster, Failure> {
+    let connected = KubeCluster::connect(config).await;
     let cluster = connected.map_err(|error| {
         Failure::new(Exit::Usage, chain(&error))
             .hint("set credentials with --kubeconfig, --context or KUBECONFIG")

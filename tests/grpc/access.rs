@@ -52,7 +52,6 @@ impl Guarded {
             access_interval: Duration::from_millis(20),
             token_keys: Some(issuer.file().display().to_string()),
             token_issuer: Some(ISSUER.to_owned()),
-            token_leeway: Duration::ZERO,
             ..AccessArgs::default()
         };
         change(&mut access);

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use decree::v1;
 use serde_json::json;
-use tests::issuer::Issuer;
+use tests::issuer::{Issuer, LEEWAY};
 use tonic::Code;
 
 use crate::{
@@ -87,7 +87,7 @@ async fn session_ends_when_its_token_expires_unless_it_is_renewed() {
     let begun = before_expiry(async |expiry| {
         let short = |subject| {
             let mut claims = Issuer::claims(subject, 0);
-            claims["exp"] = seconds(expiry).into();
+            claims["exp"] = (seconds(expiry) - LEEWAY).into();
             issuer.sign(&claims)
         };
         let (renewed, welcome) = Agent::open_as(server, &short("agent-a"), hello("a")).await?;

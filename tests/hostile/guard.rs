@@ -113,7 +113,6 @@ impl Guard {
         flags.extend([
             "--tls-reload-interval=100ms".to_owned(),
             "--access-interval=100ms".to_owned(),
-            "--token-leeway=0s".to_owned(),
             format!("--policy={}", self.path("policy").display()),
             format!("--token-keys={}", self.issuer.file().display()),
             format!("--token-issuer={ISSUER}"),

@@ -44,7 +44,7 @@ impl Guarded {
         let mut command = world::for_grpc_alone(world::program("decree-server"));
         command
             .env("DECREE_LOG_LEVEL", "trace")
-            .args(["--access-interval", "50ms", "--token-leeway", "0s"])
+            .args(["--access-interval", "50ms"])
             .args(["--token-issuer", ISSUER, "--token-keys"])
             .arg(issuer.file())
             .arg("--policy")

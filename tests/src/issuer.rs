@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 /// The claim `iss` of its tokens.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// How long a server accepts a token after it has expired, in seconds.
+pub const LEEWAY: i64 = 10;
 
 /// An issuer with one key for ES256, and the file of its key set.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl Issuer {
         self.publish();
     }
 
-    /// Returns the claims of a token for `subject` and the audience `decree` that expires `seconds` from now.
+    /// Returns the claims of a token for `subject` and the audience `decree` that a server accepts for `seconds` from now.
     ///
     /// # Panics
     /// If the clock is before 1970.
@@ -66,7 +68,7 @@ impl Issuer {
     pub fn claims(subject: &str, seconds: i64) -> Value {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = i64::try_from(now.expect("after 1970").as_secs()).expect("before year 292e9");
-        json!({"iss": ISSUER, "sub": subject, "aud": ["decree"], "exp": now + seconds})
+        json!({"iss": ISSUER, "sub": subject, "aud": ["decree"], "exp": now + seconds - LEEWAY})
     }
 
     /// Returns a token for `subject` that is valid for an hour.

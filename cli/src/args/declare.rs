@@ -1,8 +1,10 @@
 //! The flags of `decree take-over` and `decree hand-back`.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use clap::Args as Group;
+
+use super::kube::KubeArgs;
 
 pub(super) const HELP: &str = "\
 Exit codes:
@@ -15,12 +17,8 @@ Exit codes:
 
 #[derive(Debug, Group)]
 pub(crate) struct DeclareArgs {
-    /// A kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or the service account of a pod
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) context: Option<String>,
+    #[command(flatten)]
+    pub(crate) kube: KubeArgs,
     /// The namespace of the agents' Lease; by default the only namespace with a `decree-probe`
     #[arg(long, value_name = "NAME")]
     pub(crate) lease_namespace: Option<String>,

@@ -11,10 +11,10 @@ use clap::Args as Group;
 /// The credentials for a cluster.
 #[derive(Debug, Group)]
 pub(crate) struct KubeArgs {
-    /// Use the cluster of this kubeconfig instead of a local server
+    /// Use the cluster of this kubeconfig
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Use the cluster of this context of the kubeconfig instead of a local server
+    /// Use the cluster of this context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
     /// Use the cluster of the kubeconfig as this user, who is impersonated

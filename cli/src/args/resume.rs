@@ -1,10 +1,10 @@
 //! The flags of `decree resume`.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use clap::Args as Group;
 
-use super::name::NameArg;
+use super::{kube::KubeArgs, name::NameArg};
 
 pub(super) const HELP: &str = "\
 Exit codes:
@@ -33,17 +33,13 @@ pub(crate) struct ExtentArgs {
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) extent: ExtentArgs,
-    /// A kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or the service account of a pod
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) context: Option<String>,
+    #[command(flatten)]
+    pub(crate) kube: KubeArgs,
     /// The resource that the agent reconciles
     #[arg(long, value_name = "PLURAL.VERSION.GROUP", default_value_t)]
     pub(crate) resource: agent_kube::Resource,
     /// The admin address of an agent with an embedded cluster, http://HOST:PORT, instead of a kubeconfig
-    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "context"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "context", "impersonate", "resource"])]
     pub(crate) agent: Option<String>,
     /// The maximum time to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = service::config::duration)]

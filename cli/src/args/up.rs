@@ -1,12 +1,12 @@
 //! The flags of the commands that run everything in one process, and of the acts on such a process.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args as Group, Subcommand};
 use decree_agent::{ClusterKind, Mode};
 use service::ListenAddr;
 
-use super::{files::FileArgs, name::NameArg};
+use super::{files::FileArgs, kube::KubeArgs, name::NameArg};
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Group)]
@@ -16,12 +16,8 @@ pub(crate) struct UpArgs {
     /// The kind of cluster; by default `kubernetes` with a kubeconfig or a context, and `fake` without
     #[arg(long, value_enum)]
     pub(crate) cluster: Option<ClusterKind>,
-    /// Use the cluster of this kubeconfig
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-    /// Use the cluster of this context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    pub(crate) context: Option<String>,
+    #[command(flatten)]
+    pub(crate) kube: KubeArgs,
     /// A namespace of the real cluster that the agent manages; repeatable. By default, all namespaces
     #[arg(short, long = "namespace", value_name = "NAMESPACE")]
     pub(crate) namespaces: Vec<String>,
@@ -85,13 +81,14 @@ impl UpArgs {
     /// Whether the cluster is a real one. A real cluster has a different default mode, so this refuses flags that contradict each
     /// other.
     pub(crate) fn is_real(&self) -> Result<bool, Failure> {
-        let named = self.kubeconfig.is_some() || self.context.is_some();
+        let named = self.kube.is_given();
         let is_real = self
             .cluster
             .map_or(named, |kind| kind == ClusterKind::Kubernetes);
         let contradiction = match is_real {
             true if !self.input.files.is_empty() => "--filename fills the embedded cluster",
-            false if named => "--kubeconfig and --context name a real cluster",
+            true if self.seed.is_some() => "--seed is for the embedded cluster",
+            false if named => "--kubeconfig, --context and --as name a real cluster",
             false if !self.namespaces.is_empty() => "--namespace is for a real cluster",
             true | false => return Ok(is_real),
         };

@@ -90,8 +90,7 @@ impl Stage {
             listen: server.addresses.grpc.tcp().unwrap_or(FREE),
             admin: server.addresses.admin.unwrap_or(FREE),
             // Another process draws other names.
-            seed: 1,
-            ..settings
+            seed: Some(1),
         };
         // A connection within the process would end with the server.
         let connector = Connector::local(&server.addresses.grpc);

@@ -18,6 +18,8 @@ mod keys;
 pub const TOKEN_BYTES_MAX: usize = 8 << 10;
 /// The longest accepted subject, in bytes.
 const SUBJECT_BYTES_MAX: usize = 512;
+/// The maximum difference between the clocks of the issuer and of this machine, in seconds.
+const LEEWAY: i64 = 10;
 
 /// The conditions of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +28,6 @@ pub struct Verifier {
     pub issuer: String,
     /// The audience that its `aud` must contain.
     pub audience: String,
-    /// How far the issuer's clock may be off, in seconds.
-    pub leeway: i64,
 }
 
 /// The claims of a valid token.
@@ -98,16 +98,16 @@ impl Verifier {
             Err(TokenError::Issuer)
         } else if !aud.contains(&self.audience) {
             Err(TokenError::Audience)
-        } else if exp.saturating_add(self.leeway) <= now {
+        } else if exp.saturating_add(LEEWAY) <= now {
             Err(TokenError::Expired)
-        } else if nbf.is_some_and(|nbf| nbf > now.saturating_add(self.leeway)) {
+        } else if nbf.is_some_and(|nbf| nbf > now.saturating_add(LEEWAY)) {
             Err(TokenError::NotYetValid)
         } else if !(1..=SUBJECT_BYTES_MAX).contains(&sub.len()) || sub.contains(char::is_control) {
             Err(TokenError::Malformed)
         } else {
             Ok(Claims {
                 subject: sub,
-                expires: exp.saturating_add(self.leeway),
+                expires: exp.saturating_add(LEEWAY),
             })
         }
     }

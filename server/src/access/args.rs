@@ -38,10 +38,6 @@ pub struct AccessArgs {
         value_name = "AUDIENCE"
     )]
     pub token_audience: String,
-
-    /// The maximum difference between the clocks of the issuer and of this machine; at most 5 minutes
-    #[arg(long, env = "DECREE_TOKEN_LEEWAY", default_value = "10s", value_name = "TIME", value_parser = leeway)]
-    pub token_leeway: Duration,
 }
 
 // === impl AccessArgs ===
@@ -56,9 +52,4 @@ fn interval(text: &str) -> Result<Duration, String> {
     let range = Duration::from_millis(10)..=Duration::from_mins(60);
     let interval = Some(config::duration(text)?).filter(|it| range.contains(it));
     interval.ok_or_else(|| "must be from 10ms to 60m".to_owned())
-}
-
-fn leeway(text: &str) -> Result<Duration, String> {
-    let leeway = Some(config::duration(text)?).filter(|it| *it <= Duration::from_mins(5));
-    leeway.ok_or_else(|| "must be at most 5m".to_owned())
 }

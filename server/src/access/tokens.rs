@@ -80,7 +80,6 @@ impl Tokens {
             verifier: Verifier {
                 issuer: issuer.clone(),
                 audience: args.token_audience.clone(),
-                leeway: i64::try_from(args.token_leeway.as_secs()).unwrap_or(0),
             },
             source,
             keys: RwLock::new(Arc::new(keys)),

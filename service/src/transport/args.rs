@@ -86,13 +86,7 @@ pub enum ClientAuth {
 
 impl Default for TlsArgs {
     fn default() -> Self {
-        Self {
-            tls_cert: None,
-            tls_key: None,
-            tls_ca: None,
-            tls_crl: None,
-            tls_reload_interval: Duration::from_secs(5),
-        }
+        config::defaults()
     }
 }
 

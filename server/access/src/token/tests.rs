@@ -33,7 +33,6 @@ fn verifier() -> Verifier {
     Verifier {
         issuer: "https://issuer".to_owned(),
         audience: "decree".to_owned(),
-        leeway: 10,
     }
 }
 
