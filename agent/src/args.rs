@@ -212,6 +212,14 @@ pub enum ClusterError {
         "--manifest fills the embedded cluster: say --cluster fake as well, or kubectl apply the files to a real cluster"
     )]
     ManifestsOfReal,
+    /// A seed would have no effect.
+    #[error("--fake-seed is for the embedded cluster: say --cluster fake as well, or leave it out")]
+    SeedOfReal,
+    /// Credentials would be left unread.
+    #[error(
+        "--kubeconfig and --context name a real cluster: leave out --cluster fake, or leave them out"
+    )]
+    CredentialsOfFake,
     /// A shard of an embedded cluster.
     #[error(
         "--shard I/N needs Leases, which the embedded cluster does not have: leave --shard out"
@@ -264,16 +272,20 @@ impl AgentArgs {
     /// must be requested by name, so that nobody takes it for a real one.
     ///
     /// # Errors
-    /// If there is no cluster, if manifests come without an embedded cluster, or if an embedded cluster is to have shards.
+    /// If there is no cluster, or if flags of the other kind of cluster are given, or shards of an embedded cluster.
     pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, ClusterError> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
         match self.cluster {
             Some(ClusterKind::Fake) if self.shard.shard().is_some() => {
                 Err(ClusterError::ShardOfFake)
             }
+            Some(ClusterKind::Fake) if named => Err(ClusterError::CredentialsOfFake),
             Some(ClusterKind::Fake) => Ok(ClusterKind::Fake),
             Some(ClusterKind::Kubernetes) | None if !self.fake.manifests.is_empty() => {
                 Err(ClusterError::ManifestsOfReal)
+            }
+            Some(ClusterKind::Kubernetes) | None if self.fake.fake_seed.is_some() => {
+                Err(ClusterError::SeedOfReal)
             }
             Some(ClusterKind::Kubernetes) => Ok(ClusterKind::Kubernetes),
             None if named || found => Ok(ClusterKind::Kubernetes),

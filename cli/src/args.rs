@@ -8,8 +8,9 @@ use std::{
 };
 
 use clap::{
-    Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
-    error::{ContextKind, ContextValue},
+    ArgMatches, Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
 };
 use clap_complete::{Shell, env::Shells};
 use server_core::Timestamp;
@@ -237,10 +238,37 @@ const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 /// Parses a command line. If kubectl started this program as its plugin, help and errors say `kubectl decree`.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Args, clap::Error> {
     let program = program(arguments);
-    let command = help::complete(Args::command(), "", program).bin_name(program);
-    let matches = command.try_get_matches_from(arguments);
+    let mut command = help::complete(Args::command(), "", program).bin_name(program);
+    let matches = command.try_get_matches_from_mut(arguments);
     let matches = matches.map_err(config::without_passwords)?;
+    if let Some(flag) = without_effect(&command, &matches) {
+        let cause = format!(
+            "{flag} is for a server, and files or the cluster of a kubeconfig are read\n\n  tip: leave out one of them"
+        );
+        return Err(command.error(ErrorKind::ArgumentConflict, cause));
+    }
     Args::from_arg_matches(&matches)
+}
+
+/// A flag for a server, if others say that no server is asked. Variables and defaults may be there for other commands.
+fn without_effect(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
+    if let Some((name, below)) = matches.subcommand() {
+        return without_effect(command.find_subcommand(name)?, below);
+    }
+    let has = |id: &str| command.get_arguments().any(|arg| arg.get_id() == id);
+    let given = matches.ids().map(clap::Id::as_str);
+    let given = given.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
+    let given: Vec<_> = given.collect();
+    let has_sources = has("files") && has("server");
+    let is_for_server = |id: &str| match id {
+        "server" | "cluster" | "token_file" | "insecure" => has_sources,
+        "admin" => has("no_browser"),
+        id => id.starts_with("tls_") && has_sources,
+    };
+    let reads = ["files", "kubeconfig", "context", "impersonate"];
+    let reads = given.iter().any(|id| reads.contains(id));
+    let flag = given.into_iter().find(|&id| reads && is_for_server(id))?;
+    Some(format!("--{}", flag.replace('_', "-")))
 }
 
 /// The cause and the remedy of an error of clap.

@@ -77,12 +77,10 @@ fn real_cluster_goes_before_none_and_the_embedded_one_is_asked_for_by_name() {
     assert_eq!(kind(&["--cluster", "kubernetes"], false), Ok(Kubernetes));
     assert_eq!(kind(&["--cluster", "kube"], false), Ok(Kubernetes));
     assert_eq!(kind(&["--cluster", "fake"], true), Ok(Fake));
-    let named = ["--cluster", "fake", "--context", "kind"];
-    assert_eq!(kind(&named, true), Ok(Fake));
 }
 
 #[test]
-fn manifests_are_never_left_unread() {
+fn flags_of_the_other_kind_of_cluster_are_refused() {
     let kind = |flags: &[&str], found| parse(flags).expect("valid").cluster_kind(found);
     let refused = Err(ClusterError::ManifestsOfReal);
     assert_eq!(kind(&["--manifest", "web.yaml"], false), refused);
@@ -91,6 +89,12 @@ fn manifests_are_never_left_unread() {
     assert_eq!(kind(&real, true), refused);
     let fake = ["--cluster", "fake", "--manifest", "web.yaml"];
     assert_eq!(kind(&fake, true), Ok(ClusterKind::Fake));
+    let seeded = kind(&["--fake-seed", "1"], true);
+    assert_eq!(seeded, Err(ClusterError::SeedOfReal));
+    for named in ["--kubeconfig=a", "--context=a"] {
+        let named = kind(&["--cluster", "fake", named], true);
+        assert_eq!(named, Err(ClusterError::CredentialsOfFake));
+    }
 }
 
 #[test]

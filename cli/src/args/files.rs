@@ -11,6 +11,6 @@ pub(crate) struct FileArgs {
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Read the folders in a folder, too
-    #[arg(short = 'R', long)]
+    #[arg(short = 'R', long, requires = "files")]
     pub(crate) recursive: bool,
 }

@@ -228,6 +228,10 @@ impl GetArgs {
     }
 
     fn replica_sets(&self, names: &[String]) -> Result<Wanted, Failure> {
+        if self.selector.is_some() && !names.is_empty() {
+            let failure = Failure::new(Exit::Usage, "-l selects ReplicaSets, and names are given");
+            return Err(failure.hint("leave out one of them"));
+        }
         let names = names.iter().map(|name| {
             let written = name.parse::<NameArg>();
             written.map_err(|error| Failure::new(Exit::Usage, format!("{name:?} {error}")))
@@ -240,39 +244,14 @@ impl GetArgs {
 fn unknown(word: &str) -> Failure {
     let failure = Failure::new(Exit::Usage, format!("unknown resource {word:?}"));
     let resources = KINDS.into_iter().chain(["sessions", "session"]);
-    let hint = match near::nearest(word, resources) {
-        Some(meant) => {
-            format!("did you mean {meant}? The resources are replicasets (rs) and sessions")
-        }
-        None if OF_KUBECTL.contains(&word) => {
-            format!(
-                "the resources are replicasets (rs) and sessions; for others, use: kubectl get {word}"
-            )
-        }
+    let known = "the resources are replicasets (rs) and sessions";
+    failure.hint(match near::nearest(word, resources) {
+        Some(meant) => format!("did you mean {meant}? {known}"),
         None => {
-            "the resources are replicasets (rs) and sessions; a ReplicaSet is: rs NAME".to_owned()
+            format!("{known}; a ReplicaSet is: rs {word}; for others, use: kubectl get {word}")
         }
-    };
-    failure.hint(hint)
+    })
 }
-
-/// Resources of a cluster that kubectl lists.
-const OF_KUBECTL: [&str; 14] = [
-    "deploy",
-    "deployment",
-    "deployments",
-    "event",
-    "events",
-    "namespaces",
-    "node",
-    "nodes",
-    "ns",
-    "po",
-    "pod",
-    "pods",
-    "quota",
-    "resourcequotas",
-];
 
 // === impl Scope ===
 

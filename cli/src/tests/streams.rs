@@ -46,11 +46,8 @@ fn reader_that_goes_ends_a_command_quietly_and_a_full_disk_does_not() {
     );
 }
 
-#[test]
-fn commands_without_a_server_say_what_is_wrong_and_what_to_do() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let taken = taken.local_addr().expect("its address").to_string();
-    let transcript = "
+/// Commands and what they print before they ask a server, if any.
+const WITHOUT_A_SERVER: &str = "
 [0] --help
 …
   0  …
@@ -86,6 +83,22 @@ decree @VERSION
 [2] simulate -f -
 [2] simulate web -f -
 [2] simulate --drain node-b -f - --cluster other
+[2] get rs -f - --server http://127.0.0.1:1
+error: --server is for a server, and files or the cluster of a kubeconfig are read
+hint: leave out one of them
+[2] explain web --as bob --token-file x
+error: --token-file is for a server, …
+[2] get rs --server http://127.0.0.1:1 --tls-server-name a
+error: http://127.0.0.1:1 does not use TLS, …
+[2] get rs -R
+error: …--filename…
+[2] get rs web -l app=web
+error: -l selects ReplicaSets, and names are given
+hint: leave out one of them
+[2] resume web --agent http://127.0.0.1:1 --resource webs.v1.example.com
+error: …cannot be used with…
+[2] console --admin 127.0.0.1:1 --context kind
+error: --admin is for a server, …
 [2] simulate web --drain node-b
 [2] simulate --drain node-b --quota 3
 [2] simulate --drain node-b -n shop
@@ -104,7 +117,12 @@ error: --namespace is for a real cluster, …
 error: …/nowhere/config…
 [1] up --listen @TAKEN --admin 127.0.0.1:0
 error: …@TAKEN…--listen…";
-    let transcript = transcript.replace("@VERSION", service::build_info::text());
+
+#[test]
+fn commands_without_a_server_say_what_is_wrong_and_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("its address").to_string();
+    let transcript = WITHOUT_A_SERVER.replace("@VERSION", service::build_info::text());
     let transcript = transcript.replace("@WEB", &path("docs/examples/web.yaml"));
     check(&transcript.replace("@TAKEN", &taken));
     assert_eq!(decree(&[]).exit, Exit::Usage);

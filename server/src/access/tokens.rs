@@ -55,8 +55,8 @@ impl Tokens {
     /// Reads the keys, if tokens are accepted. A key server is asked later, because it may not run yet.
     pub(super) fn new(args: &AccessArgs) -> Result<Option<Self>, AccessError> {
         let (keys, issuer) = match (&args.token_keys, &args.token_issuer) {
-            (None, None) => return Ok(None),
-            (None, Some(_)) => return Err(AccessError::NoKeys),
+            (None, None) if args.token_keys_ca.is_none() => return Ok(None),
+            (None, _) => return Err(AccessError::NoKeys),
             (Some(_), None) => return Err(AccessError::NoIssuer),
             (Some(keys), Some(issuer)) => (keys, issuer),
         };

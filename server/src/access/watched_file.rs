@@ -96,7 +96,9 @@ pub enum AccessError {
     )]
     NoIssuer,
     /// The issuer has no keys.
-    #[error("--token-issuer needs --token-keys: the file with the issuer's JSON Web Key Set")]
+    #[error(
+        "--token-issuer and --token-keys-ca need --token-keys: the file or the URL of the issuer's JSON Web Key Set"
+    )]
     NoKeys,
 }
 

@@ -64,7 +64,7 @@ pub enum SetupError {
     },
     /// TLS files are given for an endpoint without TLS.
     #[error(
-        "{0} does not use TLS, but files for it are given (--tls-…); remove them, or write https://HOST:PORT"
+        "{0} does not use TLS, but flags for it are given (--tls-…); remove them, or write https://HOST:PORT"
     )]
     NotTls(String),
     /// TLS files are given for a Unix socket.
