@@ -158,43 +158,55 @@ async fn serve(
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: mpsc::Sender<News>,
 ) {
-    let channel = connect(connector).await;
+    let channel = connect(connector.clone()).await;
     let cause = match (Proof::read(token.as_ref()), channel) {
-        (Ok(proof), Ok(channel)) => stream(channel, proof, outgoing, &sender).await,
+        (Ok(proof), Ok(channel)) => {
+            let streamed = stream(channel, proof, outgoing, &sender).await;
+            match streamed.map_err(|status| disconnect(&status)) {
+                Err(Disconnect::Lost(error)) => Disconnect::Lost(at_port(connector, error).await),
+                Ok(cause) | Err(cause) => cause,
+            }
+        }
         (Err(error), _) => Disconnect::Lost(chain(&error)),
-        (_, Err(error)) => Disconnect::Lost(chain(&error)),
+        (_, Err(error)) => Disconnect::Lost(at_port(connector, chain(&error)).await),
     };
     // Nobody needs the output if the uplink is gone.
     let _ = sender.send(News::Disconnected(cause)).await;
 }
 
+/// Passes frames on in both directions until the stream ends. The error is that of a stream that the server has not opened.
 async fn stream(
     channel: Channel,
     proof: Proof,
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: &mpsc::Sender<News>,
-) -> Disconnect {
+) -> Result<Disconnect, Status> {
     if sender.send(News::Connected).await.is_err() {
-        return Disconnect::Ended;
+        return Ok(Disconnect::Ended);
     }
     let request = proof.request(ReceiverStream::new(outgoing));
     let mut grpc = Grpc::new(channel.clone())
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
-    if let Err(error) = grpc.ready().await {
-        return disconnect(&Status::from_error(error.into()));
-    }
+    let ready = grpc.ready().await;
+    ready.map_err(|error| Status::from_error(error.into()))?;
     let path = PathAndQuery::from_static(RECONCILE);
-    let incoming = match grpc.streaming(request, path, FrameCodec).await {
-        Ok(response) => response.into_inner(),
-        Err(status) => return disconnect(&status),
-    };
+    let incoming = grpc.streaming(request, path, FrameCodec).await?;
     let client = DecisionServiceClient::new(channel);
     let (welcome, welcomed) = oneshot::channel();
     tokio::select! {
         biased;
-        cause = receive(incoming, sender, welcome) => cause,
+        cause = receive(incoming.into_inner(), sender, welcome) => Ok(cause),
         never = proof.keep(client, welcomed) => match never {},
+    }
+}
+
+/// The error of a server that has not answered, or what its port speaks instead of gRPC.
+pub(crate) async fn at_port(connector: Connector, error: String) -> String {
+    let spoken = tokio::task::spawn_blocking(move || connector.spoken()).await;
+    match spoken.ok().flatten() {
+        Some(spoken) => format!("{}: {}", spoken.cause(), spoken.remedy()),
+        None => error,
     }
 }
 

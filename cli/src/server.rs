@@ -3,8 +3,7 @@
 use std::{
     error::Error,
     future::Future,
-    io::{self, Read as _, Write as _},
-    net::{TcpStream, ToSocketAddrs as _},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
     path::PathBuf,
     time::Duration,
 };
@@ -33,9 +32,9 @@ use crate::exit::{Exit, Failure};
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// How long a server may be silent before it is asked for a sign of life, and then until the connection ends.
 const KEEPALIVE: Duration = Duration::from_millis(2_250);
-/// The timeout of a look at a port that does not answer gRPC.
+/// The timeout of a look whether a server listens at the default address.
 const LOOK: Duration = Duration::from_millis(300);
-const DEFAULT: &str = "http://127.0.0.1:50051";
+const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50051);
 
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Connection")]
@@ -59,6 +58,7 @@ pub(crate) struct ServerArgs {
 pub(crate) struct Server {
     channel: Channel,
     bearer: Bearer,
+    connector: Connector,
     pub(crate) url: String,
 }
 
@@ -82,21 +82,15 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
 impl ServerArgs {
     pub(crate) fn endpoint(&self) -> service::transport::Endpoint {
         let named = self.server.clone();
-        named.unwrap_or_else(|| DEFAULT.parse().expect("it is an endpoint"))
+        let default = format!("http://{DEFAULT}");
+        named.unwrap_or_else(|| default.parse().expect("it is an endpoint"))
     }
 
     /// Whether a command without files and flags for a cluster reads the cluster of the kubeconfig: no server is named, none answers at
     /// the default address, and there is a kubeconfig.
     pub(crate) fn gives_way_to_a_cluster(&self) -> bool {
-        self.server.is_none() && !Self::answers_by_default() && agent_kube::is_configured()
-    }
-
-    /// Whether something listens at the default address.
-    fn answers_by_default() -> bool {
-        let address = DEFAULT.strip_prefix("http://").unwrap_or(DEFAULT);
-        let address = address.to_socket_addrs().ok();
-        let address = address.and_then(|mut found| found.next());
-        address.is_some_and(|it| TcpStream::connect_timeout(&it, LOOK).is_ok())
+        let is_away = || TcpStream::connect_timeout(&DEFAULT, LOOK).is_err();
+        self.server.is_none() && is_away() && agent_kube::is_configured()
     }
 }
 
@@ -136,13 +130,14 @@ impl Server {
             .timeout(timeout)
             .http2_keep_alive_interval(KEEPALIVE)
             .keep_alive_timeout(KEEPALIVE);
-        match endpoint.connect_with_connector(connector).await {
+        match endpoint.connect_with_connector(connector.clone()).await {
             Ok(channel) => Ok(Self {
                 channel,
                 bearer,
+                connector,
                 url,
             }),
-            Err(error) => Err(unreachable(&url, &chain(&error))),
+            Err(error) => Err(unreachable(&connector, &chain(&error))),
         }
     }
 
@@ -213,7 +208,7 @@ impl Server {
                 Some(source) => chain(source),
                 None => status.message().to_owned(),
             };
-            return unreachable(&self.url, &cause);
+            return unreachable(&self.connector, &cause);
         }
         let message = status.message();
         if code == Code::NotFound {
@@ -269,19 +264,12 @@ fn refused(code: Code, status: &Status) -> Failure {
 }
 
 /// The failure for a server that cannot be reached.
-fn unreachable(url: &str, detail: &str) -> Failure {
-    let is_tls = url.starts_with("https:");
-    let (detail, hint) = match url.strip_prefix("http://").and_then(spoken_at) {
-        Some(Spoken::Http) => (
-            "the port speaks HTTP/1.1, as an admin port does",
-            "name the port for gRPC with --server; it is 50051 by default",
-        ),
-        Some(Spoken::Nothing) => (
-            "the port accepts connections and does not answer",
-            "check that decree-server listens there, and not another program",
-        ),
+fn unreachable(connector: &Connector, detail: &str) -> Failure {
+    let url = connector.endpoint().to_string();
+    let (detail, hint) = match connector.spoken() {
+        Some(spoken) => (spoken.cause(), spoken.remedy()),
         // With TLS 1.3, a server that requires a certificate may close the connection before the client reads the reason.
-        None if is_tls => (
+        None if url.starts_with("https:") => (
             detail,
             "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert",
         ),
@@ -291,57 +279,4 @@ fn unreachable(url: &str, detail: &str) -> Failure {
         ),
     };
     Failure::new(Exit::Unreachable, format!("{url}: {detail}")).hint(hint)
-}
-
-/// What a port says to a request of HTTP/1.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spoken {
-    Http,
-    Nothing,
-}
-
-/// Asks a port that has not answered gRPC for a page. `None` if it is closed, or says something else.
-fn spoken_at(address: &str) -> Option<Spoken> {
-    let address = address.to_socket_addrs().ok()?.next()?;
-    let mut stream = TcpStream::connect_timeout(&address, LOOK).ok()?;
-    stream.set_read_timeout(Some(LOOK)).ok()?;
-    let request = format!("GET /livez HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut head = [0; 7];
-    match stream.read_exact(&mut head) {
-        Ok(()) => (head == *b"HTTP/1.").then_some(Spoken::Http),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(Spoken::Nothing),
-        Err(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{net::TcpListener, sync::mpsc, thread};
-
-    use super::*;
-
-    #[test]
-    fn port_that_does_not_speak_grpc_is_told_by_what_it_says() {
-        for (answer, expected) in [
-            ("HTTP/1.1 200 OK\r\n", Some(Spoken::Http)),
-            ("SSH-2.0-x\r\n", None),
-            ("", Some(Spoken::Nothing)),
-        ] {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            let address = listener.local_addr().expect("it is bound").to_string();
-            let (answered, asked) = mpsc::sync_channel::<()>(1);
-            thread::scope(|scope| {
-                scope.spawn(move || {
-                    let (mut stream, _) = listener.accept().expect("it asks");
-                    stream.write_all(answer.as_bytes()).expect("it listens");
-                    // The connection stays open until the answer is judged.
-                    asked.recv().expect_err("nothing is sent");
-                });
-                assert_eq!(spoken_at(&address), expected, "{answer}");
-                drop(answered);
-            });
-            assert_eq!(spoken_at(&address), None, "it is closed");
-        }
-    }
 }

@@ -33,6 +33,7 @@ mod listen;
 mod metrics;
 mod peer;
 mod reload;
+mod spoken;
 mod stream;
 
 pub use accept::Acceptor;
@@ -44,4 +45,5 @@ pub use failure::{EXPOSED, HandshakeError, LoadError, SetupError};
 pub use listen::{BindError, Listener, Socket};
 pub use metrics::Metrics;
 pub use peer::{Credential, Ended, Peer, PeerAddress};
+pub use spoken::Spoken;
 pub use stream::ByteStream;

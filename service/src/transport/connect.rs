@@ -28,6 +28,7 @@ use crate::transport::{
     failure::{HandshakeError, SetupError},
     metrics::Metrics,
     reload,
+    spoken::Spoken,
     stream::ByteStream,
 };
 
@@ -77,7 +78,9 @@ impl Connector {
     ) -> Result<Self, SetupError> {
         let tls = match &endpoint {
             Endpoint::Https(authority) => Some(Tls::new(authority, args, &metrics)?),
-            Endpoint::Http(_) | Endpoint::Unix(_) if args.files.is_given() => {
+            Endpoint::Http(_) | Endpoint::Unix(_)
+                if args.files.is_given() || args.tls_server_name.is_some() =>
+            {
                 return Err(SetupError::NotTls(endpoint.to_string()));
             }
             Endpoint::Http(_) if !endpoint.is_local() && !args.insecure => {
@@ -129,6 +132,16 @@ impl Connector {
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         self.tls.is_none() && !self.endpoint.is_local()
+    }
+
+    /// What the port speaks instead of gRPC, if the server is to speak plain text over TCP and its port does not. Blocks the thread for up
+    /// to 0.6 seconds.
+    #[must_use]
+    pub fn spoken(&self) -> Option<Spoken> {
+        match (&self.in_process, &self.endpoint) {
+            (None, Endpoint::Http(at)) => Spoken::at(at),
+            (None, Endpoint::Https(_) | Endpoint::Unix(_)) | (Some(_), _) => None,
+        }
     }
 
     async fn connect(self) -> Result<ByteStream, ConnectError> {
