@@ -15,6 +15,7 @@ use crate::{
     page::Page,
     proto_json,
     server::{self, Server},
+    source::Source,
     stale,
     streams::Io,
     table::Table,
@@ -32,15 +33,28 @@ const HEADERS: [&str; 6] = [
 pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let (scope, mut answer) = server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
-        let cluster = args.inspection.cluster.clone();
-        let scope = meaning::scope(&args.scope, &server, cluster).await?;
+        let cluster = &args.inspection.cluster;
+        let source = Source::of_server(&server, cluster);
+        let scope = meaning::scope(&args.scope, &source).await?;
         let request = v1::ListDifferencesRequest {
-            cluster: args.inspection.cluster.clone(),
+            cluster: cluster.clone(),
             namespace: scope.namespace.clone(),
             name: scope.name.clone(),
         };
         let answer = server.inspection().list_differences(request).await;
-        Ok((scope, server.answer(answer)?))
+        let answer = server.answer(answer)?;
+        let mut missing = Vec::new();
+        for named in &scope.only {
+            let mut sets = answer.differences.iter().map(|it| &it.replica_set);
+            // One that differs may be gone, and those of several clusters may have the same name.
+            if !sets.any(|set| decision::path(set.as_ref()) == named.path())
+                && matches!(source.state(named).await, Ok(None))
+            {
+                missing.push(named.clone());
+            }
+        }
+        source.check_found(&missing, Vec::new()).await?;
+        Ok((scope, answer))
     })?;
     if answer.shadows == 0 {
         let cause = "no agent in shadow mode is connected, so there is nothing to compare";

@@ -10,6 +10,7 @@ use crate::{
     args::{ExplainArgs, NamespaceArgs},
     cause, decision,
     exit::{Exit, Failure},
+    not_found,
     page::Page,
     proto_json, record, refusal, server,
     source::{RECORDS, Source},
@@ -33,13 +34,14 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         let mut namespaces = args.namespace.clone();
         let wanted = |it: &NamespaceArgs| it.wanted(&args.names);
         let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
-        let names = source.replica_sets(&args.names, &namespaces).await?;
-        if let (Some(pod), [named]) = (&args.why, names.as_slice()) {
+        let (names, unknown) = source.replica_sets(&args.names, &namespaces).await?;
+        if let Some(pod) = &args.why {
+            not_found::together(unknown)?;
+            let [named] = names.as_slice() else {
+                let cause = "--why is about a pod of one ReplicaSet";
+                return Err(Failure::new(Exit::Usage, cause).hint("name one ReplicaSet"));
+            };
             return why::run(&source, args, named, pod, io).await;
-        }
-        if args.why.is_some() {
-            let cause = "--why is about a pod of one ReplicaSet";
-            return Err(Failure::new(Exit::Usage, cause).hint("name one ReplicaSet"));
         }
         let (mut missing, mut printed) = (Vec::new(), 0);
         for named in &names {
@@ -65,10 +67,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                 output.write(io.stdout, &json, &[&named.name])?;
             }
         }
-        if missing.is_empty() {
-            return Ok(Exit::Done);
-        }
-        Err(source.missing(&missing).await)
+        source.check_found(&missing, unknown).await
     })
 }
 

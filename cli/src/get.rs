@@ -37,14 +37,14 @@ async fn get_replica_sets(
     let mut namespaces = args.namespace.clone();
     let wanted = |it: &NamespaceArgs| it.wanted(names);
     let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
-    let named = source.replica_sets(names, &namespaces).await?;
+    let (named, unknown) = source.replica_sets(names, &namespaces).await?;
     let scope = Scope::of(named, namespaces.filter());
     let list = follow::list(&source, args, &scope).await?;
     if let (true, Source::Server { server, cluster }) = (list.replica_sets.is_empty(), &source) {
         server.check_connected(cluster).await?;
     }
     let missing = missing(&scope, &list.replica_sets);
-    if args.watch && missing.is_empty() {
+    if args.watch && missing.is_empty() && unknown.is_empty() {
         if source.is_snapshot() {
             let failure = Failure::new(Exit::Usage, "-w takes a server, and a snapshot is read");
             return Err(failure.hint(RECORDS));
@@ -57,10 +57,10 @@ async fn get_replica_sets(
     let exit = stale::notice(&list.stale_views, io)?;
     print(args, &scope, &list, io)?;
     // A ReplicaSet of a session that did not answer is not known to be missing.
-    if missing.is_empty() || exit != Exit::Done {
-        Ok(exit)
+    if exit == Exit::Done {
+        source.check_found(&missing, unknown).await
     } else {
-        Err(source.missing(&missing).await)
+        Ok(exit)
     }
 }
 

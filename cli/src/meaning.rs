@@ -6,7 +6,6 @@ use crate::{
     args::{NameArg, NameKind, Named, NamespaceArgs, Scope, ScopeArgs},
     exit::{Exit, Failure},
     near, not_found,
-    server::Server,
     source::Source,
 };
 
@@ -25,34 +24,52 @@ pub(crate) struct Meaning {
     pub(crate) owner: Option<(&'static str, Named)>,
 }
 
-/// The ReplicaSets of a server that the flags select.
-pub(crate) async fn scope(
-    args: &ScopeArgs,
-    server: &Server,
-    cluster: String,
-) -> Result<Scope, Failure> {
-    let server = server.clone();
-    let source = Source::Server { server, cluster };
-    let only = source.replica_sets(&args.names, &args.namespace).await?;
+/// The ReplicaSets of a server that the flags select. Fails if a name has no meaning. The name of a ReplicaSet always has one, even if it
+/// is missing.
+pub(crate) async fn scope(args: &ScopeArgs, source: &Source) -> Result<Scope, Failure> {
+    let (only, unknown) = source.replica_sets(&args.names, &args.namespace).await?;
+    if !unknown.is_empty() {
+        let missing = source.missing_among(&only).await?;
+        source.check_found(&missing, unknown).await?;
+    }
     Ok(Scope::of(only, args.namespace.filter()))
 }
 
 impl Source {
-    /// The ReplicaSets that names mean, each once, in the written order.
+    /// The ReplicaSets that names mean, each once, in the written order, and the failures of names without meaning.
     pub(crate) async fn replica_sets(
         &self,
         names: &[NameArg],
         namespaces: &NamespaceArgs,
-    ) -> Result<Vec<Named>, Failure> {
+    ) -> Result<(Vec<Named>, Vec<Failure>), Failure> {
+        let (meanings, unknown) = self.meanings(names, namespaces).await?;
         let mut all = Vec::new();
-        for written in names {
-            for named in self.meaning(written, namespaces).await?.sets {
-                if !all.contains(&named) {
-                    all.push(named);
-                }
+        for named in meanings.into_iter().flat_map(|it| it.sets) {
+            if !all.contains(&named) {
+                all.push(named);
             }
         }
-        Ok(all)
+        Ok((all, unknown))
+    }
+
+    /// The meanings of names, and the failures of names without meaning. Fails if no name has a meaning.
+    pub(crate) async fn meanings(
+        &self,
+        names: &[NameArg],
+        namespaces: &NamespaceArgs,
+    ) -> Result<(Vec<Meaning>, Vec<Failure>), Failure> {
+        let (mut meanings, mut unknown) = (Vec::new(), Vec::new());
+        for written in names {
+            match self.meaning(written, namespaces).await {
+                Ok(meaning) => meanings.push(meaning),
+                Err(failure) if failure.exit == Exit::No => unknown.push(failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        if meanings.is_empty() {
+            not_found::together(std::mem::take(&mut unknown))?;
+        }
+        Ok((meanings, unknown))
     }
 
     /// The meaning of a name. A plain name is that of a ReplicaSet, or else of an owner, or else of a pod.

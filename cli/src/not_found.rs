@@ -27,6 +27,18 @@ pub(crate) fn failure(missing: &[Named], known: &[Named]) -> Failure {
     failure.hint(hint.unwrap_or_else(|| LIST.to_owned()))
 }
 
+/// Fails with all of these as one, if there are any.
+pub(crate) fn together(mut failures: Vec<Failure>) -> Result<Exit, Failure> {
+    match failures.len() {
+        0 => Ok(Exit::Done),
+        1 => Err(failures.remove(0)),
+        _ => {
+            let causes: Vec<_> = failures.into_iter().map(|it| it.cause).collect();
+            Err(Failure::new(Exit::No, causes.join("; ")).hint(LIST))
+        }
+    }
+}
+
 /// The ReplicaSet that was meant, by its name.
 pub(crate) fn hint(missing: &Named, known: &[Named]) -> Option<String> {
     let elsewhere = known.iter().filter(|it| it.name == missing.name);

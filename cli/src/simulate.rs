@@ -28,9 +28,9 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
         let mut namespaces = args.namespace.clone();
         let wanted = |it: &NamespaceArgs| it.wanted(&args.names);
         let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+        let (meanings, unknown) = source.meanings(&args.names, &namespaces).await?;
         let mut assumed = Vec::new();
-        for written in &args.names {
-            let meaning = source.meaning(written, &namespaces).await?;
+        for meaning in meanings {
             for (named, replicas) in sizes(&source, meaning, args.replicas, io).await? {
                 if !assumed.iter().any(|(known, _)| *known == named) {
                     assumed.push((named, replicas));
@@ -51,10 +51,7 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
         if !decisions.is_empty() {
             decision::write(&args.print, io, decisions)?;
         }
-        match missing.as_slice() {
-            [] => Ok(Exit::Done),
-            missing => Err(source.missing(missing).await),
-        }
+        source.check_found(&missing, unknown).await
     })
 }
 

@@ -48,10 +48,6 @@ impl Source {
     ) -> Result<Self, Failure> {
         let of_server = &args.inspection;
         let reads = !args.input.files.is_empty() || args.kube.is_given();
-        if reads && !of_server.cluster.is_empty() {
-            let cause = "--cluster names a cluster of a server, and files or a kubeconfig are read";
-            return Err(Failure::new(Exit::Usage, cause).hint("leave out one of them"));
-        }
         let is_named = of_server.server.server.is_some() || !of_server.cluster.is_empty();
         if reads || !is_named && of_server.server.gives_way_to_a_cluster() {
             let patience = of_server.server.timeout;
@@ -84,6 +80,14 @@ impl Source {
         Self::Snapshot {
             answers: Box::new(answers),
             cluster,
+        }
+    }
+
+    /// A server, asked about a cluster; about the only one for the empty text.
+    pub(crate) fn of_server(server: &Server, cluster: &str) -> Self {
+        Self::Server {
+            server: server.clone(),
+            cluster: cluster.to_owned(),
         }
     }
 
@@ -145,6 +149,29 @@ impl Source {
             Self::Server { server, cluster } => pages::effect(server, cluster, change).await,
             Self::Snapshot { answers, .. } => Ok(answers.effect(change)),
         }
+    }
+
+    /// Those of these ReplicaSets that do not exist.
+    pub(crate) async fn missing_among(&self, sets: &[Named]) -> Result<Vec<Named>, Failure> {
+        let mut missing = Vec::new();
+        for named in sets {
+            if self.state(named).await?.is_none() {
+                missing.push(named.clone());
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Fails if ReplicaSets are missing, or if names have no meaning.
+    pub(crate) async fn check_found(
+        &self,
+        missing: &[Named],
+        mut unknown: Vec<Failure>,
+    ) -> Result<Exit, Failure> {
+        if !missing.is_empty() {
+            unknown.insert(0, self.missing(missing).await);
+        }
+        not_found::together(unknown)
     }
 
     /// The failure for ReplicaSets that are missing.

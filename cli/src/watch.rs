@@ -12,10 +12,11 @@ use crate::{
     cause, decision,
     exit::{Exit, Failure},
     format::PrintArgs,
-    get, meaning, not_found,
+    get, meaning,
     page::Page,
     pages, record, refusal,
     server::{self, Server},
+    source::Source,
     streams::Io,
     table::{TableStream, one_line},
 };
@@ -25,7 +26,7 @@ const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "
 const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 
 /// How often the command looks whether the named ReplicaSets are still there.
-const PERIOD: Duration = Duration::from_secs(5);
+const PERIOD: Duration = Duration::from_secs(1);
 
 struct Printer<'a> {
     args: &'a PrintArgs,
@@ -37,7 +38,8 @@ pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let cluster = &args.inspection.cluster;
     server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
-        let scope = meaning::scope(&args.scope, &server, cluster.clone()).await?;
+        let source = Source::of_server(&server, cluster);
+        let scope = meaning::scope(&args.scope, &source).await?;
         follow(
             &server,
             cluster,
@@ -76,14 +78,12 @@ pub(crate) async fn follow(
         }
     }
     let mut decisions = open(server, cluster, scope).await?;
-    let mut named = Watched::default();
-    if !sessions.is_empty() {
-        named = Watched::new(server, cluster, scope, io).await?;
-    }
+    let mut watched = Watched::default();
+    watched.look(server, cluster, scope, io).await?;
     let mut printer = Printer::new(print, io)?;
     while left != Some(0) {
         let Ok(next) = timeout(PERIOD, decisions.message()).await else {
-            named.look(server, cluster, io).await?;
+            watched.look(server, cluster, scope, io).await?;
             continue;
         };
         let next = received(server, next)?;
@@ -113,58 +113,45 @@ pub(crate) async fn follow(
 
 /// The named ReplicaSets of which decisions are awaited.
 #[derive(Default)]
-struct Watched(Vec<Named>);
+struct Watched {
+    named: Vec<Named>,
+    is_checked: bool,
+}
 
 impl Watched {
-    /// Fails if one of the names is wrong. A notice tells if no ReplicaSet is in the scope.
-    async fn new(
+    /// Fails if one of the names is wrong, as soon as the agents have sent all ReplicaSets. From then on, tells once of each that is gone.
+    async fn look(
+        &mut self,
         server: &Server,
         cluster: &str,
         scope: &Scope,
         io: &mut Io<'_>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<(), Failure> {
+        let source = Source::of_server(server, cluster);
+        if self.is_checked {
+            for named in source.missing_among(&self.named).await? {
+                writeln!(io.stderr, "notice: {} is gone", named.path())?;
+                self.named.retain(|it| *it != named);
+            }
+            return Ok(());
+        }
+        let sessions = server.sessions(cluster).await?.sessions;
+        if sessions.is_empty() || sessions.iter().any(|it| !it.synced) {
+            return Ok(());
+        }
+        self.is_checked = true;
+        let missing = source.missing_among(&scope.only).await?;
+        source.check_found(&missing, Vec::new()).await?;
+        self.named.clone_from(&scope.only);
         let is_enough = |page: &[v1::ReplicaSetSummary]| !page.is_empty();
         let namespace = &scope.namespace;
         let known = pages::replica_sets_until(server, cluster, namespace, is_enough).await?;
         if known.replica_sets.is_empty() {
             let said = get::nothing_in(namespace);
             writeln!(io.stderr, "notice: {said} Waiting for decisions.")?;
-            return Ok(Self::default());
-        }
-        let mut missing = Vec::new();
-        for named in &scope.only {
-            if !is_known(server, cluster, named).await? {
-                missing.push(named.clone());
-            }
-        }
-        if missing.is_empty() {
-            return Ok(Self(scope.only.clone()));
-        }
-        Err(not_found::on_server(server, cluster, &missing).await)
-    }
-
-    /// Tells once of each that is gone.
-    async fn look(
-        &mut self,
-        server: &Server,
-        cluster: &str,
-        io: &mut Io<'_>,
-    ) -> Result<(), Failure> {
-        for named in std::mem::take(&mut self.0) {
-            if is_known(server, cluster, &named).await? {
-                self.0.push(named);
-            } else {
-                writeln!(io.stderr, "notice: {} is gone", named.path())?;
-            }
         }
         Ok(())
     }
-}
-
-async fn is_known(server: &Server, cluster: &str, named: &Named) -> Result<bool, Failure> {
-    let request = named.request(cluster);
-    let answer = server.inspection().get_replica_set(request).await;
-    Ok(not_found::found(server, answer)?.is_some())
 }
 
 /// Opens the stream of the decisions on the ReplicaSets of a scope.

@@ -88,6 +88,27 @@ default   web-5f6a8b   3 …error: ReplicaSet default/nowhere not found
 [1] watch nope web-5f6a8b none
 error: ReplicaSets default/nope, default/none not found
 …
+[1] simulate deployment/a web-5f6a8b nope deployment/b
+…web-5f6a8b…error: ReplicaSet default/nope not found; no ReplicaSet of Deployment default/a found; no ReplicaSet of Deployment default/b found
+hint: list…
+[1] get rs pod/a deployment/b
+error: no ReplicaSet of pod default/a found; no ReplicaSet of Deployment default/b found
+hint: list…
+[1] get rs -w web-5f6a8b deployment/b
+…web-5f6a8b…error: no ReplicaSet of Deployment default/b found
+…
+[1] explain deployment/a web-5f6a8b deployment/b
+…web-5f6a8b…error: no ReplicaSet of Deployment default/a found; no ReplicaSet of Deployment default/b found
+…
+[1] watch deployment/a nope web-5f6a8b
+error: ReplicaSet default/nope not found; no ReplicaSet of Deployment default/a found
+…
+[1] watch nope/web-5f6a8b
+error: ReplicaSet nope/web-5f6a8b not found
+hint: it exists in namespace default
+[1] diff nope web-5f6a8b
+error: ReplicaSet default/nope not found
+…
 [0] watch -n nope --count 0
 …notice: No resources found in nope namespace. Waiting for decisions.
 [2] diff
@@ -193,6 +214,23 @@ error: no agent of a cluster \"west\" is connected to …
 [0] watch --count 0
 …notice: no agent is connected to …",
     );
+}
+
+#[test]
+fn wrong_name_is_noticed_once_an_agent_connects() {
+    let mut system = System::start(&[]);
+    let url = system.url.clone();
+    let watch = ["watch", "nope", "--server", &url];
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| decree_into("", &mut Vec::<u8>::new(), "decree", &watch));
+        system.add("demo", agent_core::budget::BudgetConfig::default());
+        let (exit, err) = watching.join().expect("it ends");
+        assert_eq!(exit, Exit::No, "{err}");
+        assert!(
+            err.contains("error: ReplicaSet default/nope not found"),
+            "{err}"
+        );
+    });
 }
 
 #[test]

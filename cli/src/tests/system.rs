@@ -86,7 +86,8 @@ impl System {
         system
     }
 
-    fn add(&mut self, name: &str, budget: agent_core::budget::BudgetConfig) {
+    /// Adds a cluster with an agent.
+    pub(super) fn add(&mut self, name: &str, budget: agent_core::budget::BudgetConfig) {
         let objects = agent_fake::manifest::read(&[path("docs/examples/web.yaml").into()])
             .expect("valid")
             .documents;
