@@ -40,7 +40,9 @@ fn misspelt_among(names: impl Iterator<Item = String>, known: &[String]) -> Vec<
             return None;
         }
         let suffixes = known.iter().filter_map(|it| it.strip_prefix(PREFIX));
-        let (wrong, meant) = suffixes.map(|it| (distance(own, it), it)).min()?;
+        let (wrong, meant) = suffixes
+            .map(|it| (strsim::levenshtein(own, it), it))
+            .min()?;
         (wrong * 10 <= meant.len() * WRONG_OF_TEN).then(|| {
             let name = crate::escaped(&name);
             format!("the environment variable {name} is unknown and has no effect: is {PREFIX}{meant} meant?")
@@ -49,20 +51,6 @@ fn misspelt_among(names: impl Iterator<Item = String>, known: &[String]) -> Vec<
     let mut misspelt: Vec<_> = misspelt.collect();
     misspelt.sort();
     misspelt
-}
-
-/// The number of insertions, deletions and replacements that turn one name into the other.
-fn distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<_> = (0..=right.len()).collect();
-    for (at, one) in left.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (place, other) in right.bytes().enumerate() {
-            let replaced = diagonal + usize::from(one != other);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]
@@ -113,18 +101,5 @@ mod tests {
             misspelt_among(names, &variables(&Program::command())),
             expected
         );
-    }
-
-    #[test]
-    fn distance_counts_letters() {
-        for (left, right, expected) in [
-            ("", "abc", 3),
-            ("abc", "abc", 0),
-            ("abc", "ac", 1),
-            ("kitten", "sitting", 3),
-        ] {
-            assert_eq!(distance(left, right), expected);
-            assert_eq!(distance(right, left), expected);
-        }
     }
 }
