@@ -6,34 +6,42 @@ import { hashOf, replaceQuery } from './route.js';
 import { makeScale } from './scale.js';
 import { ask } from './stream.js';
 
-/** The changes by their part of the address, each with its title, its fields and the columns of its answer. */
+/** The changes by their part of the address, each with its title, its fields and the columns of its answer. A field without attributes is a choice. */
 const CHANGES = {
-  scale: ['Scale a ReplicaSet', [['ReplicaSet', 'replica-set', { placeholder: 'namespace/name', list: 'known-sets' }]], []],
-  drain: ['Drain a node', [['Node', 'node', { placeholder: 'node-b', maxlength: 253 }]], [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Deleted', podsOf], ['Missing then', (set) => set.creates]]],
-  quota: ['Set a quota of pods', [['Namespace', 'namespace', { list: 'known-namespaces', maxlength: 63 }], ['Pods', 'pods', { type: 'number', min: 0, max: 2_147_483_647 }]],
+  scale: ['Scale a ReplicaSet', [['ReplicaSet', 'replica-set', { placeholder: 'namespace/name', list: 'known' }]], []],
+  drain: ['Drain a node', [['Node', 'node']], [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Deleted', podsOf], ['Missing then', (set) => set.creates]]],
+  quota: ['Set a quota of pods', [['Namespace', 'namespace'], ['Pods', 'pods', { type: 'number', min: 0, max: 2_147_483_647 }]],
     [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Creates', (set) => set.creates], ['Refused', refusedOf]]],
 };
 
 export function showWhatIf(main, query, change = 'scale') {
   const [, fields, columns] = CHANGES[change];
   let rows = new Map();
-  let standing = null;
+  /** The number of pods by node, and what the choice says before a node is chosen. */
+  let nodes = new Map();
+  let hint = `Choose a ${fields[0][0].toLowerCase()}`;
+  /** The number of offered names. */
+  let offered = 0;
+  let isAsked = false;
+  let isBack = false;
   let abort = null;
   let { replicas } = query;
   /** The preview of a ReplicaSet, on the tab Scale. */
   let scale = null;
 
-  const inputs = fields.map(([, name, attributes]) => h('input', { id: name, type: 'search', value: query[name] ?? '', autocomplete: 'off', spellcheck: 'false', required: true, ...attributes }));
-  const cluster = h('select', { id: 'cluster' });
+  const inputs = fields.map(([, name, attributes]) => (attributes ? h('input', { id: name, type: 'search', value: query[name] ?? '', autocomplete: 'off', spellcheck: 'false', required: true, ...attributes }) : h('select', { id: name, required: true })));
+  const [subject] = inputs;
+  const known = change === 'scale' ? h('datalist', { id: 'known' }) : subject;
+  const cluster = h('select', { id: 'cluster', onchange: learn });
   const forCluster = h('label', { for: 'cluster', hidden: true }, h('span', { class: 'dim' }, 'Cluster'), ' ', cluster);
   const form = h('form', { class: 'tools', onsubmit: submit }, forCluster, inputs.map((input, at) => h('label', { for: input.id }, h('span', { class: 'dim' }, fields[at][0]), ' ', input)), h('button', { class: 'primary' }, 'Preview'));
   const answer = h('output', { class: 'sentence', id: 'what-if-answer' });
   const note = h('p', { class: 'dim', id: 'what-if-note' }, 'See the effect before anyone does it. This changes nothing.');
   const table = h('div', { class: 'wide affected', id: 'affected', tabindex: 0, role: 'region', 'aria-label': 'Affected ReplicaSets', hidden: true });
   const preview = h('div', { id: 'preview' });
-  const lists = ['sets', 'namespaces'].map((name) => h('datalist', { id: `known-${name}` }));
   const tabs = Object.entries(CHANGES).map(([name, [title]]) => h('a', { href: hashOf(['what-if', name]), 'aria-current': name === change ? 'page' : null }, title));
-  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'What if?'), h('nav', { class: 'tabs', 'aria-label': 'Changes' }, tabs), form, answer, note, preview, table, lists));
+  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'What if?'), h('nav', { class: 'tabs', 'aria-label': 'Changes' }, tabs), form, answer, note, preview, table, known === subject ? null : known));
+  offer(query[subject.id]);
 
   const valueOf = (name) => inputs.find((input) => input.id === name).value.trim();
 
@@ -124,26 +132,69 @@ export function showWhatIf(main, query, change = 'scale') {
       const value = cluster.value || wanted;
       cluster.replaceChildren(...[...clusters].map(([uid, name]) => h('option', { value: uid, selected: uid === value }, name)));
       forCluster.hidden = clusters.size < 2;
-      const paths = [...rows.values()].map(({ replicaSet }) => replicaSet);
-      const known = [paths.map(({ namespace, name }) => `${namespace}/${name}`), new Set(paths.map(({ namespace }) => namespace))];
-      for (const [at, list] of lists.entries()) list.replaceChildren(...[...known[at]].sort().map((value) => h('option', { value })));
     }
+    offer();
     if (scale && rows.has(scale.uid)) scale.panel.standing(rows.get(scale.uid));
+  }
+
+  /** Reads the nodes of the chosen cluster, which are not among the rows. */
+  async function learn() {
+    const of = cluster.value;
+    if (change === 'drain' && of) {
+      try {
+        const answer = await ask('nodes', { cluster: of });
+        if (of !== cluster.value) return;
+        nodes = new Map(answer.nodes);
+        hint = answer.complete ? 'Choose a node' : 'Choose a node (the list is incomplete)';
+      } catch (error) {
+        nodes = new Map();
+        hint = `No nodes: ${error.message}`;
+      }
+    }
+    offer();
+  }
+
+  /** Returns the names that the first field can have in the chosen cluster, with their numbers of pods. */
+  function names() {
+    if (change === 'drain') return nodes;
+    const found = new Map();
+    for (const { clusterUid, active, replicaSet: { namespace, name } } of rows.values()) {
+      const key = change === 'scale' ? `${namespace}/${name}` : namespace;
+      if (clusterUid === cluster.value) found.set(key, (found.get(key) ?? 0) + active);
+    }
+    return found;
+  }
+
+  /** Offers the names. A chosen one stays, even if it does not exist; a list in use does not change. */
+  function offer(chosen = subject.value) {
+    const found = names();
+    const signature = JSON.stringify([hint, ...found]);
+    if (known.dataset.shown === signature || (document.activeElement === subject && offered > 0)) return;
+    known.dataset.shown = signature;
+    offered = found.size;
+    const isChoice = known === subject;
+    const options = [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, pods]) => h('option', { value: name }, `${isChoice ? `${name}, ` : ''}${count(pods, 'pod')}`));
+    if (isChoice) options.unshift(h('option', { value: '' }, hint), ...(chosen && !found.has(chosen) ? [h('option', { value: chosen }, chosen)] : []));
+    known.replaceChildren(...options);
+    if (isChoice) subject.value = chosen ?? '';
   }
 
   return {
     stream: { view: 'board' },
     begin() {
       rows = new Map();
+      isBack = true;
     },
     event(name, data) {
       if (name === 'rows') for (const row of data) if (row) rows.set(row.replicaSet.uid, row);
       if (name !== 'board') return;
       learnTime(data.seconds);
+      for (const key of data.gone) rows.delete(key.split(' ')[0]);
       settle();
-      const isFirst = !standing;
-      standing = data;
-      if (isFirst && inputs.every(({ value }) => value)) request();
+      if (isBack) learn();
+      isBack = false;
+      if (!isAsked && inputs.every(({ value }) => value)) request();
+      isAsked = true;
     },
     close() {
       abort?.abort();

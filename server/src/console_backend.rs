@@ -1,17 +1,26 @@
 //! The backend of the console: `InspectionService` without gRPC, and data that the service does not have yet.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use axum::Router;
 use decree::v1;
 use http::{Extensions, HeaderMap};
-use server_console::{Backend, Caller as ConsoleCaller, DecisionAttempt, SessionUsage, StreamEnd};
+use server_console::{
+    Backend, Caller as ConsoleCaller, DecisionAttempt, KnownNodes, SessionUsage, StreamEnd,
+};
 use server_core::Timestamp;
 use tonic::Status;
 
 use crate::{
-    access::Caller, args::Config, clock, inspection::Inspection, peer::ConnectionPeer,
-    service::Decisions, shared::Shared, visible::visible,
+    access::Caller,
+    args::Config,
+    clock,
+    inspection::Inspection,
+    peer::ConnectionPeer,
+    questions::ask_all,
+    service::Decisions,
+    shared::Shared,
+    visible::{find_cluster, visible},
 };
 
 /// Adds the console to the routes of the admin port, unless the console is turned off.
@@ -80,12 +89,28 @@ impl Backend for Inspection {
         Ok(answer.await?)
     }
 
+    async fn nodes(&self, viewer: &ConsoleCaller, cluster: &str) -> Result<KnownNodes, Status> {
+        let caller = caller(viewer);
+        let shards = find_cluster(&self.0, &caller, cluster)?;
+        let answers = ask_all(&shards, &caller, |session, _| {
+            let nodes = session.controller().inspect().nodes();
+            let nodes = nodes.map(|(name, pods)| (Arc::clone(name), pods));
+            Some(nodes.collect::<Vec<_>>())
+        });
+        let answers = answers.await;
+        let mut pods = BTreeMap::<_, u32>::new();
+        for (name, of_shard) in answers.given.into_iter().flat_map(|(_, nodes)| nodes) {
+            *pods.entry(name).or_default() += of_shard;
+        }
+        let is_complete = answers.missing.is_empty();
+        Ok(KnownNodes { pods, is_complete })
+    }
+
     fn usage(&self, viewer: &ConsoleCaller) -> Vec<SessionUsage> {
         let config = self.0.session_config();
         let sessions = visible(&self.0, &caller(viewer), "");
         let usage = sessions.iter().map(|one| {
             let shown = &one.handle.shown;
-            let sizes = shown.overview().stats.sizes;
             let mut summary = shown.summarize(&one.identity, &config);
             // A page shows the age of a stale view only, so that its data changes only then.
             let is_stale = shown.is_stale(config.heartbeat_interval);
@@ -93,8 +118,7 @@ impl Backend for Inspection {
             SessionUsage {
                 summary,
                 identity: self.0.access.identity_of(&one.identity.session_id),
-                quarantined: sizes.quarantined,
-                queued: sizes.queued,
+                quarantined: shown.overview().stats.sizes.quarantined,
             }
         });
         usage.collect()

@@ -215,6 +215,10 @@ async fn replica_set_is_followed_with_its_pods_and_what_if_is_answered() {
     assert_eq!(victims.len(), 1);
     assert_eq!(victims[0]["reason"]["rule"], "RULE_UID");
 
+    let answer = ask(&server, "/console/api/nodes?cluster=laptop", "").await;
+    let expected = json!({"nodes": [["node-a", 2]], "complete": true});
+    assert_eq!(answer.json().await, expected);
+
     for pod in ["a", "b"] {
         let path = format!("/console/api/rescue?{subject}&replicas=1&pod={pod}");
         let answer = ask(&server, &path, "").await.json().await;
@@ -261,7 +265,7 @@ async fn console_demands_what_the_grpc_port_demands() {
     let seen = seen.event("sessions").await.expect("what it may see");
     assert_eq!(seen["sessions"].as_array().map(Vec::len), Some(1));
     assert_eq!(seen["sessions"][0]["beside"]["identity"], "sub:agent-a");
-    for what in ["simulate", "rescue"] {
+    for what in ["simulate", "rescue", "nodes"] {
         let other =
             format!("/console/api/{what}?cluster=b&namespace=default&name=web&replicas=0&pod=a");
         let other = ask(server, &other, &viewer).await;

@@ -1,6 +1,6 @@
 //! The interface between the console and its server.
 
-use std::{fmt, net::SocketAddr, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, fmt, net::SocketAddr, pin::Pin, sync::Arc};
 
 use decree::v1::{self, inspection_service_server::InspectionService};
 use http::{Extensions, HeaderMap};
@@ -30,8 +30,15 @@ pub struct SessionUsage {
     pub identity: Option<String>,
     /// The number of quarantined ReplicaSets.
     pub quarantined: usize,
-    /// The number of queued ReplicaSets.
-    pub queued: usize,
+}
+
+/// The nodes with active pods of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownNodes {
+    /// The number of active pods by the name of the node.
+    pub pods: BTreeMap<Arc<str>, u32>,
+    /// Whether all sessions of the cluster have answered.
+    pub is_complete: bool,
 }
 
 /// The reason to end a stream: the server drains, or the caller has lost the permission.
@@ -76,6 +83,12 @@ pub trait Backend: InspectionService<WatchDecisionsStream = DecisionStream> + fm
         caller: &Caller,
         request: v1::SimulateRequest,
     ) -> Result<v1::SimulateResponse, Status>;
+
+    /// The nodes of a cluster, by its uid or name.
+    ///
+    /// # Errors
+    /// If the caller may see no such cluster, or several.
+    async fn nodes(&self, caller: &Caller, cluster: &str) -> Result<KnownNodes, Status>;
 
     /// The sessions that the caller may see, with their usage.
     fn usage(&self, caller: &Caller) -> Vec<SessionUsage>;

@@ -23,6 +23,7 @@ use axum::{
     routing::get,
 };
 use decree::v1::{self, simulate_cluster_request::Change};
+use serde_json::json;
 use service::admin::AdminPeer;
 
 use self::{
@@ -32,7 +33,9 @@ use self::{
     view::{PageView, subject},
 };
 pub use self::{
-    backend::{Backend, Caller, DecisionAttempt, DecisionStream, SessionUsage, StreamEnd},
+    backend::{
+        Backend, Caller, DecisionAttempt, DecisionStream, KnownNodes, SessionUsage, StreamEnd,
+    },
     console_state::ConsoleConfig,
 };
 
@@ -51,6 +54,9 @@ mod sessions;
 mod stream;
 mod view;
 
+/// The maximum number of nodes in an answer.
+const NODES_MAX: usize = 10_000;
+
 /// Adds the console to the routes of the admin port, unless the console is turned off.
 pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> Router {
     if config.streams_max == 0 {
@@ -61,6 +67,7 @@ pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> R
         .route("/console/api/stream", get(follow))
         .route("/console/api/simulate", get(simulate))
         .route("/console/api/simulate-cluster", get(simulate_cluster))
+        .route("/console/api/nodes", get(nodes))
         .route("/console/api/rescue", get(rescue))
         .route_layer(middleware::from_fn_with_state(
             Arc::clone(&state),
@@ -146,6 +153,21 @@ async fn simulate_cluster(
     let answer = state.server.simulate_cluster(caller.ask(request)).await?;
     let text = state.json("SimulateClusterResponse", answer.get_ref());
     Ok(answer::json(&text))
+}
+
+/// The nodes of a cluster by name, each with the number of its active pods.
+async fn nodes(
+    State(state): State<Arc<ConsoleState>>,
+    Query(query): Query<HashMap<String, String>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Refused> {
+    let cluster = query.get("cluster").map_or("", String::as_str);
+    let KnownNodes { pods, is_complete } = state.server.nodes(&caller, cluster).await?;
+    let is_complete = is_complete && pods.len() <= NODES_MAX;
+    let nodes = pods.iter().take(NODES_MAX);
+    let nodes: Vec<_> = nodes.map(|(name, pods)| json!([**name, pods])).collect();
+    let answer = json!({"nodes": nodes, "complete": is_complete});
+    Ok(answer::json(&answer.to_string()))
 }
 
 /// The changes that would keep a pod in a scale-down.

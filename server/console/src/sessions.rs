@@ -15,13 +15,8 @@ pub(crate) fn sessions(state: &ConsoleState, caller: &Caller) -> String {
             summary,
             identity,
             quarantined,
-            queued,
         } = one;
-        let beside = json!({
-            "identity": identity,
-            "quarantined": quarantined,
-            "queued": queued,
-        });
+        let beside = json!({"identity": identity, "quarantined": quarantined});
         let summary = state.json("SessionSummary", &summary);
         sessions.push(format!("{{\"session\":{summary},\"beside\":{beside}}}"));
     }

@@ -85,6 +85,11 @@ impl<'a> Inspect<'a> {
         }
     }
 
+    /// The names of the nodes with active pods, in no order, each with the number of these pods. The cost is a step for each node.
+    pub fn nodes(self) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
+        self.0.index.nodes.active()
+    }
+
     /// The ages of the unfinished syncs. The cost is a step for each of them.
     #[must_use]
     pub fn unfinished(self, now: Timestamp) -> Unfinished {

@@ -104,6 +104,13 @@ impl Nodes {
     pub(crate) fn name(&self, id: NodeId) -> Option<&Arc<str>> {
         self.nodes.get(id).map(|node| &node.name)
     }
+
+    /// Returns the nodes with active pods, and the numbers of these pods.
+    pub(crate) fn active(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
+        let nodes = self.nodes.iter();
+        let nodes = nodes.map(|(_, node)| (&node.name, node.active.iter().sum::<u32>()));
+        nodes.filter(|(_, active)| *active > 0)
+    }
 }
 
 impl Held for Nodes {

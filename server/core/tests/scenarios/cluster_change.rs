@@ -36,6 +36,12 @@ fn drain(rig: &Rig, node: &str) -> Vec<Impact> {
     walked(rig, ImpactWalk::drain(node, ("", "")))
 }
 
+/// The number of active pods by node.
+fn nodes(rig: &Rig) -> BTreeMap<&str, u32> {
+    let nodes = rig.controller.inspect().nodes();
+    nodes.map(|(name, pods)| (&**name, pods)).collect()
+}
+
 /// The ReplicaSets of a namespace that lack pods or have surplus pods, and the needs of the namespace.
 fn needs(rig: &Rig, namespace: &str) -> (Vec<Impact>, Need) {
     let mut walk = NeedWalk::new(namespace);
@@ -102,12 +108,14 @@ fn drain_comes_true() {
     all.extend(pods("solo", &["node-a"]));
     let mut rig = Rig::of(sets, all.clone());
     rig.settle();
+    assert_eq!(nodes(&rig), BTreeMap::from([("node-a", 4), ("node-b", 4)]));
     let foretold = drain(&rig, "node-b");
     assert_eq!(short(&foretold), [("api", 3, 1, 1), ("web", 4, 3, 3)]);
     let names: Vec<_> = foretold[1].deleted_pods.iter().map(|it| &**it).collect();
     assert_eq!(names, ["web-1", "web-2", "web-4"]);
     assert!(rig.poll().is_none(), "asking changes nothing");
     evict(&mut rig, &all);
+    assert_eq!(nodes(&rig), BTreeMap::from([("node-a", 4)]));
     assert_eq!(settle(&mut rig), creates_and_deletes(&foretold));
 }
 
