@@ -3,6 +3,7 @@
 import { showBoard } from './board.js';
 import { h, setText } from './dom.js';
 import { clock, learnTime, now } from './format.js';
+import { makeKeys } from './keys.js';
 import { lastBoard, place } from './route.js';
 import { showReplicaSet } from './replica-set.js';
 import { showSessions } from './sessions.js';
@@ -12,6 +13,7 @@ const main = document.getElementById('main');
 const status = document.getElementById('status');
 const statusText = document.getElementById('status-text');
 const notice = document.getElementById('notice');
+const keys = makeKeys();
 
 const TITLES = { '': 'Board', replicasets: 'ReplicaSet', 'what-if': 'What if?', sessions: 'Sessions', differences: 'Differences', recording: 'Recording' };
 
@@ -183,10 +185,14 @@ document.getElementById('skip').addEventListener('click', (event) => {
 });
 window.addEventListener('hashchange', show);
 window.addEventListener('keydown', (event) => {
-  const typing = event.target.matches?.('input, textarea, select');
-  if (event.key === '/' && !typing && view?.focusSearch) {
+  const typing = event.target.matches?.('input:not([type="range"], [type="radio"], [type="checkbox"]), textarea, select');
+  if (typing || keys.open) return;
+  if (event.key === '?') keys.showModal();
+  else if (event.key === '/' && view?.focusSearch) {
     event.preventDefault();
     view.focusSearch();
   }
 });
 show();
+document.body.append(keys);
+document.getElementById('keys').addEventListener('click', () => keys.showModal());

@@ -39,6 +39,7 @@ const ALL: &[Asset] = embedded! {
     "format.js": SCRIPT,
     "headline.js": SCRIPT,
     "heat.js": SCRIPT,
+    "keys.js": SCRIPT,
     "list.js": SCRIPT,
     "nodes.js": SCRIPT,
     "pod.js": SCRIPT,

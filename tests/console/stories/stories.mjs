@@ -195,7 +195,7 @@ export const stories = {
     assert((await outcomes()) === 1, 'and stay there');
   },
 
-  async keyboard_alone_reaches_everything({ open, until, row, act, assert }) {
+  async keyboard_alone_reaches_everything({ open, until, row, act, assert, audit, axe, picture }) {
     const page = await open();
     await row(page, 'web-5f6a8b', '3/3 ready');
     const focused = () => page.evaluate(() => document.activeElement.innerText || document.activeElement.id);
@@ -204,11 +204,27 @@ export const stories = {
     await page.keyboard.press('Enter');
     assert((await focused()).length > 0 && page.url().indexOf('#main') < 0, 'the content has the focus');
     await page.keyboard.press('/');
-    assert((await page.evaluate(() => document.activeElement.id)) === 'search', 'a slash leads to the search');
+    await page.keyboard.type('?');
+    assert((await page.evaluate(() => document.activeElement.id)) === 'search' && (await page.$('dialog[open]')) === null, 'a slash leads to the search, which takes all letters');
+    await page.keyboard.press('Backspace');
+    await row(page, 'api', '4/4 ready');
     for (let step = 0; step < 20 && !(await focused()).includes('api'); step += 1) await page.keyboard.press('Tab');
     assert((await focused()).includes('api'), `the first row has the focus, and not ${await focused()}`);
     await page.keyboard.press('ArrowDown');
     assert((await focused()).includes('shop-7d4b9c'), await focused());
+    await page.keyboard.press('?');
+    await until(page, 'the keys', () => document.querySelector('dialog[open]').contains(document.activeElement));
+    for (const size of [NARROW, WIDE]) {
+      await page.setViewport(size);
+      for (const features of [DARK, []]) {
+        await page.emulateMediaFeatures(features);
+        await audit(page, `the keys, ${size.width}`, axe);
+      }
+    }
+    await picture(page, 'keys');
+    await page.keyboard.press('Escape');
+    await until(page, 'that the keys are closed', () => document.querySelector('dialog[open]') === null);
+    assert((await focused()).includes('api'), `the focus is back, and not at ${await focused()}`);
     await page.keyboard.press('End');
     assert((await focused()).includes('web-5f6a8b'), await focused());
 
