@@ -17,6 +17,10 @@ const keys = makeKeys();
 
 const TITLES = { '': 'Board', replicasets: 'ReplicaSet', 'what-if': 'What if?', sessions: 'Sessions', differences: 'Differences', recording: 'Recording' };
 
+/** The views whose scripts load after the data of the first view. They then open without a server, too. */
+const LATER = { 'what-if': () => import('./what-if.js'), differences: () => import('./differences.js'), recording: () => import('./recording.js') };
+
+let later = null;
 let view = null;
 let stream = null;
 let seen = 0;
@@ -44,6 +48,7 @@ function show() {
 /** Shows an opened view, with its data from the last time until new data arrive. */
 function enter(opened) {
   view = opened;
+  main.classList.remove('unknown');
   seen = view.isKept ? (lastSeen.get(place().parts[0]) ?? 0) : 0;
   connect();
 }
@@ -51,20 +56,20 @@ function enter(opened) {
 function open(parts, query) {
   if (parts.length === 0) return showBoard(main, query);
   if (parts[0] === 'replicasets' && parts.length === 4) return showReplicaSet(main, query, parts.slice(1));
-  if (parts[0] === 'what-if' && parts.length <= 2 && ['scale', 'drain', 'quota'].includes(parts[1] ?? 'scale')) return openLater(() => import('./what-if.js'), ({ showWhatIf }) => showWhatIf(main, query, parts[1]));
+  if (parts[0] === 'what-if' && parts.length <= 2 && ['scale', 'drain', 'quota'].includes(parts[1] ?? 'scale')) return openLater('what-if', ({ showWhatIf }) => showWhatIf(main, query, parts[1]));
   if (parts.length === 1 && parts[0] === 'sessions') return showSessions(main);
-  if (parts.length === 1 && parts[0] === 'differences') return openLater(() => import('./differences.js'), ({ showDifferences }) => showDifferences(main, query));
+  if (parts.length === 1 && parts[0] === 'differences') return openLater('differences', ({ showDifferences }) => showDifferences(main, query));
   if (parts.length === 1 && parts[0] === 'recording') return openRecording();
   return showNothing();
 }
 
 /** Opens a view whose scripts are loaded only when needed. */
-function openLater(load, begin) {
+function openLater(name, begin) {
   const [title] = document.title.split(' · ');
   const say = (text) => main.replaceChildren(h('div', { class: 'empty' }, h('h1', {}, title), h('p', {}, text)));
   const waiting = { stream: null, begin() {}, event() {}, close() {} };
   say('Loading…');
-  load().then(
+  LATER[name]().then(
     (module) => view === waiting && enter(begin(module)),
     () => view === waiting && say('The server does not answer. Reload the page when it does.'),
   );
@@ -74,7 +79,7 @@ function openLater(load, begin) {
 function openRecording() {
   const file = dropped;
   dropped = null;
-  return openLater(() => import('./recording.js'), ({ showRecording }) => showRecording(main, file));
+  return openLater('recording', ({ showRecording }) => showRecording(main, file));
 }
 
 function showNothing() {
@@ -97,6 +102,7 @@ function connect() {
       lastSeen.set(place().parts[0], seen);
       if (name === 'ping') learnTime(data.seconds);
       shown.event(name, data);
+      later ??= Promise.allSettled(Object.values(LATER).map((load) => load()));
     },
     state(state, message) {
       if (state === 'live') shown.begin();
@@ -111,8 +117,8 @@ function tell(state, message) {
   if (state === 'connecting' && status.dataset.state === 'lost') return;
   status.dataset.state = state;
   setText(statusText, words[state]);
-  // A page without access does not show which things it would contain.
-  main.classList.toggle('unknown', seen === 0 && ['login', 'denied'].includes(state));
+  // A page without access or data does not show which things it would contain.
+  main.classList.toggle('unknown', seen === 0 && ['login', 'denied', 'lost'].includes(state));
   main.classList.toggle('stale', !['live', 'connecting', 'file'].includes(state));
   const tellers = { lost: tellLost, login: tellLogin, denied: tellDenied, displaced: tellDisplaced };
   const content = tellers[state]?.(message);
@@ -127,7 +133,8 @@ function tell(state, message) {
 
 function tellLost(message) {
   const known = seen > 0 ? ` The page shows the state of ${clock(seen)}.` : '';
-  return [h('p', {}, h('strong', {}, 'Not connected: '), `${message}.${known} The page reconnects automatically.`)];
+  const said = `${message}.${known} The page reconnects automatically.`;
+  return seen > 0 ? [h('p', {}, h('strong', {}, 'Not connected: '), said)] : [heading('Not connected'), h('p', {}, `Reason: ${said}`)];
 }
 
 function tellDenied(message) {
@@ -193,6 +200,6 @@ window.addEventListener('keydown', (event) => {
     view.focusSearch();
   }
 });
-show();
 document.body.append(keys);
 document.getElementById('keys').addEventListener('click', () => keys.showModal());
+show();

@@ -22,7 +22,9 @@ function headers() {
 
 /** Sends one request. A refusal is an Error with `status` and `reason`. */
 export async function ask(path, query, signal) {
-  const answer = await fetch(`api/${path}?${new URLSearchParams(query)}`, { headers: headers(), signal });
+  const answer = await fetch(`api/${path}?${new URLSearchParams(query)}`, { headers: headers(), signal }).catch((error) => {
+    throw error.name === 'AbortError' ? error : new Error('the server does not answer');
+  });
   if (!answer.ok) throw await refusal(answer);
   return answer.json();
 }

@@ -27,9 +27,10 @@ function noteFirstRow() {
   observer.observe(document, { subtree: true, childList: true });
 }
 
-/** Returns the transferred bytes of the page and its files, headers included, and the number of files. */
+/** Returns the transferred bytes of the page and the files that it requests before data, headers included, and the number of files. */
 function transferred() {
-  const loads = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource').filter((entry) => !entry.name.includes('/api/'))];
+  const resources = performance.getEntriesByType('resource').sort((a, b) => a.startTime - b.startTime);
+  const loads = [...performance.getEntriesByType('navigation'), ...resources.slice(0, resources.findIndex((entry) => entry.name.includes('/api/')))];
   return { bytes: loads.reduce((sum, entry) => sum + entry.transferSize, 0), files: loads.length };
 }
 

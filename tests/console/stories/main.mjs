@@ -43,9 +43,10 @@ async function open(hash = '', size = { width: 1280, height: 800 }, made = false
     log.requests.push(request.url());
     if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`request beyond the server: ${request.url()}`);
   });
-  page.on('response', async (response) => {
-    const length = Number(response.headers()['content-length'] ?? 0);
-    log.bytes += length;
+  // The first load is the files that the page requests before data.
+  page.on('response', (response) => {
+    const [at, data] = [log.requests.indexOf(response.url()), log.requests.findIndex((request) => request.includes('/api/'))];
+    if (data < 0 || at < data) log.bytes += Number(response.headers()['content-length'] ?? 0);
   });
   await page.evaluateOnNewDocument(() => {
     window.violations = [];

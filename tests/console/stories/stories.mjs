@@ -289,7 +289,7 @@ export const stories = {
     }
   },
 
-  async what_is_wrong_with_the_connection_is_told({ open, until, row, act, assert, picture, forgive }) {
+  async what_is_wrong_with_the_connection_is_told({ open, until, row, act, assert, audit, axe, picture, forgive }) {
     forgive(/ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE|CONNECTION_CLOSED)/, /status of 503/);
     const page = await open();
     await row(page, 'api', '4/4 ready');
@@ -301,11 +301,15 @@ export const stories = {
     await act('stop server');
     await status(page, until, 'Reconnecting…');
     const notice = await page.$eval('#notice', (element) => element.innerText);
+    await page.waitForNetworkIdle({ concurrency: 1 });
     assert(/Not connected: .*The page shows the state of \d\d:\d\d:\d\d/.test(notice), notice);
     await row(page, 'api', '4/4 ready');
-    // A view that was open before keeps what is known.
-    await page.click('nav a[data-view="sessions"]');
-    await until(page, 'the sessions', () => document.title.startsWith('Sessions'));
+    // A view that was open before keeps what is known. Another says that it has nothing, and one that needs no server opens.
+    await page.click('nav a[data-view="differences"]');
+    await until(page, 'that nothing is known', () => document.querySelector('#notice h1')?.textContent === 'Not connected' && document.title.startsWith('Differences') && !document.body.innerText.includes('Loading'));
+    await audit(page, 'a view without data', axe);
+    await page.click('nav a[data-view="recording"]');
+    await until(page, 'the recordings', () => document.getElementById('drop').checkVisibility());
     await page.click('nav a[data-view="board"]');
     await row(page, 'api', '4/4 ready');
     await until(page, 'the time of what is known', () => /The page shows the state of \d\d:\d\d:\d\d/.test(document.getElementById('notice').innerText));
