@@ -55,17 +55,24 @@ export function showBoard(main, query) {
   const columns = HEADINGS.map(([id, text]) => h('span', { role: 'columnheader' }, h('button', { type: 'button', onclick: () => scope.sortBy(id) }, text)));
   const table = h('div', { class: 'table', role: 'table', 'aria-label': 'ReplicaSets' }, h('div', { class: 'head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row' }, columns)), list.element);
   const empty = h('div', { class: 'empty', id: 'empty' });
+  const printed = h('p', { class: 'printed' });
   /** As wide as 20 letters of a name. */
   const ruler = h('span', { class: 'name ruler', 'aria-hidden': 'true' }, '0'.repeat(20));
   main.replaceChildren(h('section', { class: 'board' },
-    h('header', { class: 'lead' }, h('div', {}, headline, next), h('a', { class: 'primary', href: '#/what-if' }, 'What if…?')), watched, scope.element, heat.element, table, empty, ruler));
+    h('header', { class: 'lead' }, h('div', {}, headline, next), h('a', { class: 'primary', href: '#/what-if' }, 'What if…?')), watched, h('div', { class: 'controls' }, scope.element, summary), heat.element, printed, table, empty, ruler));
 
-  scope.element.append(summary);
   list.element.addEventListener('scroll', schedule, { passive: true });
   const sized = new ResizeObserver(schedule);
   sized.observe(list.element);
   const second = setInterval(schedule, 1000);
+  window.addEventListener('beforeprint', print);
+  window.addEventListener('afterprint', schedule);
   if (standing) schedule();
+
+  function print() {
+    const [some, all] = list.print().map((number) => number.toLocaleString('en'));
+    setText(printed, some === all ? '' : `The first ${some} of ${all} rows are printed. Search or filter to print others.`);
+  }
 
   function schedule() {
     if (scheduled) return;
@@ -74,6 +81,7 @@ export function showBoard(main, query) {
       scheduled = false;
       if (stale) select();
       list.draw();
+      table.classList.toggle('scrolls', list.element.scrollHeight > list.element.clientHeight);
       heat.draw();
       const who = list.element.querySelector('.one:not([data-severity="IN_SYNC"]) .who, .one .who');
       const letters = who ? Math.floor((20 * who.clientWidth) / ruler.offsetWidth) : room;
@@ -120,6 +128,7 @@ export function showBoard(main, query) {
     const parts = [...counts].filter(([, number]) => number > 0).map(([severity, number]) => `${number.toLocaleString('en')} ${SEVERITIES[severity].word.toLowerCase()}`);
     const absent = before ? ` ${count(before.sessions, 'agent')} connected before the server restarted; until ${before.sessions === 1 ? 'it is' : 'they are'} back, the board shows what was known.` : '';
     const stale = (standing?.stale ?? []).map(late).join('');
+    summary.classList.toggle('plain', !absent && !stale);
     setText(summary, rows.size === 0 ? stale : `${count(total, 'ReplicaSet')}${total < rows.size ? ` of ${rows.size.toLocaleString('en')}` : ''}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.${absent}${stale}`);
     const blocked = counts.get('BLOCKED');
     document.title = `${blocked > 0 ? `(${blocked.toLocaleString('en')}) ` : ''}Board · Decree`;
@@ -209,6 +218,8 @@ export function showBoard(main, query) {
     close() {
       left = { ...list.place(), address: lastBoard() };
       clearInterval(second);
+      window.removeEventListener('beforeprint', print);
+      window.removeEventListener('afterprint', schedule);
       sized.disconnect();
       heat.close();
     },

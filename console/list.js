@@ -4,6 +4,8 @@ import { h, setAttribute } from './dom.js';
 
 /** The number of extra rows above and below the visible ones. */
 const BEYOND = 6;
+/** The maximum number of rows on paper. */
+const PRINTED_MAX = 1_000;
 /** The maximum number of layout rounds. A row that becomes visible for the first time can be higher than expected. */
 const ROUNDS_MAX = 3;
 const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
@@ -136,6 +138,16 @@ export function makeList({ make, fill, press, isTall }) {
     show(list) {
       items = list;
       draw();
+    },
+    /** Puts the rows for paper into the document, in order. Returns their number, and that of all rows. */
+    print() {
+      const printed = items.slice(0, PRINTED_MAX);
+      for (const [at, { key }] of printed.entries()) placeRow(key, at);
+      for (const { dataset, style, classList } of shown.values()) {
+        style.order = dataset.at;
+        classList.toggle('beyond', dataset.at >= PRINTED_MAX);
+      }
+      return [printed.length, items.length];
     },
     toTop() {
       element.scrollTop = 0;

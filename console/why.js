@@ -60,6 +60,10 @@ function compared(rule, value = '') {
   return rule === 'CROWDED_NODE' ? value.split(' ')[0] : value;
 }
 
+function titleOf(rule) {
+  return LADDER.find(([known]) => known === rule)?.[1] ?? '';
+}
+
 /** Returns the table of pods by rules, and the rules on which all these pods tie. */
 function rankTable(pods, victims) {
   const values = pods.map((pod) => new Map(pod.values.map(({ rule, value }) => [word(rule, 'RULE_'), value])));
@@ -75,7 +79,7 @@ function rankTable(pods, victims) {
       const isDeciding = rule === decided;
       return h('td', { class: isDeciding ? 'deciding' : null, title: value.length > VALUE_MAX || isDeciding ? `${value}${isDeciding ? `: ${pod.reason.detail}` : ''}` : null }, isDeciding ? h('span', { class: 'mark', 'aria-label': 'decided', role: 'img' }, '▶') : null, shorten(value, VALUE_MAX));
     });
-    return h('tr', { class: pod.chosen ? 'victim' : 'stayed', 'data-cut': at === victims && at > 0 }, h('th', { scope: 'row', class: 'pod' }, pod.name), h('td', {}, pod.chosen ? '✕ deleted' : '● stayed'), cells);
+    return h('tr', { class: pod.chosen ? 'victim' : 'stayed', 'data-cut': at === victims && at > 0 }, h('th', { scope: 'row', class: 'pod' }, pod.name), h('td', {}, pod.chosen ? '✕ deleted' : '● stayed', h('span', { class: 'by' }, titleOf(decided))), cells);
   });
   return { table: h('table', {}, h('thead', {}, head), h('tbody', {}, rows)), alike };
 }

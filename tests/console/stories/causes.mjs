@@ -4,6 +4,10 @@ import { summary } from './made-up.mjs';
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
+/** A small window at a zoom of 200 %. */
+const ZOOMED = { width: 640, height: 400 };
+/** The maximum height of everything above the first row of a small window. */
+const ABOVE_MAX = 220;
 const SCHEMES = [['light', []], ['dark', [{ name: 'prefers-color-scheme', value: 'dark' }]]];
 const QUOTA = 'Quota exceeded in payments: 404 of 300 pods';
 const COMMAND = 'kubectl -n payments describe resourcequota';
@@ -51,7 +55,7 @@ export const causes = {
     await picture(page, 'causes');
 
     // A cause is never cut at any width: its row is as high as the text.
-    for (const size of [WIDE, NARROW]) {
+    for (const size of [WIDE, NARROW, ZOOMED]) {
       await page.setViewport(size);
       await until(page, `a row that is higher, ${size.width} wide`, (words) => {
         const [row, next] = [1, 2].map((at) => document.querySelector(`.space .row[data-at="${at}"]`));
@@ -59,6 +63,8 @@ export const causes = {
         const box = row?.getBoundingClientRect();
         return cause?.innerText.includes(words) && cause.getBoundingClientRect().bottom <= box.bottom && cause.scrollWidth <= cause.clientWidth && Math.abs(next.getBoundingClientRect().top - box.bottom) < 2;
       }, WORDS);
+      const above = await page.$eval('.space .row[data-at="0"]', (first) => first.getBoundingClientRect().top);
+      assert(size === WIDE || above <= ABOVE_MAX, `the first row is ${above} below the top, ${size.width} wide`);
       for (const [scheme, features] of SCHEMES) {
         await page.emulateMediaFeatures(features);
         await audit(page, `the board, ${scheme}, ${size.width}`, axe);
@@ -66,6 +72,21 @@ export const causes = {
       }
     }
     await page.setViewport(WIDE);
+
+    // Forced colors remove backgrounds, but not the bars.
+    const client = await page.createCDPSession();
+    await client.send('Emulation.setEmulatedMedia', { features: [{ name: 'forced-colors', value: 'active' }] });
+    await picture(page, 'forced-colors');
+    const bar = await page.$('.row.group .bar');
+    const drawn = await bar.screenshot({ encoding: 'base64' });
+    await bar.evaluate(({ children }) => [...children].forEach((part) => (part.hidden = true)));
+    assert((await bar.screenshot({ encoding: 'base64' })) !== drawn, 'a bar shows its parts in forced colors');
+    await client.send('Emulation.setEmulatedMedia', { features: [] });
+
+    const calm = await open('', { width: 1280, height: 900 }, true);
+    await say(calm, Array.from({ length: 47 }, (_, at) => summary(`api-${at}`, { text: 'In sync' })));
+    await until(calm, '20 rows in 900 pixels', () => [...document.querySelectorAll('.space .row')].filter((one) => one.getBoundingClientRect().bottom <= window.innerHeight).length >= 20);
+    await page.bringToFront();
 
     // Keys open and close a group, and its members follow it.
     await page.focus('.row.group button');
@@ -128,6 +149,12 @@ export const causes = {
     await shared.click('.space a');
     await until(shared, 'its page', () => document.querySelector('h1').textContent === 'search');
     assert((await shared.$eval('.crumbs a', (link) => link.getAttribute('href'))) === '#/?show=slow', 'the way back keeps the filter');
+    // An address within the board shows what it names.
+    const isShown = (q, first) => until(shared, `a board of “${q}”`, (text, name) => document.getElementById('search')?.value === text && document.querySelector('.space .row[data-at="0"] .name')?.textContent === name, q, first);
+    await shared.evaluate(() => (window.location.hash = '#/?q=cart'));
+    await isShown('cart', 'cart');
+    await shared.click('nav a[data-view="board"]');
+    await isShown('', 'ledger-96');
     await again.bringToFront();
     await again.type('#search', 'nothing');
     await until(again, 'that nothing is found', () => document.getElementById('empty').innerText.includes('Nothing found'));
@@ -168,6 +195,22 @@ export const causes = {
       await picture(page, `map-${size.width}`);
       await audit(page, `the map, ${size.width}`, axe);
     }
+    // Paper has the rows in their order, no controls, and a sentence on the rest.
+    await page.emulateMediaType('print');
+    const paper = await page.evaluate(() => {
+      window.dispatchEvent(new Event('beforeprint'));
+      const isShown = (one) => one.checkVisibility();
+      const top = (one) => one.getBoundingClientRect().top;
+      return {
+        rows: [...document.querySelectorAll('.space .row')].filter(isShown).sort((a, b) => top(a) - top(b)).map((one) => Number(one.dataset.at)),
+        text: document.querySelector('.printed').innerText,
+        controls: [...document.querySelectorAll('button, input, select')].filter((one) => isShown(one) && !one.closest('.row, .strip')).map((one) => one.outerHTML),
+      };
+    });
+    assert(paper.rows.length === 1_000 && paper.rows.every((at, place) => at === place), `${paper.rows.length} rows are printed`);
+    assert(paper.text === 'The first 1,000 of 5,000 rows are printed. Search or filter to print others.' && paper.controls.length === 0, `${paper.text} ${paper.controls}`);
+    await picture(page, 'printed-board');
+    await page.emulateMediaType(null);
     const told = (text) => until(page, text, (wanted) => document.querySelector('.strip .told').textContent === wanted, text);
     await page.focus('#heat');
     for (let step = 0; step < 8; step += 1) await page.keyboard.press('ArrowRight');

@@ -11,9 +11,10 @@ const FIRST_LOAD_MAX = 150_000;
 const ROWS_MAX = 60;
 const MUTATIONS_MAX = 20;
 const SUBJECT = '#/replicasets/shop/default/shop-7d4b9c';
-const VIEWS = [['board', '', '.space .row'], ['replica-set', `${SUBJECT}?replicas=5`, '#would li'], ['what-if', '#/what-if/drain?node=node-b', '#affected tbody'], ['sessions', '#/sessions', '.sessions meter'], ['differences', '#/differences', '#empty p'], ['recording', '#/recording', '#drop']];
+const VIEWS = [['board', '', '.space .row'], ['replica-set', `${SUBJECT}?replicas=5`, '#would li'], ['what-if', '#/what-if/drain?node=node-b', '#affected tbody'], ['what-if-scale', '#/what-if/scale?replica-set=default%2Fapi&replicas=2', '#would li'], ['what-if-quota', '#/what-if/quota?namespace=default&pods=3', '#what-if-answer:not(:empty)'], ['sessions', '#/sessions', '.sessions meter'], ['differences', '#/differences', '#empty p'], ['recording', '#/recording', '#drop']];
 const DARK = [{ name: 'prefers-color-scheme', value: 'dark' }];
 const WIDE = { width: 1280, height: 800 };
+const LARGE = { width: 1440, height: 900 };
 const NARROW = { width: 360, height: 740 };
 /** The size of the pictures in the documents. */
 const PICTURE = { width: 1180, height: 900 };
@@ -43,6 +44,7 @@ export const stories = {
     const page = await open();
     for (const [name, replicas] of [['api', 4], ['shop-7d4b9c', 8], ['web-5f6a8b', 3]]) await row(page, name, `${replicas}/${replicas} ready`);
     await row(page, 'api', 'In sync');
+    assert(await page.$eval('.table', (table) => table.clientWidth === table.querySelector('.space .row').offsetWidth), 'the lines of a short board end at its edge');
     assert(page.log.bytes > 0 && page.log.bytes <= FIRST_LOAD_MAX, `the first load takes ${page.log.bytes} bytes`);
     const origin = new URL(url).origin;
     assert(page.log.requests.every((request) => request.startsWith(origin)), 'a request left the server');
@@ -210,8 +212,6 @@ export const stories = {
     await row(page, 'api', '4/4 ready');
     for (let step = 0; step < 20 && !(await focused()).includes('api'); step += 1) await page.keyboard.press('Tab');
     assert((await focused()).includes('api'), `the first row has the focus, and not ${await focused()}`);
-    await page.keyboard.press('ArrowDown');
-    assert((await focused()).includes('shop-7d4b9c'), await focused());
     await page.keyboard.press('?');
     await until(page, 'the keys', () => document.querySelector('dialog[open]').contains(document.activeElement));
     for (const size of [NARROW, WIDE]) {
@@ -225,6 +225,8 @@ export const stories = {
     await page.keyboard.press('Escape');
     await until(page, 'that the keys are closed', () => document.querySelector('dialog[open]') === null);
     assert((await focused()).includes('api'), `the focus is back, and not at ${await focused()}`);
+    await page.keyboard.press('ArrowDown');
+    assert((await focused()).includes('shop-7d4b9c'), await focused());
     await page.keyboard.press('End');
     assert((await focused()).includes('web-5f6a8b'), await focused());
 
@@ -275,17 +277,18 @@ export const stories = {
     await until(warm, 'its pods', () => document.querySelectorAll('.chip').length === 8);
     await act('scale', { name: 'shop-7d4b9c', replicas: 6 });
     await until(warm, 'the last scale-down', () => /, 2 pods$/.test(document.getElementById('why-title').textContent));
-    for (const [scheme, features] of [['light', []], ['dark', DARK]]) {
-      for (const size of [WIDE, NARROW]) {
-        for (const [name, hash, ready] of VIEWS) {
-          const page = await open(hash, size);
-          await page.emulateMediaFeatures(features);
-          await until(page, name, (selector) => document.querySelector(selector) !== null, ready);
+    for (const [name, hash, ready] of VIEWS) {
+      const page = await open(hash, WIDE);
+      await until(page, name, (selector) => document.querySelector(selector) !== null, ready);
+      for (const [scheme, features] of [['light', []], ['dark', DARK]]) {
+        await page.emulateMediaFeatures(features);
+        for (const size of [NARROW, LARGE, WIDE]) {
+          await page.setViewport(size);
           await audit(page, `${name}, ${scheme}, ${size.width}`, axe);
-          if (size === WIDE) await picture(page, `${name}-${scheme}`);
-          await page.close();
         }
+        await picture(page, `${name}-${scheme}`);
       }
+      await page.close();
     }
   },
 
@@ -298,10 +301,10 @@ export const stories = {
     await until(page, 'that no agent is there', () => document.getElementById('empty').innerText.includes('No agent is connected'));
     await act('start agent');
     await row(page, 'api', '4/4 ready');
+    await page.waitForNetworkIdle({ concurrency: 1 });
     await act('stop server');
     await status(page, until, 'Reconnecting…');
     const notice = await page.$eval('#notice', (element) => element.innerText);
-    await page.waitForNetworkIdle({ concurrency: 1 });
     assert(/Not connected: .*The page shows the state of \d\d:\d\d:\d\d/.test(notice), notice);
     await row(page, 'api', '4/4 ready');
     // A view that was open before keeps what is known. Another says that it has nothing, and one that needs no server opens.

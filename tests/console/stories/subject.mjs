@@ -84,7 +84,7 @@ export const subject = {
 
     assert((await page.$eval('#why-title', (title) => title.textContent)) === 'Last scale-down 52 → 30, 22 pods', 'the last scale-down');
     assert(/the last 20 of 22 deleted pods and the first 5 that stayed, in the order of deletion\.$/.test(await page.$eval('#why', (intro) => intro.textContent)), 'which of its pods are shown');
-    const rows = await page.$$eval('#ranks tbody tr', (found) => found.map((row) => [row.cells[0].textContent, row.cells[1].textContent, row.querySelector('.deciding')?.cellIndex ?? -1, row.hasAttribute('data-cut')]));
+    const rows = await page.$$eval('#ranks tbody tr', (found) => found.map((row) => [row.cells[0].textContent, row.cells[1].innerText, row.querySelector('.deciding')?.cellIndex ?? -1, row.hasAttribute('data-cut')]));
     const heads = await page.$$eval('#ranks thead th', (found) => found.map((head) => head.textContent));
     assert(String(heads) === 'Pod,Result,Not ready,Deletion cost,Crowded node,Uid', `the rules that tell pods apart: ${heads}`);
     assert(rows.length === 25 && String(rows[0]) === 'ledger-00,✕ deleted,2,false' && String(rows[2]) === 'ledger-02,✕ deleted,3,false', `${rows[0]} and ${rows[2]}`);
@@ -125,8 +125,17 @@ export const subject = {
     await page.click('#names');
     await page.evaluate(() => window.scrollTo(0, 0));
 
+    await page.emulateMediaType('print');
+    const controls = await page.$$eval('button, input', (found) => found.filter((one) => one.checkVisibility() && !one.closest('.chips')).map((one) => one.outerHTML));
+    const cut = await page.$$eval('.timeline, .ranks, .nodes', (found) => found.filter((one) => one.scrollHeight > one.clientHeight + 1).map((one) => one.id));
+    assert(controls.length === 0 && cut.length === 0, `paper has ${controls}, and not all of ${cut}`);
+    await picture(page, 'printed-subject');
+    await page.emulateMediaType(null);
+
     for (const size of [WIDE, NARROW]) {
       await page.setViewport(size);
+      const by = await page.$eval('#ranks .by', (rule) => rule.checkVisibility() && rule.getBoundingClientRect().right <= window.innerWidth && rule.textContent);
+      assert(by === (size === NARROW && 'Not ready'), `the rule of the first pod, ${size.width} wide: ${by}`);
       for (const [scheme, features] of SCHEMES) {
         await page.emulateMediaFeatures(features);
         await audit(page, `the page, ${scheme}, ${size.width}`, axe);
