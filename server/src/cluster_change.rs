@@ -4,7 +4,7 @@
 use decree::v1::{self, simulate_cluster_request::Change};
 use server_core::{Impact, ImpactWalk, Need, NeedWalk, Timestamp};
 use server_session::{
-    Registered, Session,
+    Session,
     wire::{Fault, decode, encode},
 };
 
@@ -13,6 +13,7 @@ use crate::{
     error::Refusal,
     page::{self, Page},
     questions::{ask_all, stale_views},
+    registry::LiveSession,
     shared::Shared,
     visible::find_cluster,
 };
@@ -58,7 +59,7 @@ pub(crate) async fn simulate(
     };
     let stale_views = stale_views(shared, &shards, &found.missing);
     let mut rows = Vec::new();
-    for (Registered { identity, .. }, impacts) in found.given {
+    for (LiveSession { identity, .. }, impacts) in found.given {
         rows.extend(impacts.into_iter().map(|impact| {
             let effect = encode::impact(identity.cluster_ref(), impact);
             (Page::of(identity, effect.replica_set.as_ref()), effect)

@@ -8,10 +8,12 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 use server_core::Sizes;
-use server_session::Registered;
 use service::metrics::QUEUE;
 
-use crate::{metrics::seconds, registry::LiveSessions, session::SessionHandle};
+use crate::{
+    metrics::seconds,
+    registry::{LiveSession, LiveSessions},
+};
 
 #[derive(Debug)]
 pub(crate) struct SessionGauges(pub(crate) Arc<LiveSessions>);
@@ -105,7 +107,7 @@ fn add<V: EncodeGaugeValue>(
 /// uid and a shard.
 fn by_session(
     encoder: &mut DescriptorEncoder<'_>,
-    sessions: &[Registered<SessionHandle>],
+    sessions: &[LiveSession],
 ) -> Result<(), fmt::Error> {
     let (name, help) = (
         "decree_view_age_seconds",
@@ -146,7 +148,7 @@ fn by_session(
     Ok(())
 }
 
-fn labels(session: &Registered<SessionHandle>) -> [(&'static str, &str); 3] {
+fn labels(session: &LiveSession) -> [(&'static str, &str); 3] {
     let identity = &session.identity;
     [
         ("cluster", identity.cluster()),
@@ -155,7 +157,7 @@ fn labels(session: &Registered<SessionHandle>) -> [(&'static str, &str); 3] {
     ]
 }
 
-fn sizes(session: &Registered<SessionHandle>) -> Sizes {
+fn sizes(session: &LiveSession) -> Sizes {
     session.handle.shown.overview().stats.sizes
 }
 

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, sync::Arc};
 use decree::v1::{self, inspection_service_server::InspectionService};
 use server_console::DecisionStream;
 use server_core::Timestamp;
-use server_session::{Registered, Session};
+use server_session::Session;
 use tonic::{Request, Response, Status};
 
 use crate::{
@@ -13,7 +13,8 @@ use crate::{
     cluster_change,
     error::Refusal,
     page::{self, Page},
-    questions::{Sessions, ask_all, ask_first, stale_view, stale_views},
+    questions::{ask_all, ask_first, stale_view, stale_views},
+    registry::LiveSession,
     shared::Shared,
     visible::{find, visible, visible_of},
 };
@@ -44,7 +45,7 @@ impl InspectionService for Inspection {
         let caller = Caller::of(&extensions);
         let sessions = visible_of(&self.0, &caller, &cluster)?;
         let (mut found, mut missing) = (Vec::new(), Vec::new());
-        let is_done = |one: &Registered<_>| start.after_in(&one.identity).is_none();
+        let is_done = |one: &LiveSession| start.after_in(&one.identity).is_none();
         let mut rest = &sessions[sessions.partition_point(is_done)..];
         while found.len() <= limit && !rest.is_empty() {
             let group;
@@ -164,10 +165,10 @@ impl InspectionService for Inspection {
 /// Splits off the sessions of the first clusters that together have more than `limit` ReplicaSets; of all clusters for one namespace, of
 /// which each may have few.
 fn first_clusters<'a>(
-    sessions: &'a Sessions,
+    sessions: &'a [LiveSession],
     limit: usize,
     namespace: &str,
-) -> (&'a Sessions, &'a Sessions) {
+) -> (&'a [LiveSession], &'a [LiveSession]) {
     let (mut known, mut taken) = (0, 0);
     for shards in
         sessions.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)

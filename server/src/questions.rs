@@ -2,23 +2,21 @@
 
 use decree::v1;
 use server_core::Timestamp;
-use server_session::{Registered, Session};
+use server_session::Session;
 use tokio::task::JoinSet;
 
-use crate::{access::Caller, error::Refusal, session::SessionHandle, shared::Shared};
-
-pub(crate) type Sessions = [Registered<SessionHandle>];
+use crate::{access::Caller, error::Refusal, registry::LiveSession, shared::Shared};
 
 /// The answers of sessions, in their order.
 pub(crate) struct Answers<'a, T> {
-    pub(crate) given: Vec<(&'a Registered<SessionHandle>, T)>,
+    pub(crate) given: Vec<(&'a LiveSession, T)>,
     /// The ids of the sessions that have ended, or did not answer in time.
     pub(crate) missing: Vec<&'a str>,
 }
 
-/// Asks sessions at once, as [`SessionHandle::ask`] does.
+/// Asks sessions at once, as [`SessionHandle::ask`](crate::registry::SessionHandle::ask) does.
 pub(crate) async fn ask_all<'a, T: Send + 'static>(
-    sessions: &'a Sessions,
+    sessions: &'a [LiveSession],
     caller: &Caller,
     step: impl FnMut(&Session, Timestamp) -> Option<T> + Clone + Send + 'static,
 ) -> Answers<'a, T> {
@@ -44,10 +42,10 @@ pub(crate) async fn ask_all<'a, T: Send + 'static>(
 /// # Errors
 /// If no session knows it, and one ends or does not answer in time.
 pub(crate) async fn ask_first<T: Send + 'static>(
-    sessions: Vec<Registered<SessionHandle>>,
+    sessions: Vec<LiveSession>,
     caller: &Caller,
     step: impl FnMut(&Session, Timestamp) -> Option<Option<T>> + Clone + Send + 'static,
-) -> Result<Option<(Registered<SessionHandle>, T)>, Refusal> {
+) -> Result<Option<(LiveSession, T)>, Refusal> {
     let mut asked = ask_each(&sessions, caller, step);
     let mut missing = Ok(None);
     while let Some(answered) = asked.join_next().await {
@@ -62,7 +60,7 @@ pub(crate) async fn ask_first<T: Send + 'static>(
 }
 
 fn ask_each<T: Send + 'static>(
-    sessions: &Sessions,
+    sessions: &[LiveSession],
     caller: &Caller,
     step: impl FnMut(&Session, Timestamp) -> Option<T> + Clone + Send + 'static,
 ) -> JoinSet<(usize, Result<T, Refusal>)> {
@@ -76,7 +74,7 @@ fn ask_each<T: Send + 'static>(
 /// The stale views among sessions. The sessions with these ids have not answered.
 pub(crate) fn stale_views(
     shared: &Shared,
-    sessions: &Sessions,
+    sessions: &[LiveSession],
     missing: &[&str],
 ) -> Vec<v1::StaleView> {
     let views = sessions.iter().filter_map(|session| {
@@ -89,10 +87,10 @@ pub(crate) fn stale_views(
 /// The view of a session, if it is stale or missing.
 pub(crate) fn stale_view(
     shared: &Shared,
-    session: &Registered<SessionHandle>,
+    session: &LiveSession,
     missing: bool,
 ) -> Option<v1::StaleView> {
-    let Registered { identity, handle } = session;
+    let LiveSession { identity, handle } = session;
     let shown = &handle.shown;
     let is_stale = missing || shown.is_stale(shared.config.heartbeat_interval);
     is_stale.then(|| v1::StaleView {

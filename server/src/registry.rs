@@ -1,4 +1,4 @@
-//! The registry of sessions for all calls of a server, behind a lock, and their slots among the maximum number.
+//! The registry of sessions for all calls of a server, behind a lock, their slots among the maximum number, and access to each.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,11 +13,20 @@ use tokio::time::{Instant, timeout};
 use crate::{
     capacity::{Owner, Pool, Slot},
     error::{Limit, Refusal},
-    session::SessionHandle,
+};
+
+mod handle;
+mod shown;
+
+pub(crate) use self::{
+    handle::{Questions, SessionHandle},
+    shown::Shown,
 };
 
 /// The maximum time for which a session waits until the session that it supersedes has left.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) type LiveSession = Registered<SessionHandle>;
 
 #[derive(Debug)]
 pub(crate) struct LiveSessions {
@@ -52,7 +61,7 @@ impl LiveSessions {
     /// takes nothing from any other.
     pub(crate) fn register(
         self: &Arc<Self>,
-        mut session: Registered<SessionHandle>,
+        mut session: LiveSession,
         owner: Owner,
     ) -> Result<Registration, Refusal> {
         let identity = Arc::clone(&session.identity);
@@ -84,7 +93,7 @@ impl LiveSessions {
     }
 
     /// The live sessions of a cluster, by uid or name, or of all clusters for the empty text. Sorted by cluster and shard.
-    pub(crate) fn of(&self, cluster: &str) -> Vec<Registered<SessionHandle>> {
+    pub(crate) fn of(&self, cluster: &str) -> Vec<LiveSession> {
         self.lock().of(cluster).into_iter().cloned().collect()
     }
 

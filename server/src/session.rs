@@ -6,36 +6,32 @@ use bytes::Bytes;
 use decree::v1::{self, reconcile_request, reconcile_response};
 use prost::Message;
 use server_core::Sizes;
-use server_session::{IncomingFrame, Registered, Session};
+use server_session::{IncomingFrame, Session};
 use service::admission::SessionPacer;
 use tokio::time::{Instant, sleep_until, timeout};
 use tonic::Streaming;
 use tracing::Instrument;
 
+pub(crate) use self::outbox::Frames;
 use self::{
     end::SessionEnd,
-    handle::Questions,
     outbox::{FinalStatus, Outbox},
-    shown::Shown,
     telemetry::Telemetry,
     traces::Traces,
 };
-pub(crate) use self::{handle::SessionHandle, outbox::Frames};
 use crate::{
     access::{Admitted, Caller, OpenStream},
-    capacity::{EndSignal, SettledSlot, Slot},
+    capacity::{SettledSlot, Slot},
     clock::Clock,
     error::Refusal,
     peer::{ConnectionPeer, queue_of},
     recorder::{RecordedSession, Recorder},
-    registry::Registration,
+    registry::{LiveSession, Questions, Registration, SessionHandle},
     shared::Shared,
 };
 
 mod end;
-mod handle;
 mod outbox;
-mod shown;
 mod telemetry;
 mod traces;
 
@@ -60,9 +56,8 @@ struct SessionTask {
     telemetry: Telemetry,
     traces: Traces,
     clock: Clock,
-    end_signal: EndSignal,
+    handle: SessionHandle,
     questions: Questions,
-    shown: Arc<Shown>,
     /// The arrival of the oldest frame without a later batch.
     arrived: Option<Instant>,
     /// The caller's deadline.
@@ -177,15 +172,14 @@ async fn open_session(
     let identity = session.identity();
     let span = span_of(identity, &caller);
     let (handle, questions) = SessionHandle::new();
-    let (shown, end_signal) = (Arc::clone(&handle.shown), handle.end_signal.clone());
     let owner = caller.owner();
-    let registered = Registered {
+    let registered = LiveSession {
         identity: Arc::clone(identity),
-        handle,
+        handle: handle.clone(),
     };
     let mut registration = shared.registry.register(registered, owner.clone())?;
-    let id = &identity.session_id;
-    let open = shared.access.open_session(admitted, id, &end_signal);
+    let (id, end_signal) = (&identity.session_id, &handle.end_signal);
+    let open = shared.access.open_session(admitted, id, end_signal);
     let memory = shared.memory.take(owner, 0, end_signal.clone())?;
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
@@ -207,9 +201,8 @@ async fn open_session(
         telemetry,
         traces,
         clock,
-        end_signal,
+        handle,
         questions,
-        shown,
         arrived: None,
         deadline,
         draining: false,
@@ -305,7 +298,7 @@ impl SessionTask {
         loop {
             let is_large = self.decides_much();
             self.turn(is_large).await;
-            let (session, clock, shown) = (&mut self.session, &self.clock, &self.shown);
+            let (session, clock, shown) = (&mut self.session, &self.clock, &self.handle.shown);
             let (traces, telemetry) = (&self.traces, &mut self.telemetry);
             let decide = || {
                 let begun = Instant::now();
@@ -323,7 +316,7 @@ impl SessionTask {
             let decides = matches!(frame.frame, Some(reconcile_response::Frame::Batches(_)));
             let bytes: Bytes = frame.encode_to_vec().into();
             self.hold(bytes.len())?;
-            let send = self.outbox.send(&self.end_signal, bytes);
+            let send = self.outbox.send(&self.handle.end_signal, bytes);
             let send = self.questions.during(&self.session, self.clock, send);
             self.pacer.wait(send).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
@@ -331,7 +324,7 @@ impl SessionTask {
             }
         }
         self.arrived = None;
-        self.telemetry.measure(&self.session, &self.shown);
+        self.telemetry.measure(&self.session, &self.handle.shown);
         match self.session.poll_end() {
             None => Ok(()),
             Some(server_session::End::Closed) => Err(SessionEnd::Closed),
@@ -355,11 +348,11 @@ impl SessionTask {
         let others = [self.deadline, self.outbox.give_up_at()];
         let wake = others.into_iter().flatten().fold(wake, Instant::min);
         let is_short = self.memory.is_short();
-        self.shown.set_reading(!is_short);
+        self.handle.shown.set_reading(!is_short);
         let input = async {
             tokio::select! {
                 biased;
-                refusal = self.end_signal.wait() => Err(SessionEnd::Refused(refusal)),
+                refusal = self.handle.end_signal.wait() => Err(SessionEnd::Refused(refusal)),
                 () = self.shared.draining.cancelled(), if !self.draining => Ok(SessionInput::Drain),
                 () = self.memory.room(), if is_short => Ok(SessionInput::Room),
                 frame = self.inbound.message(), if !is_short => frame
@@ -370,7 +363,7 @@ impl SessionTask {
         };
         let input = self.questions.during(&self.session, self.clock, input);
         let input = self.pacer.wait(input).await;
-        self.shown.set_reading(false);
+        self.handle.shown.set_reading(false);
         input
     }
 
@@ -413,7 +406,7 @@ impl SessionTask {
     async fn take_one(&mut self, frame: Bytes) -> Result<(), SessionEnd> {
         let is_large = frame.len() >= LARGE_FRAME;
         self.turn(is_large).await;
-        self.shown.hear();
+        self.handle.shown.hear();
         let (session, clock) = (&mut self.session, &self.clock);
         let take = || session.handle_frame(clock.now(), IncomingFrame::from(frame));
         self.pacer.step(is_large, take).await;

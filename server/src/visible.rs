@@ -3,19 +3,16 @@
 use std::collections::BTreeSet;
 
 use decree::v1;
-use server_session::{
-    Registered,
-    wire::{Fault, Violation},
-};
+use server_session::wire::{Fault, Violation};
 
-use crate::{access::Caller, error::Refusal, session::SessionHandle, shared::Shared};
+use crate::{access::Caller, error::Refusal, registry::LiveSession, shared::Shared};
 
 /// The sessions, one for each shard, of the cluster for a query about one ReplicaSet.
 pub(crate) fn find(
     shared: &Shared,
     caller: &Caller,
     subject: &v1::GetReplicaSetRequest,
-) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
+) -> Result<Vec<LiveSession>, Refusal> {
     let absent = [("namespace", &subject.namespace), ("name", &subject.name)]
         .into_iter()
         .filter(|(_, text)| text.is_empty())
@@ -32,7 +29,7 @@ pub(crate) fn find_cluster(
     shared: &Shared,
     caller: &Caller,
     cluster: &str,
-) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
+) -> Result<Vec<LiveSession>, Refusal> {
     let sessions = visible_of(shared, caller, cluster)?;
     if sessions.is_empty() {
         return Err(Refusal::ClusterUnknown(cluster.to_owned()));
@@ -51,7 +48,7 @@ pub(crate) fn visible_of(
     shared: &Shared,
     caller: &Caller,
     cluster: &str,
-) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
+) -> Result<Vec<LiveSession>, Refusal> {
     let sessions = visible(shared, caller, cluster);
     let uids = uids(&sessions);
     if !cluster.is_empty() && uids.len() > 1 {
@@ -63,17 +60,13 @@ pub(crate) fn visible_of(
 }
 
 /// The sessions of a cluster, or of all clusters, that the caller may see. Other sessions do not exist for the caller.
-pub(crate) fn visible(
-    shared: &Shared,
-    caller: &Caller,
-    cluster: &str,
-) -> Vec<Registered<SessionHandle>> {
+pub(crate) fn visible(shared: &Shared, caller: &Caller, cluster: &str) -> Vec<LiveSession> {
     let mut sessions = shared.registry.of(cluster);
     sessions.retain(|session| caller.may_view(&session.identity));
     sessions
 }
 
-fn uids(sessions: &[Registered<SessionHandle>]) -> BTreeSet<&str> {
+fn uids(sessions: &[LiveSession]) -> BTreeSet<&str> {
     let identities = sessions.iter().map(|session| &session.identity);
     identities.map(|it| it.cluster_uid.as_str()).collect()
 }

@@ -11,10 +11,12 @@ use tokio::{
 use tonic::Request;
 
 use super::*;
-use crate::{clock::Clock, inspection::Inspection, session::tests::shared};
+use crate::{
+    clock::Clock, inspection::Inspection, registry::SessionHandle, session::tests::shared,
+};
 
 /// A session, and its task.
-type Opened = (Registered<SessionHandle>, JoinHandle<()>);
+type Opened = (LiveSession, JoinHandle<()>);
 
 /// A session of this shard of the cluster `c1`.
 fn session(shard: &str, clock: Clock) -> Session {
@@ -39,7 +41,7 @@ fn open(shard: &str, is_stuck: bool) -> Opened {
     let clock = Clock::start();
     let session = session(shard, clock);
     let (handle, mut questions) = SessionHandle::new();
-    let registered = Registered {
+    let registered = LiveSession {
         identity: Arc::clone(session.identity()),
         handle,
     };

@@ -7,7 +7,7 @@ use crate::session::tests::identity;
 
 fn register(registry: &Arc<LiveSessions>, epoch: i64) -> (Registration, SessionHandle) {
     let (handle, _) = SessionHandle::new();
-    let session = Registered {
+    let session = LiveSession {
         identity: Arc::new(identity("c1", epoch)),
         handle: handle.clone(),
     };

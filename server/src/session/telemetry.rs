@@ -12,10 +12,11 @@ use server_core::{ControllerReport, Kind};
 use server_session::{Fault, Session, SessionIdentity, SessionReport, Stats, wire::encode};
 use tokio::time::Instant;
 
-use super::{shown::Shown, traces::Spans};
+use super::traces::Spans;
 use crate::{
     metrics::{Metrics, seconds},
     recorder::RecordedSession,
+    registry::Shown,
     shared::Shared,
     watchers::Watchers,
 };
