@@ -132,16 +132,7 @@ async fn run(
             return end;
         }
     };
-    let live = async move {
-        let mut task = task;
-        let agent = &task.session.identity().agent_instance;
-        tracing::info!(agent, "session opened");
-        let end = task.live().await;
-        tracing::info!(reason = end.reason(), why = end.why(), "session ended");
-        task.leave();
-        end
-    };
-    live.instrument(span).await
+    task.live().instrument(span).await
 }
 
 /// Waits for the Hello, opens the session, and registers it.
@@ -268,17 +259,22 @@ fn admit(
 // === impl SessionTask ===
 
 impl SessionTask {
-    async fn live(&mut self) -> SessionEnd {
-        loop {
+    async fn live(mut self) -> SessionEnd {
+        let agent = &self.session.identity().agent_instance;
+        tracing::info!(agent, "session opened");
+        let end = loop {
             if let Err(end) = self.step().await {
-                return end;
+                break end;
             }
-        }
+        };
+        tracing::info!(reason = end.reason(), why = end.why(), "session ended");
+        self.leave();
+        end
     }
 
     async fn step(&mut self) -> Result<(), SessionEnd> {
         self.send_frames().await?;
-        self.answer();
+        self.questions.work(&self.session, self.clock);
         let input = self.next().await?;
         // Here, so that deadlines are also checked under steady input.
         self.check_deadlines()?;
@@ -298,17 +294,15 @@ impl SessionTask {
         loop {
             let is_large = self.decides_much();
             self.turn(is_large).await;
-            let (session, clock, shown) = (&mut self.session, &self.clock, &self.handle.shown);
-            let (traces, telemetry) = (&self.traces, &mut self.telemetry);
             let decide = || {
                 let begun = Instant::now();
-                let mut frame = session.poll_frame(clock.now());
+                let mut frame = self.session.poll_frame(self.clock.now());
                 let took = begun.elapsed();
-                let spans = frame.as_mut().map(|it| traces.decide(it, took));
+                let spans = frame.as_mut().map(|it| self.traces.decide(it, took));
                 let spans = spans.unwrap_or_default();
-                telemetry.observe(session, took, &spans);
+                self.telemetry.observe(&mut self.session, took, &spans);
                 // Before the agent has the frame, so that what follows from the frame finds the state behind it.
-                shown.publish(session.overview());
+                self.handle.shown.publish(self.session.overview());
                 (frame, spans)
             };
             let (frame, spans) = self.pacer.step(is_large, decide).await;
@@ -367,15 +361,10 @@ impl SessionTask {
         input
     }
 
-    /// Works on a question for a short time, if there is one.
-    fn answer(&mut self) {
-        self.questions.work(&self.session, self.clock);
-    }
-
     /// Waits until the next step can run, and works on questions meanwhile.
     async fn turn(&mut self, is_large: bool) {
         if is_large {
-            self.answer();
+            self.questions.work(&self.session, self.clock);
         }
         let turn = self.pacer.turn();
         self.questions.during(&self.session, self.clock, turn).await;
@@ -407,8 +396,7 @@ impl SessionTask {
         let is_large = frame.len() >= LARGE_FRAME;
         self.turn(is_large).await;
         self.handle.shown.hear();
-        let (session, clock) = (&mut self.session, &self.clock);
-        let take = || session.handle_frame(clock.now(), IncomingFrame::from(frame));
+        let take = || self.session.handle_frame(self.clock.now(), frame.into());
         self.pacer.step(is_large, take).await;
         self.hold(0)
     }
