@@ -54,7 +54,7 @@ const BEARER: &str = "Bearer ";
 #[derive(Debug)]
 pub(crate) struct Access {
     authority: Arc<Mutex<Authority>>,
-    policy: Option<Arc<WatchedFile<Policy>>>,
+    policy: Option<WatchedFile<Policy>>,
     tokens: Option<Tokens>,
     streams: Arc<Streams>,
     args: AccessArgs,
@@ -271,7 +271,7 @@ pub(crate) fn read_policy(path: &Path) -> Result<Policy, AccessError> {
     open_policy(path).map(|(_, policy)| policy)
 }
 
-fn open_policy(path: &Path) -> Result<(Arc<WatchedFile<Policy>>, Policy), AccessError> {
+fn open_policy(path: &Path) -> Result<(WatchedFile<Policy>, Policy), AccessError> {
     WatchedFile::open("--policy", path, |path, bytes| {
         Policy::parse(bytes).map_err(|source| AccessError::Policy {
             path: path.to_owned(),

@@ -8,7 +8,17 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
+
+use tokio::{task::spawn_blocking, time::timeout};
+
+/// How long a read on another thread may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Reads a file of at most `max` bytes. Does not block on a pipe, and does not read a device or a log to its end that was named by mistake.
 /// A file system that hangs blocks the call without limit.
@@ -35,31 +45,61 @@ pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The last content of a source that is read repeatedly.
-#[derive(Clone, Debug)]
-pub struct LastRead<T>(Option<T>);
+/// The last content of files that may change, with which each read is compared.
+#[derive(Debug)]
+pub struct Reloaded<T> {
+    /// The last content; `None` after a read that failed.
+    last: Mutex<Option<T>>,
+    /// Whether a thread is reading. A file system that hangs must not block a second thread.
+    is_read: Arc<AtomicBool>,
+}
 
-// === impl LastRead ===
+// === impl Reloaded ===
 
-impl<T: Clone + PartialEq> LastRead<T> {
+impl<T: Clone + PartialEq + Send + 'static> Reloaded<T> {
     /// Starts with the first content.
-    pub const fn new(first: T) -> Self {
-        Self(Some(first))
+    pub fn new(first: T) -> Self {
+        Self {
+            last: Mutex::new(Some(first)),
+            is_read: Arc::default(),
+        }
     }
 
-    /// The content if it differs from the last one; of successive errors, only the first.
-    pub fn change<E>(&mut self, read: Result<T, E>) -> Option<Result<T, E>> {
+    /// Reads on another thread. The content if it differs from the last one; of successive errors, only the first. `failed` is the error of
+    /// a file system that does not answer in time.
+    pub async fn changed<E: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> Result<T, E> + Send + 'static,
+        failed: impl FnOnce(io::Error) -> E,
+    ) -> Option<Result<T, E>> {
+        let mut answer = None;
+        if !self.is_read.swap(true, Ordering::AcqRel) {
+            let is_read = Arc::clone(&self.is_read);
+            let reading = spawn_blocking(move || {
+                let read = read();
+                is_read.store(false, Ordering::Release);
+                read
+            });
+            answer = timeout(PATIENCE, reading).await.ok().and_then(Result::ok);
+        }
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer");
+        let read = answer.unwrap_or_else(|| Err(failed(late())));
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = read.as_ref().ok();
-        if self.0.as_ref() == now {
+        if last.as_ref() == now {
             return None;
         }
-        self.0 = now.cloned();
+        *last = now.cloned();
         Some(read)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
+    use tokio::time::advance;
+
     use super::*;
 
     #[test]
@@ -79,13 +119,30 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
-    #[test]
-    fn change_is_seen_once_and_so_is_a_failure() {
-        let mut last = LastRead::new(1);
-        assert_eq!(last.change(Ok::<_, ()>(1)), None);
-        assert_eq!(last.change(Ok::<_, ()>(2)), Some(Ok(2)));
-        assert_eq!(last.change(Err("away")), Some(Err("away")));
-        assert_eq!(last.change(Err("away still")), None);
-        assert_eq!(last.change(Ok::<_, ()>(2)), Some(Ok(2)), "it is back");
+    #[tokio::test]
+    async fn change_is_seen_once_and_so_is_a_failure() {
+        let file = Reloaded::new(1);
+        for (read, seen) in [
+            (Ok(1), None),
+            (Ok(2), Some(Ok(2))),
+            (Err("away"), Some(Err("away"))),
+            (Err("away still"), None),
+            // It is back.
+            (Ok(2), Some(Ok(2))),
+        ] {
+            assert_eq!(file.changed(move || read, |_| "late").await, seen);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn file_system_that_hangs_is_a_failure_and_blocks_one_thread() {
+        let file = Reloaded::new(1);
+        let (answer, hangs) = mpsc::sync_channel(1);
+        let hanging = file.changed(move || hangs.recv().map_err(|_| "gone"), |_| "late");
+        let (seen, ()) = tokio::join!(hanging, advance(2 * PATIENCE));
+        assert_eq!(seen, Some(Err("late")));
+        let again = file.changed(|| Ok(2), |_| "late").await;
+        assert_eq!(again, None, "it is not read again");
+        drop(answer);
     }
 }

@@ -45,7 +45,7 @@ struct Looks {
 
 #[derive(Debug)]
 enum KeySource {
-    File(Arc<WatchedFile<Keys>>),
+    File(WatchedFile<Keys>),
     Server(KeyServer),
 }
 

@@ -1,26 +1,19 @@
 //! Files that may be replaced at any time, and the errors of their content.
 
 use std::{
+    convert::identity,
     io,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
 };
 
 use server_access::{PolicyError, token::KeysError};
-use service::file::{self, LastRead};
+use service::file::{self, Reloaded};
 use thiserror::Error;
-use tokio::{task::spawn_blocking, time::timeout};
 
 use super::key_server::FetchError;
 
 /// The maximum size of a file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
-/// How long a read may take.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A file of a `T`, read again when its content changes.
 #[derive(Debug)]
@@ -28,9 +21,7 @@ pub(super) struct WatchedFile<T> {
     flag: &'static str,
     path: PathBuf,
     parse: fn(&Path, &[u8]) -> Result<T, AccessError>,
-    last: Mutex<LastRead<Vec<u8>>>,
-    /// Whether a thread is reading the file. A file system that hangs must not block a second thread.
-    is_read: AtomicBool,
+    bytes: Reloaded<Vec<u8>>,
 }
 
 /// Why access control cannot be set up.
@@ -104,57 +95,34 @@ pub enum AccessError {
 
 // === impl WatchedFile ===
 
-impl<T: 'static> WatchedFile<T> {
+impl<T> WatchedFile<T> {
     pub(super) fn open(
         flag: &'static str,
         path: &Path,
         parse: fn(&Path, &[u8]) -> Result<T, AccessError>,
-    ) -> Result<(Arc<Self>, T), AccessError> {
-        let bytes = read(flag, path)?;
+    ) -> Result<(Self, T), AccessError> {
+        let bytes = file::read(path, BYTES_MAX).map_err(|error| unreadable(flag, path, error))?;
         let parsed = parse(path, &bytes)?;
         let file = Self {
             flag,
             path: path.to_owned(),
             parse,
-            last: Mutex::new(LastRead::new(bytes)),
-            is_read: AtomicBool::new(false),
+            bytes: Reloaded::new(bytes),
         };
-        Ok((Arc::new(file), parsed))
+        Ok((file, parsed))
     }
 
-    /// The content if it has changed, and the first of several equal errors. A file system that does not respond within [`PATIENCE`]
-    /// counts as an error.
-    pub(super) async fn changed(self: &Arc<Self>) -> Option<Result<T, AccessError>> {
-        let read = if self.is_read.swap(true, Ordering::AcqRel) {
-            Err(self.unanswered())
-        } else {
-            let file = Arc::clone(self);
-            let reading = spawn_blocking(move || {
-                let read = read(file.flag, &file.path);
-                file.is_read.store(false, Ordering::Release);
-                read
-            });
-            let read = timeout(PATIENCE, reading).await.ok().and_then(Result::ok);
-            read.unwrap_or_else(|| Err(self.unanswered()))
-        };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = last.change(read)?;
+    /// The content if it has changed, and the first of several equal errors.
+    pub(super) async fn changed(&self) -> Option<Result<T, AccessError>> {
+        let path = self.path.clone();
+        let read = move || file::read(&path, BYTES_MAX);
+        let changed = self.bytes.changed(read, identity).await?;
+        let changed = changed.map_err(|error| unreadable(self.flag, &self.path, error));
         Some(changed.and_then(|bytes| (self.parse)(&self.path, &bytes)))
-    }
-
-    fn unanswered(&self) -> AccessError {
-        AccessError::File {
-            flag: self.flag,
-            path: self.path.clone(),
-            source: io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer"),
-        }
     }
 }
 
-fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, AccessError> {
-    file::read(path, BYTES_MAX).map_err(|source| AccessError::File {
-        flag,
-        path: path.to_owned(),
-        source,
-    })
+fn unreadable(flag: &'static str, path: &Path, source: io::Error) -> AccessError {
+    let path = path.to_owned();
+    AccessError::File { flag, path, source }
 }

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{failure::chain, file::LastRead};
+use crate::{failure::chain, file::Reloaded};
 use tokio::{
     sync::watch,
-    task::spawn_blocking,
     time::{Interval, MissedTickBehavior, interval},
 };
 
@@ -42,7 +41,7 @@ where
     for part in Part::of(args) {
         let contents = part.read()?;
         files = contents.parse()?.over(&files);
-        parts.push((part, LastRead::new(contents)));
+        parts.push((part, Reloaded::new(contents)));
     }
     let (sender, receiver) = watch::channel(Arc::new(build(&files)?));
     metrics.set_expiries(&files.expiries);
@@ -63,7 +62,7 @@ where
 /// Polls the files of a part. `seen` has their last contents, valid or not.
 async fn reload<T, B>(
     part: Part,
-    mut seen: LastRead<Contents>,
+    seen: Reloaded<Contents>,
     mut ticks: Interval,
     settings: Arc<Settings<T, B>>,
 ) where
@@ -74,16 +73,14 @@ async fn reload<T, B>(
             () = settings.sender.closed() => return,
             _ = ticks.tick() => {}
         }
-        let files = part.clone();
-        // If a file system hangs, this part stays unchanged, and nothing else waits.
-        let read = tokio::select! {
-            () = settings.sender.closed() => return,
-            read = spawn_blocking(move || files.read()) => read,
+        let (files, flags) = (part.clone(), part.flags());
+        let failed = |source| LoadError::Read {
+            file: flags.to_owned(),
+            source,
         };
-        let Some(contents) = read.ok().and_then(|read| seen.change(read)) else {
+        let Some(contents) = seen.changed(move || files.read(), failed).await else {
             continue;
         };
-        let flags = part.flags();
         match contents.and_then(|contents| settings.replace(&contents)) {
             Ok(()) => tracing::info!(files = flags, "TLS files reloaded"),
             Err(error) => {
