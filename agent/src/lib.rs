@@ -29,7 +29,6 @@ pub mod resume;
 mod shell;
 mod sources;
 mod take_over;
-mod traces;
 mod uplink;
 
 pub use admin::{Admin, AdminServer};

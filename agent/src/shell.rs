@@ -13,7 +13,7 @@ use agent_core::{
     watch::WatchEvent,
 };
 use jiff::Timestamp;
-use service::otlp::Tracer;
+use service::otlp::{SpanKind, Tracer};
 use service::transport::Connector;
 use service::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
@@ -32,7 +32,6 @@ use crate::{
     metrics::Metrics,
     recorder::Recorder,
     sources::{self, Sources},
-    traces::CallSpan,
     uplink::{self, Uplink},
 };
 use agent_kube::Clock;
@@ -210,10 +209,11 @@ impl<C: Cluster> Shell<C> {
                 AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
                 AgentCommand::AskVersion(kind, id) => self.sources.ask_version(kind, id),
                 AgentCommand::Call(call) => {
-                    let label = [("verb", call.request.verb())];
-                    self.config.metrics.calls.get_or_create(&label).inc();
-                    let trace = self.agent.trace(call.id);
-                    let span = CallSpan::begin(&self.config.tracer, &call, trace);
+                    let (verb, tracer) = (call.request.verb(), &self.config.tracer);
+                    let calls = &self.config.metrics.calls;
+                    calls.get_or_create(&[("verb", verb)]).inc();
+                    let decision = self.agent.trace(call.id);
+                    let span = decision.and_then(|it| tracer.child(it, SpanKind::Client, verb));
                     self.calls.spawn(executor::call(&self.cluster, call, span));
                 }
             }
