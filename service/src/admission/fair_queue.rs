@@ -21,7 +21,8 @@ pub struct FairQueue(Arc<QueueState>);
 #[derive(Clone, Debug)]
 pub struct PeerQueue {
     queue: Arc<QueueState>,
-    peer: Arc<PeerState>,
+    /// The one request of the peer that waits for a permit.
+    turn: Arc<Semaphore>,
 }
 
 /// A permit, returned on drop.
@@ -30,7 +31,6 @@ pub struct Permit {
     _permit: OwnedSemaphorePermit,
     /// The turn of the peer, if a peer has only one permit.
     _turn: Option<OwnedSemaphorePermit>,
-    _peer: Arc<PeerState>,
 }
 
 #[derive(Debug)]
@@ -39,13 +39,8 @@ struct QueueState {
     /// Whether a peer has only one permit at a time.
     is_one_for_each_peer: bool,
     hasher: RandomState,
-    /// The peers with a request, a permit or a session, by a hash of the peer.
-    peers: Mutex<HashMap<u64, Weak<PeerState>>>,
-}
-
-#[derive(Debug)]
-struct PeerState {
-    turn: Arc<Semaphore>,
+    /// The turns of peers with a request or a session, by a hash of the peer.
+    turns: Mutex<HashMap<u64, Weak<Semaphore>>>,
 }
 
 // === impl FairQueue ===
@@ -67,28 +62,26 @@ impl FairQueue {
             permits: Arc::new(Semaphore::new(permits)),
             is_one_for_each_peer,
             hasher: RandomState::default(),
-            peers: Mutex::default(),
+            turns: Mutex::default(),
         }))
     }
 
     /// The queue of a peer.
     pub fn peer(&self, peer: impl Hash) -> PeerQueue {
         let hash = self.0.hasher.hash_one(peer);
-        let mut peers = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        let peer = peers.get(&hash).and_then(Weak::upgrade);
-        let peer = peer.unwrap_or_else(|| {
+        let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = turns.get(&hash).and_then(Weak::upgrade);
+        let turn = turn.unwrap_or_else(|| {
             // Peers that are gone are dropped before the map grows.
-            if peers.len() == peers.capacity() {
-                peers.retain(|_, peer| peer.strong_count() > 0);
+            if turns.len() == turns.capacity() {
+                turns.retain(|_, turn| turn.strong_count() > 0);
             }
-            let peer = Arc::new(PeerState {
-                turn: Arc::new(Semaphore::new(1)),
-            });
-            peers.insert(hash, Arc::downgrade(&peer));
-            peer
+            let turn = Arc::new(Semaphore::new(1));
+            turns.insert(hash, Arc::downgrade(&turn));
+            turn
         });
         let queue = Arc::clone(&self.0);
-        PeerQueue { queue, peer }
+        PeerQueue { queue, turn }
     }
 }
 
@@ -97,12 +90,11 @@ impl FairQueue {
 impl PeerQueue {
     /// Waits for a permit.
     pub async fn enter(&self) -> Permit {
-        let turn = next(&self.peer.turn).await;
+        let turn = next(&self.turn).await;
         let permit = next(&self.queue.permits).await;
         Permit {
             _permit: permit,
             _turn: self.queue.is_one_for_each_peer.then_some(turn),
-            _peer: Arc::clone(&self.peer),
         }
     }
 
@@ -159,9 +151,9 @@ mod tests {
         assert!(!second.is_finished());
         drop(first);
         drop(second.await.expect("it gets its permit"));
-        let turns = (0..100).map(|peer| queue.peer(peer).peer.turn.available_permits());
+        let turns = (0..100).map(|peer| queue.peer(peer).turn.available_permits());
         assert_eq!(turns.sum::<usize>(), 100);
-        let known = queue.0.peers.lock().expect("nobody panics").len();
+        let known = queue.0.turns.lock().expect("nobody panics").len();
         assert!(known < 10, "peers that are gone take no memory: {known}");
     }
 
