@@ -18,7 +18,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::{Instant, sleep, sleep_until},
 };
-use tokio_util::{io::InspectWriter, sync::CancellationToken};
+use tokio_util::io::InspectWriter;
 
 /// The maximum age of a connection. A kept one restarts its age whenever its peer reads. A scraper connects again.
 const AGE_MAX: Duration = Duration::from_secs(20);
@@ -49,7 +49,8 @@ pub(super) struct AdminConnections {
 /// The state of an open connection that is shared with its handlers.
 #[derive(Debug)]
 struct Open {
-    end: CancellationToken,
+    /// Sent by a newer connection that takes the slot, or by a handler.
+    end: EndSignal<()>,
     /// `None` once a handler keeps the connection.
     slot: Mutex<Option<Slot<(), ()>>>,
     /// The number of handlers that keep the connection.
@@ -64,7 +65,6 @@ type OnWrite = Box<dyn FnMut(&[u8]) + Send>;
 /// A connection with a maximum age.
 pub(super) struct AdminConnection {
     stream: InspectWriter<TcpStream, OnWrite>,
-    taken: EndSignal<()>,
     open: Arc<Open>,
 }
 
@@ -116,14 +116,18 @@ impl Open {
         }
     }
 
-    /// Waits until the connection has reached its maximum age.
-    async fn wait_old(&self) {
+    /// Waits until the connection is told to end, or has reached its maximum age.
+    async fn wait_over(&self) {
         loop {
             let born = *self.born.lock().unwrap_or_else(PoisonError::into_inner);
             if born.elapsed() >= AGE_MAX {
                 return;
             }
-            sleep_until(born + AGE_MAX).await;
+            tokio::select! {
+                biased;
+                () = self.end.wait() => return,
+                () = sleep_until(born + AGE_MAX) => {}
+            }
         }
     }
 }
@@ -146,7 +150,7 @@ impl AdminPeer {
 impl KeptConnection {
     /// Ends the connection, even if its peer has left bytes unread.
     pub fn end(&self) {
-        self.0.end.cancel();
+        self.0.end.send(());
     }
 }
 
@@ -160,41 +164,27 @@ impl Drop for KeptConnection {
 
 impl AdminConnection {
     fn new(stream: TcpStream, slot: Slot<(), ()>) -> Self {
-        let taken = slot.end().clone();
         let open = Arc::new(Open {
-            end: CancellationToken::new(),
+            end: slot.end().clone(),
             slot: Mutex::new(Some(slot)),
             kept: AtomicUsize::new(0),
             born: Mutex::new(Instant::now()),
         });
         let written = Arc::clone(&open);
-        let rejuvenate = Box::new(move |_: &[u8]| written.rejuvenate());
-        Self {
-            stream: InspectWriter::new(stream, rejuvenate),
-            taken,
-            open,
-        }
+        let rejuvenate: OnWrite = Box::new(move |_| written.rejuvenate());
+        let stream = InspectWriter::new(stream, rejuvenate);
+        Self { stream, open }
     }
 
-    /// Answers requests until the peer closes the connection, or the connection [is over](wait_over).
+    /// Answers requests until the peer closes the connection, or the connection [is over](Open::wait_over).
     pub(super) async fn serve(self, router: Router) {
         let (stream, service) = (TokioIo::new(self.stream), TowerToHyperService::new(router));
         tokio::select! {
             biased;
-            () = wait_over(&self.open, &self.taken) => {}
+            () = self.open.wait_over() => {}
             // The end of a connection concerns only its peer.
             _ = http1::Builder::new().serve_connection(stream, service) => {}
         }
-    }
-}
-
-/// Waits until a handler ends the connection, a newer connection takes its slot, or it has its maximum age.
-async fn wait_over(open: &Open, taken: &EndSignal<()>) {
-    tokio::select! {
-        biased;
-        () = open.end.cancelled() => {}
-        () = taken.wait() => {}
-        () = open.wait_old() => {}
     }
 }
 
@@ -213,7 +203,7 @@ mod tests {
     async fn is_over(connection: &mut AdminConnection) -> bool {
         let is_over = tokio::select! {
             biased;
-            () = wait_over(&connection.open, &connection.taken) => true,
+            () = connection.open.wait_over() => true,
             () = ready(()) => false,
         };
         if !is_over {
