@@ -7,8 +7,8 @@ use std::{
     fs::File,
     path::PathBuf,
     sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
@@ -16,11 +16,13 @@ use std::{
 };
 
 use decree::v1;
-use server_core::Timestamp;
-use server_session::recording::{Encoder, EndReason};
+use server_session::recording::Encoder;
 use thiserror::Error;
 
-use self::{ring::Ring, writer::RecordingWriter};
+use self::{
+    ring::Ring,
+    writer::{Queue, RecordingWriter},
+};
 use crate::{args::Recording, metrics::Metrics};
 
 mod ring;
@@ -29,10 +31,6 @@ mod writer;
 
 pub(crate) use self::session_recording::{RecordedSession, SessionRecording};
 
-/// The maximum number of records that wait to be written.
-const WAITING_MAX: usize = 1 << 16;
-/// The maximum size of all records that wait to be written.
-const WAITING_BYTES_MAX: usize = 64 << 20;
 /// How long a server waits at its end until recordings are written. A disk that hangs must not block the end.
 pub(crate) const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
@@ -60,27 +58,6 @@ pub(crate) struct Recorder {
     /// The id of the next recording.
     next: Arc<AtomicU64>,
 }
-
-/// The queue of the writer thread.
-#[derive(Clone, Debug)]
-struct Queue {
-    records: SyncSender<Records>,
-    /// The size of all records in the queue.
-    waiting: Arc<AtomicUsize>,
-}
-
-/// Whole records of one recording.
-#[derive(Debug)]
-struct Records {
-    /// The id of the recording.
-    of: u64,
-    /// The name of the file and the end of a recording that begins.
-    begins: Option<(String, Ended)>,
-    bytes: Vec<u8>,
-}
-
-/// Set when a recording ends: by its session, or by the writer if it cannot continue.
-type Ended = Arc<OnceLock<EndReason>>;
 
 #[derive(Debug)]
 pub(crate) struct WriterThread {
@@ -113,11 +90,7 @@ impl Recorder {
         let lock = ring::lock(folder).map_err(failed)?;
         let lock = lock.ok_or_else(|| RecordError::Taken(folder.clone()))?;
         let ring = Ring::open(folder.clone(), recording.record_bytes_max).map_err(failed)?;
-        let (records, arriving) = sync_channel(WAITING_MAX);
-        let queue = Queue {
-            records,
-            waiting: Arc::default(),
-        };
+        let (queue, arriving) = Queue::new();
         let writer = RecordingWriter::new(ring, metrics, Arc::clone(&queue.waiting));
         let (finished, written) = sync_channel(1);
         let (finish, finishing) = sync_channel(1);
@@ -137,7 +110,7 @@ impl Recorder {
         Ok(Some((Self { queue, next }, thread)))
     }
 
-    /// The recording of a session that is opened with these arguments. Nothing is written before [`Self::begin`].
+    /// The recording of a session that is opened with these arguments. Nothing is written before it [begins](SessionRecording::begin).
     pub(crate) fn recording(
         &self,
         now: server_session::Now,
@@ -145,38 +118,10 @@ impl Recorder {
         session_id: &str,
         hello: &v1::ReconcileRequest,
     ) -> SessionRecording {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut opening = Vec::new();
         let encoder = Encoder::begin(now, config, session_id, hello, &mut opening);
-        SessionRecording {
-            id: self.next.fetch_add(1, Ordering::Relaxed),
-            queue: self.queue.clone(),
-            encoder,
-            opening,
-            ended: Ended::default(),
-        }
-    }
-
-    /// Starts to write a recording. If too many records wait, the session goes unrecorded.
-    pub(crate) fn begin(recording: &mut SessionRecording, started: Timestamp, session_id: &str) {
-        let name = ring::name(started, session_id);
-        let opening = std::mem::take(&mut recording.opening);
-        recording.send(Some((name, Arc::clone(&recording.ended))), opening);
-    }
-}
-
-// === impl Queue ===
-
-impl Queue {
-    /// Sends records. Returns `false` if too many wait.
-    fn send(&self, records: Records) -> bool {
-        let more = records.bytes.len();
-        let waiting = self.waiting.fetch_add(more, Ordering::Relaxed);
-        let is_sent = waiting.saturating_add(more) <= WAITING_BYTES_MAX
-            && self.records.try_send(records).is_ok();
-        if !is_sent {
-            self.waiting.fetch_sub(more, Ordering::Relaxed);
-        }
-        is_sent
+        SessionRecording::new(id, self.queue.clone(), encoder, opening)
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
     clock::Clock,
     error::Refusal,
     peer::{ConnectionPeer, queue_of},
-    recorder::{RecordedSession, Recorder},
+    recorder::RecordedSession,
     registry::{LiveSession, Questions, Registration, SessionHandle},
     shared::Shared,
 };
@@ -175,7 +175,7 @@ async fn open_session(
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
     if let Some(recording) = &mut recording {
-        Recorder::begin(recording, now.wall, &identity.session_id);
+        recording.begin(now.wall, &identity.session_id);
     }
     let mut session = RecordedSession::new(session, recording);
     if let Some((left, ago)) = registration.inherit().await {

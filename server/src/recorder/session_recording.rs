@@ -1,23 +1,26 @@
 //! A session, recorded or not.
 
-use std::{ops::Deref, time::Duration};
+use std::{mem, ops::Deref, sync::Arc, time::Duration};
 
 use decree::v1;
-use server_core::Ledger;
+use server_core::{Ledger, Timestamp};
 use server_session::recording::{Encoder, EndReason};
 use server_session::{IncomingFrame, Now, Session, SessionReport};
 
-use super::{Ended, Queue, Records};
+use super::{
+    ring,
+    writer::{Ended, Queue, Records},
+};
 
 /// Records the calls of one session.
 #[derive(Debug)]
 pub(crate) struct SessionRecording {
-    pub(super) id: u64,
-    pub(super) queue: Queue,
-    pub(super) encoder: Encoder,
+    id: u64,
+    queue: Queue,
+    encoder: Encoder,
     /// The first records, until the recording begins.
-    pub(super) opening: Vec<u8>,
-    pub(super) ended: Ended,
+    opening: Vec<u8>,
+    ended: Ended,
 }
 
 /// A session, and its recording while there is one. Queries reach the session directly; the recording ends on drop.
@@ -109,8 +112,25 @@ impl RecordedSession {
 // === impl SessionRecording ===
 
 impl SessionRecording {
+    pub(super) fn new(id: u64, queue: Queue, encoder: Encoder, opening: Vec<u8>) -> Self {
+        Self {
+            id,
+            queue,
+            encoder,
+            opening,
+            ended: Ended::default(),
+        }
+    }
+
+    /// Starts to write the recording. If too many records wait, the session goes unrecorded.
+    pub(crate) fn begin(&mut self, started: Timestamp, session_id: &str) {
+        let name = ring::name(started, session_id);
+        let opening = mem::take(&mut self.opening);
+        self.send(Some((name, Arc::clone(&self.ended))), opening);
+    }
+
     /// Sends records to the writer, unless the recording has ended. It ends if too many records wait.
-    pub(super) fn send(&self, begins: Option<(String, Ended)>, bytes: Vec<u8>) {
+    fn send(&self, begins: Option<(String, Ended)>, bytes: Vec<u8>) {
         let of = self.id;
         if self.ended.get().is_none() && !self.queue.send(Records { of, begins, bytes }) {
             self.end(EndReason::Behind);

@@ -7,11 +7,15 @@ use std::{
 };
 
 use prometheus_client::registry::Registry;
-use server_session::recording::{Ending, Replay};
+use server_core::Timestamp;
+use server_session::recording::{EndReason, Ending, Replay};
 use server_session::{Now, Session};
 use tempfile::TempDir;
 
-use super::*;
+use super::{
+    writer::{Ended, Records, WAITING_BYTES_MAX, WAITING_MAX},
+    *,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -44,7 +48,7 @@ impl Folder {
         let id = format!("session-{millisecond}");
         let config = config();
         let mut recording = self.recorder.recording(now, &config, &id, &hello());
-        Recorder::begin(&mut recording, now.wall, &id);
+        recording.begin(now.wall, &id);
         let session = Session::open(now, config, id, hello()).expect("it is honoured");
         RecordedSession::new(session, Some(recording))
     }
@@ -190,9 +194,7 @@ fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
 #[test]
 fn queue_that_nobody_empties_takes_no_more_than_its_bounds() {
     for (count, bytes) in [(1, WAITING_BYTES_MAX), (WAITING_MAX, 0)] {
-        let (records, arriving) = sync_channel(WAITING_MAX);
-        let waiting = Arc::default();
-        let queue = Queue { records, waiting };
+        let (queue, arriving) = Queue::new();
         let send = |bytes| {
             queue.send(Records {
                 of: 0,

@@ -6,22 +6,47 @@ use std::{
     io::{self, Write},
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
-        mpsc::{Receiver, RecvTimeoutError},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     time::Duration,
 };
 
 use server_session::recording::EndReason;
 
-use super::{Ended, Records, WAITING_MAX, ring::Ring};
+use super::ring::Ring;
 use crate::metrics::Metrics;
 
+/// The maximum number of records that wait to be written.
+pub(super) const WAITING_MAX: usize = 1 << 16;
+/// The maximum size of all records that wait to be written.
+pub(super) const WAITING_BYTES_MAX: usize = 64 << 20;
 /// How often records are written. A killed server loses at most this much.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
 /// The space in each recording that is reserved for its final mark.
 const MARK_BYTES: u64 = 64;
+
+/// The queue of the writer thread.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    records: SyncSender<Records>,
+    /// The size of all records in the queue.
+    pub(super) waiting: Arc<AtomicUsize>,
+}
+
+/// Whole records of one recording.
+#[derive(Debug)]
+pub(super) struct Records {
+    /// The id of the recording.
+    pub(super) of: u64,
+    /// The name of the file and the end of a recording that begins.
+    pub(super) begins: Option<(String, Ended)>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Set when a recording ends: by its session, or by the writer if it cannot continue.
+pub(super) type Ended = Arc<OnceLock<EndReason>>;
 
 /// All unfinished recordings.
 #[derive(Debug)]
@@ -49,6 +74,28 @@ struct OpenRecording {
     file: File,
     length: u64,
     ended: Ended,
+}
+
+// === impl Queue ===
+
+impl Queue {
+    pub(super) fn new() -> (Self, Receiver<Records>) {
+        let (records, arriving) = sync_channel(WAITING_MAX);
+        let waiting = Arc::default();
+        (Self { records, waiting }, arriving)
+    }
+
+    /// Sends records. Returns `false` if too many wait.
+    pub(super) fn send(&self, records: Records) -> bool {
+        let more = records.bytes.len();
+        let waiting = self.waiting.fetch_add(more, Ordering::Relaxed);
+        let is_sent = waiting.saturating_add(more) <= WAITING_BYTES_MAX
+            && self.records.try_send(records).is_ok();
+        if !is_sent {
+            self.waiting.fetch_sub(more, Ordering::Relaxed);
+        }
+        is_sent
+    }
 }
 
 // === impl RecordingWriter ===
