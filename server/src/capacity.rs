@@ -8,6 +8,5 @@ pub(crate) type Pool = service::admission::Pool<Identity, Refusal>;
 pub(crate) type Slot = service::admission::Slot<Identity, Refusal>;
 pub(crate) type SlotHandle = service::admission::SlotHandle<Identity, Refusal>;
 pub(crate) type SettledSlot = service::admission::SettledSlot<Identity, Refusal>;
-pub(crate) type UnderWay = service::admission::UnderWay<Identity, Refusal>;
 pub(crate) type Owner = service::admission::Owner<Identity>;
 pub(crate) type EndSignal = service::admission::EndSignal<Refusal>;

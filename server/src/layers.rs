@@ -17,13 +17,7 @@ use self::{
     call_owner::CallOwner,
     instrumented::{CallShape, InstrumentedCall},
 };
-use crate::{
-    access::Access,
-    capacity::UnderWay,
-    error::{Refusal, from_transport},
-    peer::ConnectionPeer,
-    shared::Shared,
-};
+use crate::{access::Access, error::from_transport, peer::ConnectionPeer, shared::Shared};
 
 mod call_owner;
 mod instrumented;
@@ -76,12 +70,11 @@ where
         }
         let CallLayer { shared, is_guarded } = self.layer.clone();
         let max = shared.config.limits.frame_bytes_max;
-        let counted = InstrumentedCall::start(&shared, request.uri().path());
+        let mut counted = InstrumentedCall::start(&shared, request.uri().path());
         let (shape, peer) = (counted.shape(), ConnectionPeer::of(request.extensions()));
-        let mut under_way = match begin(&shared, shape, &peer) {
-            Ok(under_way) => under_way,
-            Err(refusal) => return Box::pin(async { Ok(counted.refuse(refusal)) }),
-        };
+        if let Err(refusal) = counted.begin(&peer) {
+            return Box::pin(async { Ok(counted.refuse(refusal)) });
+        }
         // Read before tonic starts its timeout, so that this deadline passes first.
         let (asked, limit) = (
             deadline::requested(request.headers()),
@@ -96,7 +89,7 @@ where
             peer: peer.clone(),
         };
         let mut request = request.map(|body| Received::new(body, owner));
-        if let Some(slot) = &under_way.slot {
+        if let Some(slot) = &counted.slot {
             request.extensions_mut().insert(slot.handle().clone());
         }
         // Only the instance that was polled ready may be called.
@@ -109,11 +102,11 @@ where
             peer.queue(&shared.beginning).pass().await;
             let response = match shape {
                 CallShape::Single => {
-                    single::answer(&shared, call, request, until, &mut under_way).await?
+                    single::answer(&shared, call, request, until, &mut counted.slot).await?
                 }
                 CallShape::Session | CallShape::Other => call(request.map(Body::new)).await?,
             };
-            Ok(counted.watch(with_details(response, max), under_way, peer.proved, last))
+            Ok(counted.watch(with_details(response, max), peer.proved, last))
         })
     }
 }
@@ -133,17 +126,6 @@ where
         return Ok(Status::from(refusal).into_http());
     }
     service.call(request).await
-}
-
-/// Takes the slot of a call. Sessions have separate slots.
-fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<UnderWay, Refusal> {
-    if let Some(ended) = peer.proved.has_ended() {
-        return Err(Refusal::CertificateEnded(ended));
-    }
-    let take = || peer.take(&shared.calls, 1);
-    let slot = (shape != CallShape::Session).then(take).transpose()?;
-    let active = peer.activity.begin_call();
-    Ok(UnderWay { slot, active })
 }
 
 /// The HTTP response to a request that is not gRPC. A browser's form must not be able to reach a method.

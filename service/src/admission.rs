@@ -19,7 +19,6 @@ mod fair_queue;
 mod pacing;
 mod pool;
 mod received;
-mod under_way;
 
 pub use activity::{ActiveCall, Activity};
 pub use end_signal::EndSignal;
@@ -27,4 +26,3 @@ pub use fair_queue::{FairQueue, PeerQueue, Permit};
 pub use pacing::{ConnectionPacer, SessionPacer, paced};
 pub use pool::{Owner, PeerIdentity, PeerNetwork, Pool, SettledSlot, Slot, SlotHandle, Yields};
 pub use received::{BodyFault, BodyOwner, Received, Whole};
-pub use under_way::UnderWay;

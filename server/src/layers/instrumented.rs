@@ -10,13 +10,15 @@ use std::{
 use http::{HeaderMap, Response};
 use http_body::Frame;
 use server_access::method::{self, SESSION, Shape};
+use service::admission::ActiveCall;
 use service::transport::{Credential, Ended, Peer};
 use tokio::time::{Sleep, sleep_until};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
 
 use crate::{
-    capacity::UnderWay,
+    capacity::Slot,
     error::{Refusal, code_names},
+    peer::ConnectionPeer,
     shared::Shared,
 };
 
@@ -34,13 +36,17 @@ pub(super) enum CallShape {
     Other,
 }
 
-/// A call that is counted as started now, and as handled on drop.
+/// A call that is counted as started now, and as handled on drop. It has its resources until its response has been sent.
 #[derive(Debug)]
 pub(super) struct InstrumentedCall {
     shared: Arc<Shared>,
     method: (&'static str, Shape),
     code: Code,
     started: Instant,
+    /// The slot of the call, if it needs one.
+    pub(super) slot: Option<Slot>,
+    /// The mark of the call on its connection.
+    active: Option<ActiveCall>,
 }
 
 type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
@@ -50,7 +56,6 @@ struct WatchedBody {
     /// `None` after the end.
     body: Option<Body>,
     call: InstrumentedCall,
-    under_way: UnderWay,
     /// Ready when the peer's certificate is not valid any more.
     ended: Option<Pin<Box<dyn Future<Output = Ended> + Send>>>,
     /// Ready at the caller's deadline.
@@ -69,7 +74,21 @@ impl InstrumentedCall {
             method,
             code: Code::Cancelled,
             started: Instant::now(),
+            slot: None,
+            active: None,
         }
+    }
+
+    /// Takes the slot of the call. Sessions have separate slots.
+    pub(super) fn begin(&mut self, peer: &ConnectionPeer) -> Result<(), Refusal> {
+        if let Some(ended) = peer.proved.has_ended() {
+            return Err(Refusal::CertificateEnded(ended));
+        }
+        if self.shape() != CallShape::Session {
+            self.slot = Some(peer.take(&self.shared.calls, 1)?);
+        }
+        self.active = Some(peer.activity.begin_call());
+        Ok(())
     }
 
     pub(super) fn shape(&self) -> CallShape {
@@ -101,7 +120,6 @@ impl InstrumentedCall {
     pub(super) fn watch(
         mut self,
         response: Response<Body>,
-        under_way: UnderWay,
         peer: Peer,
         deadline: Option<tokio::time::Instant>,
     ) -> Response<Body> {
@@ -114,12 +132,17 @@ impl InstrumentedCall {
             Body::new(WatchedBody {
                 body: Some(body),
                 call: self,
-                under_way,
                 ended: has_certificate.then(|| Box::pin(peer.ended()) as _),
                 deadline: deadline.map(|until| Box::pin(sleep_until(until))),
             })
         })
     }
+}
+
+/// Ready when the holder of a slot must end; never without a slot.
+pub(super) fn poll_end(slot: &mut Option<Slot>, cx: &mut Context<'_>) -> Poll<Refusal> {
+    let slot = slot.as_mut();
+    slot.map_or(Poll::Pending, |slot| slot.poll_end(cx))
 }
 
 fn labels((path, shape): (&'static str, Shape)) -> [(&'static str, &'static str); 3] {
@@ -164,7 +187,7 @@ impl http_body::Body for WatchedBody {
         };
         let mut deadline = this.deadline.as_mut();
         // Polled before the body, so that a stream that always has frames ends too.
-        let refusal = if let Poll::Ready(refusal) = this.under_way.poll_end(cx) {
+        let refusal = if let Poll::Ready(refusal) = poll_end(&mut this.call.slot, cx) {
             refusal
         } else if deadline
             .as_mut()

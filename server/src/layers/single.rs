@@ -1,6 +1,6 @@
 //! Calls with one message: the whole message is received before it is read, within a deadline, and no second one may follow.
 
-use std::{future::poll_fn, task::Poll};
+use std::future::poll_fn;
 
 use http::{Request, Response};
 use http_body_util::Full;
@@ -8,9 +8,9 @@ use service::admission::{Received, deadline::CallDeadline};
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, body::Body};
 
-use super::call_owner::CallOwner;
+use super::{call_owner::CallOwner, instrumented::poll_end};
 use crate::{
-    capacity::UnderWay,
+    capacity::Slot,
     error::{Refusal, from_transport},
     shared::Shared,
 };
@@ -23,7 +23,7 @@ pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
     call: impl FnOnce(Request<Body>) -> F,
     request: Request<RequestBody>,
     until: Instant,
-    under_way: &mut UnderWay,
+    slot: &mut Option<Slot>,
 ) -> Result<Response<Body>, E> {
     if until <= Instant::now() {
         return Ok(refuse(Refusal::DeadlineExceeded));
@@ -31,7 +31,7 @@ pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
     tokio::select! {
         biased;
         answered = serve(shared, call, request, until) => answered,
-        refusal = poll_fn(|cx| under_way.poll_end(cx)) => Ok(refuse(refusal)),
+        refusal = poll_fn(|cx| poll_end(slot, cx)) => Ok(refuse(refusal)),
         () = sleep_until(until) => Ok(refuse(Refusal::DeadlineExceeded)),
     }
 }
@@ -48,10 +48,7 @@ async fn serve<E, F: Future<Output = Result<Response<Body>, E>>>(
         Ok(received) => received,
         Err(status) => return Ok(refuse(from_transport(&status, max))),
     };
-    let taken = poll_fn(|cx| match &mut held {
-        Some(held) => held.poll_end(cx),
-        None => Poll::Pending,
-    });
+    let taken = poll_fn(|cx| poll_end(&mut held, cx));
     head.extensions.insert(CallDeadline(until));
     let body = Body::new(Full::new(bytes));
     tokio::select! {
