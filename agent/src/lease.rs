@@ -40,7 +40,6 @@ pub(crate) struct LeaseKeeper {
 // === impl LeaseKeeper ===
 
 impl LeaseKeeper {
-    /// Creates the keeper of a Lease that has not been read yet.
     pub(crate) fn new(config: LeaseConfig, cluster: KubeCluster, metrics: Option<Metrics>) -> Self {
         Self {
             lease: Lease::new(config.clone()),

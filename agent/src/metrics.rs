@@ -21,7 +21,6 @@ use service::metrics;
 /// The label for Leases, which are read but not watched.
 pub(crate) const LEASES: &str = "leases";
 
-/// One label: its name and its value.
 type Label = [(&'static str, &'static str); 1];
 /// The scope and the operation.
 type BudgetLabels = [(&'static str, &'static str); 2];

@@ -46,7 +46,6 @@ struct Follower {
 // === impl TakeOver ===
 
 impl TakeOver {
-    /// Starts to follow the probe.
     pub(crate) fn start(probe: Probe, machine: Machine, metrics: Metrics) -> Self {
         let (sender, verdict) = watch::channel(Verdict {
             stage: Stage::StandBy,
@@ -95,7 +94,6 @@ impl TakeOver {
         self.wait_for(|stage| stage == Stage::StandBy).await;
     }
 
-    /// Notes that the agent does not lead any more.
     pub(crate) fn stop_leading(&self) {
         self.leads.send_replace(false);
     }

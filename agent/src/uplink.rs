@@ -138,7 +138,6 @@ impl Uplink {
     }
 }
 
-/// Connects to the server.
 pub(crate) async fn connect(connector: Connector) -> Result<Channel, tonic::transport::Error> {
     let endpoint = Endpoint::from(connector.endpoint().uri())
         .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))

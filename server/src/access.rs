@@ -50,7 +50,6 @@ pub use self::{key_server::FetchError, watched_file::AccessError};
 
 const BEARER: &str = "Bearer ";
 
-/// The access control of one server.
 #[derive(Debug)]
 pub(crate) struct Access {
     authority: Arc<Mutex<Authority>>,

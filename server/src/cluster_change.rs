@@ -89,7 +89,6 @@ fn affected(
     }
 }
 
-/// Validates the change of a request.
 fn checked(change: Option<Change>) -> Result<Change, Refusal> {
     let absent = |field| Refusal::field(field, Fault::Required, "is absent");
     let change = change.ok_or_else(|| absent("change"))?;

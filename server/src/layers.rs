@@ -111,7 +111,6 @@ where
     }
 }
 
-/// Calls a service, if `access` allows.
 async fn guarded<S>(
     access: Option<Arc<Access>>,
     mut service: S,

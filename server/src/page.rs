@@ -20,7 +20,6 @@ pub(crate) struct Page {
     name: String,
 }
 
-/// Validates the requested page size.
 pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
     match usize::try_from(asked) {
         Ok(0) => Ok(SIZE_DEFAULT),

@@ -48,7 +48,6 @@ pub(crate) struct Registration {
 // === impl LiveSessions ===
 
 impl LiveSessions {
-    /// `max` is the maximum number of sessions.
     pub(crate) fn new(max: usize) -> Self {
         Self {
             sessions: Mutex::default(),

@@ -87,7 +87,6 @@ enum SessionInput {
     Timer,
 }
 
-/// Starts a session on a stream.
 pub(crate) fn open(shared: &Arc<Shared>, inbound: Streaming<Bytes>, arrival: Arrival) -> Frames {
     let (outbox, final_status, frames) = Outbox::new(shared.session_config().patience());
     let task = run(Arc::clone(shared), inbound, outbox, arrival);

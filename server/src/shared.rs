@@ -30,7 +30,6 @@ const RECEIVED_BYTES_MAX: usize = 64 << 20;
 /// The maximum number of unary decisions computed at a time. Further ones wait within their deadline.
 const DECIDES_MAX: usize = 2;
 
-/// The shared state of one server.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,

@@ -26,7 +26,6 @@ pub struct ConfigArgs {
     pub config: Option<PathBuf>,
 }
 
-/// A key of the file, with its value.
 #[derive(Debug)]
 struct Setting {
     id: clap::Id,

@@ -82,7 +82,6 @@ pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     finalizers(object).any(|it| it == finalizer)
 }
 
-/// True if an owner under deletion waits for its dependents.
 pub(crate) fn waits_for_dependents(owner: &Value) -> bool {
     let waits = has_finalizer(owner, FOREGROUND) || has_finalizer(owner, ORPHAN);
     waits && is_deleting(owner)

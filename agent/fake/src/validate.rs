@@ -13,7 +13,6 @@ use crate::{
 const IMMUTABLE: &str = "field is immutable";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// The errors of one object.
 #[derive(Debug, Default)]
 struct Faults(Vec<String>);
 

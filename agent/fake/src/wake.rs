@@ -19,7 +19,6 @@ const EMPTY_NAMESPACE_AFTER: Duration = Duration::from_millis(200);
 
 // === the scheduler and the kubelets ===
 
-/// Schedules the next step of a pod, by its state.
 pub(crate) fn schedule_next_step(state: &mut State, pod: &Object) {
     let pace = state.config.kubelet.clone();
     let (delay, task): (_, fn(PodRef) -> Task) = match object::phase(pod) {

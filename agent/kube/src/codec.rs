@@ -74,7 +74,6 @@ struct ListMeta {
     r#continue: String,
 }
 
-/// The common fields of any object.
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default)]
 struct AnyObject {
@@ -89,7 +88,6 @@ struct AnyMeta {
     resource_version: Option<String>,
 }
 
-/// The kind of any object in JSON.
 #[derive(Deserialize)]
 struct KindJson {
     #[serde(default)]

@@ -54,7 +54,6 @@ pub struct Target {
     pub credentials: String,
 }
 
-/// Where the credentials were found.
 enum Origin {
     /// A file named by a flag.
     Named(PathBuf),

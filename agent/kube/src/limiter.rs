@@ -71,7 +71,6 @@ pub(crate) struct Permit<'a> {
 // === impl Limiter ===
 
 impl Limiter {
-    /// Creates a limiter of at most `calls_max` calls in flight.
     pub(crate) fn new(calls_max: u16) -> Self {
         let limit_max = f64::from(calls_max.max(1));
         Self {

@@ -37,7 +37,6 @@ pub struct Probe {
     pub namespace: String,
 }
 
-/// An event of a watch on the probe.
 #[derive(Deserialize)]
 struct Event {
     r#type: String,
@@ -205,7 +204,6 @@ fn manifest(declaration: Option<&Declaration>) -> Value {
     manifest
 }
 
-/// Reads the probe from its object.
 pub(crate) fn state_of(object: &Value) -> ProbeState {
     let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or(0);
     let annotations = &object["metadata"]["annotations"];

@@ -83,7 +83,6 @@ pub(crate) fn put_trace(request: &mut http::Request<RequestBody>, trace: TraceCo
     }
 }
 
-/// A request to read a path, with this `Accept` header.
 pub(crate) fn read(path: &str, accept: &str) -> Expressed {
     let request = http::Request::get(path).header(header::ACCEPT, accept);
     let request = request.body(RequestBody::default());

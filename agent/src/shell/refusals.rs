@@ -15,7 +15,6 @@ pub(super) struct Refusals([Option<Timestamp>; 2]);
 // === impl Refusals ===
 
 impl Refusals {
-    /// Takes a failure.
     pub(super) fn handle_failed(&mut self, now: Timestamp, kind: Kind) {
         self.0[kind as usize].get_or_insert(now);
     }

@@ -19,7 +19,6 @@ use super::peer::{ConnectedAgent, PATIENCE};
 /// The window of a stream: less than the outcomes that the script leaves unread.
 const WINDOW: u32 = 2 << 10;
 
-/// The server for agents.
 pub(super) struct Listener {
     pub(super) address: String,
     streams: mpsc::Receiver<Opened>,

@@ -35,7 +35,6 @@ pub(super) enum Say {
     End(Box<Status>),
 }
 
-/// A session with the agent.
 pub(super) struct ConnectedAgent {
     pub(super) id: String,
     pub(super) pods: BTreeMap<String, Pod>,

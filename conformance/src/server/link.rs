@@ -61,7 +61,6 @@ impl Server {
         self.hello_at(0)
     }
 
-    /// A Hello of this epoch.
     pub(super) fn hello_at(&self, epoch: i64) -> Hello {
         Hello {
             protocol_min: 1,
@@ -160,7 +159,6 @@ impl Link {
         self.send_as(self.sent, frame).await;
     }
 
-    /// Sends a frame with this number.
     pub(super) async fn send_as(&mut self, sequence: u64, frame: Frame) {
         let frame = ReconcileRequest {
             sequence,
@@ -377,7 +375,6 @@ impl Link {
         self.send(Frame::SnapshotEnd(end)).await;
     }
 
-    /// Sends pods of a list.
     pub(super) async fn pods(&mut self, pods: impl IntoIterator<Item = Pod>) {
         let objects = SnapshotObjects {
             pods: pods.into_iter().collect(),

@@ -61,7 +61,6 @@ pub(super) fn pod(name: &str) -> Pod {
     pod_of("web", name)
 }
 
-/// A pod at this version.
 pub(super) fn at(version: &str, pod: Pod) -> Pod {
     Pod {
         resource_version: version.to_owned(),

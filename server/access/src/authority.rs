@@ -197,7 +197,6 @@ impl Admission {
         std::iter::once(&*self.uid).chain(name)
     }
 
-    /// The cluster of the session.
     fn cluster(&self) -> NamedCluster<'_> {
         NamedCluster {
             uid: &self.uid,

@@ -69,7 +69,6 @@ pub enum ActionKind {
     WriteStatus,
 }
 
-/// One operation of a batch.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Create(Arc<str>),

@@ -169,7 +169,6 @@ impl Index {
         }
     }
 
-    /// Begins a snapshot and returns its number.
     pub(crate) fn begin_snapshot(&mut self, kind: Kind) -> u32 {
         self.snapshot = self.snapshot.saturating_add(1);
         if kind == Kind::Pod {

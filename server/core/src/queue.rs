@@ -57,7 +57,6 @@ struct Failures {
     conflicts: u32,
 }
 
-/// The queue of one controller.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     live: BTreeMap<u64, SetId>,

@@ -45,7 +45,6 @@ pub(crate) enum SyncStep {
     },
 }
 
-/// The next step of a sync.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// A batch to send, and the step that continues with its outcomes.
@@ -54,7 +53,6 @@ pub(crate) enum Next {
     Finished(SyncResult),
 }
 
-/// The end of a sync.
 #[derive(Debug, Default)]
 pub(crate) struct SyncResult {
     pub(crate) error: Option<String>,

@@ -93,7 +93,6 @@ impl SessionState {
         }
     }
 
-    /// Returns when [`Self::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
         let due = self.shadow.as_ref().and_then(|shadow| shadow.tick);
         due.into_iter().chain(self.controller.poll_timeout()).min()

@@ -50,7 +50,6 @@ impl Caller {
         caller.unwrap_or_else(|| Self::nobody(Ipv4Addr::UNSPECIFIED.into()))
     }
 
-    /// Whether the caller may see the cluster of a session.
     pub(crate) fn may_view(&self, session: &server_session::SessionIdentity) -> bool {
         let permissions = self.permissions.read();
         let permissions = permissions.unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +88,6 @@ impl Caller {
     }
 }
 
-/// The identity that the credential of a connection proves.
 pub(super) fn identity(credential: &Credential) -> Result<Identity, Denial> {
     match credential {
         Credential::None => Ok(Identity::Anonymous),

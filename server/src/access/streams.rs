@@ -20,7 +20,6 @@ struct Table {
     next: u64,
 }
 
-/// One open stream.
 #[derive(Debug)]
 pub(super) struct StreamEntry {
     pub(super) caller: Caller,

@@ -49,7 +49,6 @@ pub(crate) struct Questions {
 // === impl SessionHandle ===
 
 impl SessionHandle {
-    /// A handle, and the receiver of its questions.
     pub(crate) fn new() -> (Self, Questions) {
         let (questions, arriving) = mpsc::channel(1);
         let handle = Self {

@@ -67,7 +67,6 @@ impl Shown {
         (total, seconds(unfinished.longest) + since)
     }
 
-    /// Describes the session of an agent.
     pub(crate) fn summarize(
         &self,
         identity: &SessionIdentity,

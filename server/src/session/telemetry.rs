@@ -26,7 +26,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Up to this number, the syncs are measured every time.
 const FEW_SYNCS: usize = 16;
 
-/// The observer of one session.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     identity: Arc<SessionIdentity>,

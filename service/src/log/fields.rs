@@ -50,7 +50,6 @@ impl Fields {
     }
 }
 
-/// Cuts a long text.
 pub(super) fn shorten(value: &mut Value) {
     if let Value::String(text) = value {
         cut(text);

@@ -12,7 +12,6 @@ use crate::escape::{escaped, escaped_json};
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// The format of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineStyle {
     /// For people.
@@ -24,7 +23,6 @@ pub(super) enum LineStyle {
     Json,
 }
 
-/// The content of a line.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) time: Timestamp,
@@ -57,7 +55,6 @@ impl Line {
         }
     }
 
-    /// The text of a field.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         let value = self.own.values.get(name).or_else(|| self.around.get(name));
         value.and_then(Value::as_str).map(str::to_owned)

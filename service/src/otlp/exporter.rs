@@ -37,7 +37,6 @@ pub(crate) struct Queue {
     metrics: Metrics,
 }
 
-/// The state of the export task.
 struct Task {
     collector: SpanExporter,
     /// The export timeout of a batch.

@@ -75,7 +75,6 @@ impl ServerTls {
     }
 }
 
-/// The TLS settings of a client.
 pub(crate) fn client_config(parsed: &Parsed) -> Result<ClientConfig, LoadError> {
     let Parsed {
         pair,

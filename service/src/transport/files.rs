@@ -57,7 +57,6 @@ pub(crate) struct Parsed {
 /// A certificate with its chain, and its key.
 pub(crate) type CertificateAndKey = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// The expiries of the files' contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expiries {
     pub(crate) cert: Option<Timestamp>,
@@ -68,7 +67,6 @@ pub(crate) struct Expiries {
 // === impl Part ===
 
 impl Part {
-    /// The given parts.
     pub(crate) fn of(args: &TlsArgs) -> Vec<Self> {
         let TlsArgs {
             tls_cert,

@@ -125,7 +125,6 @@ impl Proxy {
         Ok(Some(url))
     }
 
-    /// Parses the URL of a proxy.
     pub(super) fn at(url: &Uri) -> Result<Self, String> {
         let protocol = match url.scheme_str() {
             Some("http") => Protocol::Http,

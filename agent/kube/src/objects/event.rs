@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 /// The source of the events: tools that look for the ReplicaSet controller's events find these.
 const COMPONENT: &str = "replicaset-controller";
 
-/// Writes all fields of an event.
 pub(crate) fn event_to_json(event: &Event) -> Value {
     let Event {
         name,

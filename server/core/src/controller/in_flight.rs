@@ -32,7 +32,6 @@ pub(super) struct SentBatch {
     pub(super) unseen: Unseen,
 }
 
-/// All batches in flight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
     batches: HeldMap<BatchId, SentBatch>,

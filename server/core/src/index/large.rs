@@ -11,7 +11,6 @@ const OBJECT_BYTES: usize = 150;
 
 const REMEDY: &str = "shrink the largest objects, or raise --session-memory-max";
 
-/// The large objects of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct LargeObjects<I> {
     held: BySize<I>,

@@ -288,7 +288,6 @@ impl Ledger {
         self
     }
 
-    /// Moves all times.
     pub(crate) fn shift(&mut self, by: Span) {
         self.each(|account| {
             account.grant_at = account.grant_at.plus(by);

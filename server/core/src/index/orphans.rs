@@ -57,7 +57,6 @@ impl Orphans {
         known.pods.insert((Arc::clone(name), id));
     }
 
-    /// Removes a pod of a group, if the pod is in it.
     pub(super) fn remove(&mut self, group: GroupId, name: &Arc<str>, id: PodId) {
         let Some(known) = self.groups.get_mut(&group) else {
             return;
@@ -69,7 +68,6 @@ impl Orphans {
         self.remove_group(group);
     }
 
-    /// Removes all pods of a group.
     pub(super) fn remove_group(&mut self, group: GroupId) {
         let Some(OrphanGroup { labels, .. }) = self.groups.remove(&group) else {
             return;

@@ -21,7 +21,6 @@ pub(crate) struct Rewrites {
 // === impl Rewrites ===
 
 impl Rewrites {
-    /// Records that a status is written at `now`.
     pub(crate) fn note(&mut self, now: Timestamp, status: &Status) {
         let hash = hash(status);
         let count = if hash == self.hash { self.count } else { 0 };
@@ -33,7 +32,6 @@ impl Rewrites {
         };
     }
 
-    /// Records that the last write took effect.
     pub(crate) const fn note_done(&mut self) {
         self.is_done = true;
     }

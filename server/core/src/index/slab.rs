@@ -28,7 +28,6 @@ impl<T> Default for Slab<T> {
 // === impl Slab ===
 
 impl<T> Slab<T> {
-    /// Reserves a vacant slot and returns it.
     pub(crate) fn reserve(&mut self) -> Slot {
         self.vacant.pop().unwrap_or_else(|| self.append())
     }

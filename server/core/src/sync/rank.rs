@@ -36,7 +36,6 @@ pub(crate) struct Chosen<I> {
     pub(crate) age_ratio: Option<Thousandths>,
 }
 
-/// The result of a choice.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice<I> {
     /// The victims, in order of choice.

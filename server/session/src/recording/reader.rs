@@ -144,7 +144,6 @@ impl<R: Read> Reader<R> {
         Ok((reader, opening))
     }
 
-    /// Returns the next step; `None` at the end.
     pub(crate) fn next_step(&mut self) -> Result<Option<TimedStep>, ReadError> {
         if self.ending.is_some() {
             return Ok(None);

@@ -10,7 +10,6 @@ pub(super) const REST: Span = Span::seconds(10);
 /// How much the clocks of the server and of the other controller may differ.
 pub(super) const SKEW: Span = Span::seconds(2);
 
-/// The result of a comparison at rest.
 pub(super) enum AtRest {
     Agrees,
     Differs(Box<Difference>),

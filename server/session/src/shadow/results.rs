@@ -9,7 +9,6 @@ use crate::wire::key_ref;
 /// So this explains one difference in this many comparisons of victims.
 const BELIEVED_EVERY: u64 = 100;
 
-/// The results of all comparisons.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Results {
     /// By subject, without the first, which is unspecified.
