@@ -15,10 +15,10 @@ const statusText = document.getElementById('status-text');
 const notice = document.getElementById('notice');
 const keys = makeKeys();
 
-const TITLES = { '': 'Board', replicasets: 'ReplicaSet', 'what-if': 'What if?', sessions: 'Sessions', differences: 'Differences', recording: 'Recording' };
+const TITLES = { '': 'Board', replicasets: 'ReplicaSet', 'what-if': 'What if?', sessions: 'Sessions', differences: 'Differences' };
 
 /** The views whose scripts load after the data of the first view. They then open without a server, too. */
-const LATER = { 'what-if': () => import('./what-if.js'), differences: () => import('./differences.js'), recording: () => import('./recording.js') };
+const LATER = { 'what-if': () => import('./what-if.js'), differences: () => import('./differences.js') };
 
 let later = null;
 let view = null;
@@ -26,8 +26,6 @@ let stream = null;
 let seen = 0;
 /** When each kind of view last had data. */
 const lastSeen = new Map();
-/** A file that was dropped on another view than the recordings. */
-let dropped = null;
 
 function show() {
   const { parts, query } = place();
@@ -59,7 +57,6 @@ function open(parts, query) {
   if (parts[0] === 'what-if' && parts.length <= 2 && ['scale', 'drain', 'quota'].includes(parts[1] ?? 'scale')) return openLater('what-if', ({ showWhatIf }) => showWhatIf(main, query, parts[1]));
   if (parts.length === 1 && parts[0] === 'sessions') return showSessions(main);
   if (parts.length === 1 && parts[0] === 'differences') return openLater('differences', ({ showDifferences }) => showDifferences(main, query));
-  if (parts.length === 1 && parts[0] === 'recording') return openRecording();
   return showNothing();
 }
 
@@ -76,12 +73,6 @@ function openLater(name, begin) {
   return waiting;
 }
 
-function openRecording() {
-  const file = dropped;
-  dropped = null;
-  return openLater('recording', ({ showRecording }) => showRecording(main, file));
-}
-
 function showNothing() {
   document.title = 'Page not found · Decree';
   main.replaceChildren(h('div', { class: 'empty', id: 'empty' }, h('h1', {}, 'Page not found'), h('p', {}, 'The console has no page at ', h('code', {}, window.location.hash), '.'), h('p', {}, h('a', { href: lastBoard() }, 'Open the board'))));
@@ -93,7 +84,7 @@ function connect() {
   const shown = view;
   if (!shown.stream) {
     stream = null;
-    tell('file', '');
+    tell('none', '');
     return;
   }
   stream = follow(shown.stream, {
@@ -112,14 +103,14 @@ function connect() {
 }
 
 function tell(state, message) {
-  const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…', login: 'Sign in', denied: 'Not allowed', displaced: 'Paused', file: 'Not live' };
+  const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…', login: 'Sign in', denied: 'Not allowed', displaced: 'Paused', none: 'Not live' };
   // Announces that the connection is lost or restored, but not each attempt.
   if (state === 'connecting' && status.dataset.state === 'lost') return;
   status.dataset.state = state;
   setText(statusText, words[state]);
   // A page without access or data does not show which things it would contain.
   main.classList.toggle('unknown', seen === 0 && ['login', 'denied', 'lost'].includes(state));
-  main.classList.toggle('stale', !['live', 'connecting', 'file'].includes(state));
+  main.classList.toggle('stale', !['live', 'connecting', 'none'].includes(state));
   const tellers = { lost: tellLost, login: tellLogin, denied: tellDenied, displaced: tellDisplaced };
   const content = tellers[state]?.(message);
   if (state === 'login' && notice.querySelector('form')) {
@@ -169,23 +160,6 @@ function button(text, onclick) {
   return h('button', { type: 'button', onclick }, text);
 }
 
-/** Takes a dropped file in any view. Other dragged things are left to the browser. */
-function take(event) {
-  if (!event.dataTransfer?.types.includes('Files')) return;
-  event.preventDefault();
-  if (event.type !== 'drop') return;
-  const [file] = event.dataTransfer.files;
-  if (!file) return;
-  if (view.open) {
-    view.open(file);
-    return;
-  }
-  dropped = file;
-  window.location.hash = '#/recording';
-}
-
-window.addEventListener('dragover', take);
-window.addEventListener('drop', take);
 document.getElementById('skip').addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();

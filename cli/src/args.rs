@@ -203,6 +203,12 @@ pub(crate) struct ReplayArgs {
     /// Show the input before each difference: the agent's frames with their objects, or the time that passed
     #[arg(long)]
     pub(crate) explain: bool,
+    /// Show the steps of one recording in the browser until interrupted: input, answer, and the counts of each ReplicaSet
+    #[arg(long, conflicts_with_all = ["explain", "output"])]
+    pub(crate) console: bool,
+    /// With --console, only print the address
+    #[arg(long, requires = "console")]
+    pub(crate) no_browser: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &ConsoleArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         let admin = args.admin.admin;
         if !args.kube.is_given() && args.namespace.is_none() {
             match sessions(admin).await {
-                Ok(_) => return open(args, admin, "", io),
+                Ok(_) => return open(admin, args.no_browser, "", io),
                 Err(cause) if !args.admin.is_default() => {
                     let failure = Failure::new(Exit::Unreachable, format!("{admin}: {cause}"));
                     return Err(failure.hint("--admin is the admin address of a server"));
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &ConsoleArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                 )?;
             }
             let from = format!(", from pod {pod} until Ctrl-C");
-            open(args, forward.local, &from, io)?;
+            open(forward.local, args.no_browser, &from, io)?;
             while forward.is_running() {
                 sleep(LOOK_EVERY).await;
             }
@@ -97,16 +97,16 @@ pub(crate) fn run(args: &ConsoleArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
 }
 
 /// Prints the address, and opens the browser.
-fn open(
-    args: &ConsoleArgs,
+pub(crate) fn open(
     admin: SocketAddr,
+    no_browser: bool,
     from: &str,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
     let url = format!("http://{admin}/console/");
     writeln!(io.stdout, "Console: {url}{from}")?;
     io.stdout.flush()?;
-    if !args.no_browser {
+    if !no_browser {
         let program = if cfg!(target_os = "macos") {
             "open"
         } else {

@@ -13,7 +13,7 @@
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! take-over, hand-back   cluster ◀─ a record in the probe of the agents
-//! replay      files ─▶ server_session::recording::Replay ─▶ text or JSON
+//! replay      files ─▶ server_session::recording::Replay ─▶ text, JSON or a page in the browser
 //! pki         ─▶ files: a CA and certificates to try TLS with
 //! up          server and agent in this process, with an embedded cluster or a real one
 //! demo        commands of this list on such parts, and what must come of them

@@ -1,23 +1,27 @@
 //! `decree replay`: decides recordings again.
 
 use std::{
-    io::{self, BufReader, Write},
+    io::{self, BufReader, Read, Write},
+    net::Ipv4Addr,
     path::Path,
 };
 
 use decree::json::Json;
+use serde_json::Value;
 use server_core::wording::count;
 use server_session::Now;
 use server_session::recording::{
     Decisions, Difference, EndReason, Ending, ReadError, Replay, Summary,
 };
+use tokio::net::TcpListener;
 
 use crate::{
     age,
     args::{Output, ReplayArgs},
+    console,
     exit::{Exit, Failure},
     format::write_json,
-    input,
+    input, sandbox, server,
     streams::Io,
     table::one_line,
 };
@@ -25,8 +29,17 @@ use crate::{
 mod entry;
 mod inputs;
 mod json;
+mod steps;
+
+use steps::Steps;
+
+/// The maximum number of connections to the page of a recording: a browser has at most six.
+const CONNECTIONS_MAX: usize = 64;
 
 pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    if args.console {
+        return show(args, io);
+    }
     let json = match args.output {
         Output::Table => None,
         Output::Json => Some(Json::default()),
@@ -40,6 +53,74 @@ pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
+/// Serves the steps of a recording to the browser, until interrupted.
+fn show(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let [file] = &args.files[..] else {
+        let failure = Failure::new(Exit::Usage, "--console shows one recording");
+        return Err(failure.hint("name one file"));
+    };
+    let name = one_line(&file.display().to_string());
+    let page = page(&name, open(file, &name, io.stdin)?)?;
+    let unserved = |error: io::Error| Failure::new(Exit::No, format!("no local port: {error}"));
+    server::block_on(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.map_err(unserved)?;
+        let address = listener.local_addr().map_err(unserved)?;
+        let stop = sandbox::on_signal()?;
+        console::open(address, args.no_browser, ", until Ctrl-C", io)?;
+        let router = server_console::recording(&page);
+        service::admin::serve(listener, router, stop, CONNECTIONS_MAX).await;
+        Ok(Exit::Done)
+    })
+}
+
+/// The steps of a recording as JSON, with sentences about it.
+fn page(name: &str, replay: Replay<impl Read>) -> Result<String, Failure> {
+    let mut replay = replay.keep_inputs();
+    let steps = steps::read(&mut replay).map_err(|error| unreadable(name, &error))?;
+    let Steps {
+        json,
+        count: number,
+        differences,
+        is_cut,
+        ..
+    } = steps;
+    let (identity, version) = (replay.identity(), replay.server_version());
+    let (cluster, session) = (identity.cluster(), &identity.session_id);
+    let summary = replay.summary();
+    let mut about = vec![
+        format!("{name}: {}", conclusion(&summary, differences)),
+        format!("Cluster {cluster}, session {session}, server {version}"),
+    ];
+    if is_cut {
+        let all = "decree replay without --console reads all";
+        about.push(format!(
+            "These are the first {}; {all}",
+            count(number, "step")
+        ));
+    } else {
+        let notice = notice(&summary.ending);
+        about.extend(notice.map(|notice| format!("The recording {notice}")));
+    }
+    let about = Value::from(about);
+    Ok(format!("{{\"about\":{about},\"steps\":[{json}]}}"))
+}
+
+/// Opens a recording.
+fn open<'a>(
+    file: &Path,
+    name: &str,
+    stdin: &'a mut dyn Read,
+) -> Result<Replay<impl Read + 'a>, Failure> {
+    let bytes = input::open(file, stdin).map_err(|error| unreadable(name, &error.into()))?;
+    Replay::open(BufReader::new(bytes)).map_err(|error| unreadable(name, &error))
+}
+
+fn unreadable(name: &str, error: &ReadError) -> Failure {
+    Failure::new(Exit::Usage, format!("{name}: {error}"))
+        .hint("name files that decree-server --record has written")
+}
+
 /// Replays a file, as text without `json`, and returns the number of differences.
 fn replay_file(
     file: &Path,
@@ -48,17 +129,11 @@ fn replay_file(
     io: &mut Io<'_>,
 ) -> Result<u64, Failure> {
     let name = one_line(&file.display().to_string());
-    let unreadable = |error: ReadError| {
-        Failure::new(Exit::Usage, format!("{name}: {error}"))
-            .hint("name files that decree-server --record has written")
-    };
-    let bytes = input::open(file, io.stdin).map_err(|error| unreadable(error.into()))?;
-    let replay = Replay::open(BufReader::new(bytes)).map_err(unreadable)?;
-    let mut replay = if explain {
-        replay.keep_inputs()
-    } else {
-        replay
-    };
+    let unreadable = |error: ReadError| unreadable(&name, &error);
+    let mut replay = open(file, &name, io.stdin)?;
+    if explain {
+        replay = replay.keep_inputs();
+    }
     let mut differences = 0;
     while let Some(difference) = replay.next_difference().map_err(unreadable)? {
         differences += 1;
@@ -136,37 +211,13 @@ fn notice(ending: &Ending) -> Option<String> {
 }
 
 fn write_text(difference: &Difference, explain: bool, out: &mut dyn Write) -> io::Result<()> {
+    let (Difference::Frame { now, .. } | Difference::End { now, .. }) = difference;
+    for pair in entry::of(difference) {
+        write_pair(*now, &pair, out)?;
+    }
     match difference {
-        Difference::Frame {
-            now,
-            recorded,
-            decided,
-            after,
-        } => {
-            for pair in entry::pairs(recorded.as_ref(), decided.as_ref()) {
-                write_pair(*now, &pair, out)?;
-            }
-            if explain {
-                inputs::write(*now, after, out)?;
-            }
-            Ok(())
-        }
-        Difference::End {
-            now,
-            recorded,
-            decided,
-        } => {
-            let word = |end: &str| match end {
-                "" => "the session continues".to_owned(),
-                end => format!("the session ends: {end}"),
-            };
-            let pair = entry::Pair {
-                subject: "end".to_owned(),
-                recorded: word(recorded),
-                decided: word(decided),
-            };
-            write_pair(*now, &pair, out)
-        }
+        Difference::Frame { after, .. } if explain => inputs::write(*now, after, out),
+        Difference::Frame { .. } | Difference::End { .. } => Ok(()),
     }
 }
 

@@ -30,7 +30,20 @@ pub(crate) fn installed() -> Option<Browser> {
 impl Browser {
     /// Plays a story to its end, and executes its requests. Returns the figures of a story that measures any.
     pub(crate) async fn play(&self, story: &str, mut stage: Stage) -> Option<Value> {
-        let mut script = self.start(story, &stage);
+        let url = stage.url();
+        let figures = self.play_at(story, &url, Some(&mut stage)).await;
+        stage.close().await;
+        figures
+    }
+
+    /// Plays a story on the pages at an address.
+    pub(crate) async fn play_at(
+        &self,
+        story: &str,
+        url: &str,
+        mut stage: Option<&mut Stage>,
+    ) -> Option<Value> {
+        let mut script = self.start(story, url);
         let mut read = 0;
         let mut figures = None;
         loop {
@@ -49,6 +62,7 @@ impl Browser {
                     script.tell(&json!({"done": true}).to_string());
                 }
                 Some(_) => {
+                    let stage = stage.as_mut().expect("the pages have a cluster");
                     let answer = stage.obey(&asked).await;
                     script.tell(&answer.to_string());
                 }
@@ -57,17 +71,16 @@ impl Browser {
         }
         let ended = block_in_place(|| script.wait());
         assert!(ended.success(), "{story}: {ended}");
-        stage.close().await;
         figures
     }
 
-    fn start(&self, story: &str, stage: &Stage) -> Running {
+    fn start(&self, story: &str, url: &str) -> Running {
         let folder = binaries::checkout().join("tests/console/stories");
         let mut command = Command::new("node");
         command.arg(folder.join("main.mjs"));
         let given = json!({
             "story": story,
-            "url": stage.url(),
+            "url": url,
             "chromium": self.chromium,
             "modules": self.modules,
             "pictures": pictures(),

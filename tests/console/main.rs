@@ -8,15 +8,18 @@
 //! the stories are skipped with a notice, and fail in CI. Pictures of the pages are written to `target/console`.
 
 mod browser;
-mod contract;
 mod crowd;
 mod frames;
 mod moving;
 mod stage;
 
-use std::fs;
+use std::{fs, process::Command};
 
 use decree_server::Config;
+use tests::{
+    binaries,
+    running::{Running, Voice},
+};
 
 use self::stage::Stage;
 
@@ -33,6 +36,10 @@ async fn play(story: &str, stage: Stage) {
         return;
     };
     browser.play(story, stage).await;
+    update_documents(story);
+}
+
+fn update_documents(story: &str) {
     for words in DOCUMENTED.map(|it| it.split(' ').collect::<Vec<_>>()) {
         if words[0] == story {
             browser::update_document(words[1], words[2]);
@@ -43,7 +50,7 @@ async fn play(story: &str, stage: Stage) {
 /// The policies of all overlays let a page read that comes through a forwarded port.
 #[tokio::test(flavor = "multi_thread")]
 async fn forwarded_port_opens_the_pages_under_each_shipped_policy() {
-    let manifests = tests::binaries::checkout().join("deploy/kustomize");
+    let manifests = binaries::checkout().join("deploy/kustomize");
     for folder in [
         "base",
         "overlays/any-node",
@@ -56,6 +63,29 @@ async fn forwarded_port_opens_the_pages_under_each_shipped_policy() {
     }
     let stage = Stage::granted(Config::embedded(), "").await;
     play("page_without_a_grant_says_which_one_it_lacks", stage).await;
+}
+
+/// The command serves the recording of the golden tests, which this version replays without a difference.
+#[tokio::test(flavor = "multi_thread")]
+async fn recording_is_replayed_step_by_step() {
+    let Some(browser) = browser::installed() else {
+        return;
+    };
+    let file = "tests/golden/recordings/1-agent-stopped.recording.gz";
+    let mut command = Command::new(binaries::folder().join("decree"));
+    command
+        .current_dir(binaries::checkout())
+        .args(["replay", "--console", "--no-browser", file]);
+    let running = Running::start(command, Voice::Stdout);
+    let line = running.wait_for("the address", |lines| lines.first().cloned());
+    let url = line
+        .strip_prefix("Console: ")
+        .and_then(|it| it.strip_suffix(", until Ctrl-C"));
+    let story = "recording_is_replayed_step_by_step";
+    browser.play_at(story, url.expect("an address"), None).await;
+    running.terminate();
+    assert_eq!(running.wait().code(), Some(0));
+    update_documents(story);
 }
 
 /// Makes a test of each story, on a new stage.
@@ -80,8 +110,6 @@ stories! {
     fn shadow_shows_its_differences() on shadow;
     fn shadow_shows_the_cluster_and_one_badge() on shadow;
     fn what_limits_hold_back_is_shown_until_when() on held;
-    fn recording_is_replayed_step_by_step() on open;
-    fn file_that_is_no_recording_is_refused_in_words() on open;
     fn token_opens_the_pages() on guarded;
     fn board_puts_causes_first() on open;
     fn back_returns_to_the_place_on_the_board() on open;

@@ -84,6 +84,7 @@ sysdump --out - --names | tar tz # what is in it
 [replay]
 replay session.recording # does this version agree?
 replay --explain *.recording # the input before
+replay --console session.recording # step by step, in the browser
 [completion]
 completion bash > ~/.local/share/bash-completion/completions/decree
 completion zsh > ~/.zfunc/_decree

@@ -49,7 +49,8 @@ Output:
          without --explain.
 
 Exit codes:
-  0  all decisions agree, up to the end of a truncated recording
+  0  all decisions agree, up to the end of a truncated recording; with
+     --console, ended by Ctrl-C
   1  some decisions differ, or the output cannot be written
   2  a file cannot be read, is not a recording, or is damaged";
 

@@ -2,8 +2,9 @@
 
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use server_core::wording::count;
+use server_session::recording::Difference;
 
-use crate::{decision, near};
+use crate::{decision, near, record::reason};
 
 /// The maximum number of names of one decision.
 const NAMES_MAX: usize = 2;
@@ -19,8 +20,56 @@ pub(super) struct Pair {
     pub(super) decided: String,
 }
 
+/// A difference as pairs.
+pub(super) fn of(difference: &Difference) -> Vec<Pair> {
+    match difference {
+        Difference::Frame {
+            recorded, decided, ..
+        } => pairs(recorded.as_ref(), decided.as_ref()),
+        Difference::End {
+            recorded, decided, ..
+        } => vec![Pair {
+            subject: "end".to_owned(),
+            recorded: end(recorded),
+            decided: end(decided),
+        }],
+    }
+}
+
+/// The end of a session, which is empty if the session continues.
+pub(super) fn end(end: &str) -> String {
+    match end {
+        "" => "the session continues".to_owned(),
+        end => format!("the session ends: {end}"),
+    }
+}
+
+/// A frame with all names and reasons: a line for each decision, and one for each victim.
+pub(super) fn explained(response: &v1::ReconcileResponse) -> Vec<String> {
+    match &response.frame {
+        None => Vec::new(),
+        Some(Frame::Batches(batches)) => batches.batches.iter().flat_map(explained_batch).collect(),
+        Some(other) => vec![frame(Err(other))],
+    }
+}
+
+fn explained_batch(one: &v1::Batch) -> Vec<String> {
+    let set = decision::path(one.replica_set.as_ref());
+    let why = one.reasons.first().map(|why| format!("; {}", reason(why)));
+    let line = batch(one, usize::MAX);
+    let mut lines = vec![format!("{set}: {line}{}", why.unwrap_or_default())];
+    if let Some(Action::Delete(delete)) = &one.action {
+        lines.extend(delete.victims.iter().map(|victim| {
+            let name = victim.pod.as_ref().map_or("-", |pod| &pod.name);
+            let why = victim.reason.as_ref().map(reason).unwrap_or_default();
+            format!("{name} ({why})")
+        }));
+    }
+    lines
+}
+
 /// The differences between two frames, which are not equal.
-pub(super) fn pairs(
+fn pairs(
     recorded: Option<&v1::ReconcileResponse>,
     decided: Option<&v1::ReconcileResponse>,
 ) -> Vec<Pair> {
@@ -80,8 +129,8 @@ fn pair(recorded: Option<&v1::Batch>, decided: Option<&v1::Batch>) -> Pair {
     let set = recorded.or(decided).and_then(|it| it.replica_set.as_ref());
     let mut pair = Pair {
         subject: decision::path(set),
-        recorded: recorded.map_or_else(|| NOTHING.to_owned(), batch),
-        decided: decided.map_or_else(|| NOTHING.to_owned(), batch),
+        recorded: recorded.map_or_else(|| NOTHING.to_owned(), short),
+        decided: decided.map_or_else(|| NOTHING.to_owned(), short),
     };
     if pair.recorded == pair.decided {
         pair.decided = "the same as text; -o json shows the difference".to_owned();
@@ -93,7 +142,7 @@ fn frame(frame: Result<Vec<&v1::Batch>, &Frame>) -> String {
     match frame {
         Ok(batches) if batches.is_empty() => NOTHING.to_owned(),
         Ok(batches) => {
-            let texts: Vec<_> = batches.into_iter().map(batch).collect();
+            let texts: Vec<_> = batches.into_iter().map(short).collect();
             texts.join("; ")
         }
         Err(Frame::Welcome(_)) => "a welcome".to_owned(),
@@ -102,13 +151,25 @@ fn frame(frame: Result<Vec<&v1::Batch>, &Frame>) -> String {
         Err(Frame::Drain(_)) => "a drain".to_owned(),
         Err(Frame::Rejection(rejection)) => {
             let object = decision::path(rejection.object.as_ref());
-            format!("{object} is not accepted")
+            let faults = rejection.violations.iter();
+            let faults = faults.map(|it| format!("{}: {}", it.field, it.description));
+            let faults = faults.collect::<Vec<_>>().join("; ");
+            format!("{object} is not accepted: {faults}")
         }
         Err(Frame::Batches(_)) => "batches".to_owned(),
     }
 }
 
-fn batch(batch: &v1::Batch) -> String {
+fn short(one: &v1::Batch) -> String {
+    batch(one, NAMES_MAX)
+}
+
+/// The action of a batch with at most this many names.
+fn batch(batch: &v1::Batch, most: usize) -> String {
+    let counted = |verb: &str, names: &[&str]| {
+        let (count, names) = (names.len(), near::first_of(names, most));
+        format!("{verb} {count}: {names}")
+    };
     match &batch.action {
         None => "no action".to_owned(),
         Some(Action::Create(create)) => {
@@ -134,11 +195,6 @@ fn batch(batch: &v1::Batch) -> String {
 
 fn names<'a>(objects: impl IntoIterator<Item = &'a v1::ObjectRef>) -> Vec<&'a str> {
     objects.into_iter().map(|it| it.name.as_str()).collect()
-}
-
-fn counted(verb: &str, names: &[&str]) -> String {
-    let (count, names) = (names.len(), near::first_of(names, NAMES_MAX));
-    format!("{verb} {count}: {names}")
 }
 
 fn status(status: Option<&v1::ReplicaSetStatus>) -> String {

@@ -28,24 +28,36 @@ pub(super) fn write(now: Now, inputs: &[Input], out: &mut dyn Write) -> io::Resu
 }
 
 fn lines(now: Now, input: &Input) -> Vec<String> {
-    let ago = |then: &Now| {
-        let ago = now.monotonic.saturating_sub(then.monotonic);
-        format!("{:.3} s before", ago.as_secs_f64())
-    };
+    let (Input::Timeout(then) | Input::Drain(then) | Input::Closed(then) | Input::Frame(then, _)) =
+        input;
+    let ago = now.monotonic.saturating_sub(then.monotonic);
+    let head = format!("{}, {:.3} s before", title(input), ago.as_secs_f64());
+    let objects = objects(input).into_iter();
+    let objects = objects.map(|object| format!("  {object}"));
+    std::iter::once(head).chain(objects).collect()
+}
+
+/// An input in short.
+pub(super) fn title(input: &Input) -> String {
     match input {
-        Input::Timeout(then) => vec![format!("time passed, {}", ago(then))],
-        Input::Drain(then) => vec![format!("the server began to drain, {}", ago(then))],
-        Input::Closed(then) => vec![format!("the agent closed the stream, {}", ago(then))],
-        Input::Frame(then, request) => {
-            let head = format!("frame {} of the agent, {}", request.sequence, ago(then));
-            let objects = request.frame.as_ref().map(objects).unwrap_or_default();
-            let objects = objects.into_iter().map(|object| format!("  {object}"));
-            std::iter::once(head).chain(objects).collect()
-        }
+        Input::Timeout(_) => "time passed".to_owned(),
+        Input::Drain(_) => "the server began to drain".to_owned(),
+        Input::Closed(_) => "the agent closed the stream".to_owned(),
+        Input::Frame(_, request) => format!("frame {} of the agent", request.sequence),
     }
 }
 
-fn objects(frame: &Frame) -> Vec<String> {
+/// The objects of an input, if it is a frame, or the word for another content of the frame.
+pub(super) fn objects(input: &Input) -> Vec<String> {
+    let Input::Frame(
+        _,
+        v1::ReconcileRequest {
+            frame: Some(frame), ..
+        },
+    ) = input
+    else {
+        return Vec::new();
+    };
     match frame {
         Frame::Hello(_) => vec!["hello".to_owned()],
         Frame::Heartbeat(_) => vec!["heartbeat".to_owned()],

@@ -11,7 +11,7 @@ use server_session::recording::{Encoder, EndReason};
 use server_session::{Config, IncomingFrame, Now, Session};
 use tempfile::TempDir;
 
-use super::{Ended, decree, path};
+use super::{Ended, check, decree, path};
 use crate::Exit;
 
 const EXAMPLE: &str = "docs/examples/session.recording";
@@ -213,4 +213,37 @@ fn damaged_recording_has_no_summary() {
     assert_eq!(ended.exit, Exit::Usage);
     assert!(ended.err.contains("is damaged"), "{}", ended.err);
     assert!(lines.iter().all(|line| line.get("summary").is_none()));
+}
+
+#[test]
+fn console_shows_one_whole_recording() {
+    check(
+        "[2] replay --console session.recording other.recording
+error: --console shows one recording
+hint: name one file
+[2] replay --console none.recording
+error: none.recording: cannot be read: …
+hint: name files that decree-server --record has written
+[2] replay --console Cargo.toml
+error: Cargo.toml: is not a recording: its first line is not \"decree recording 1\"
+hint: name files that decree-server --record has written
+[2] replay --console --explain session.recording
+[2] replay --console -o json session.recording
+[2] replay --no-browser session.recording",
+    );
+    let packed = fs::read(path("tests/golden/recordings/1-agent-stopped.recording.gz"));
+    let packed = packed.expect("it is in the checkout");
+    let whole = recording(|_| {});
+    for (bytes, cause) in [
+        (&packed[..packed.len() / 2], "cannot be read: "),
+        (&whole[..20], "ends at byte 20, before its session begins"),
+        (&[&whole[..], &[0]].concat()[..], "is damaged: "),
+    ] {
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("session.recording");
+        fs::write(&file, bytes).expect("it can be written");
+        let ended = decree(&["replay", "--console", &file.display().to_string()]);
+        assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
+        assert!(ended.err.contains(cause), "{}", ended.err);
+    }
 }

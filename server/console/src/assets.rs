@@ -24,7 +24,8 @@ macro_rules! embedded {
     };
 }
 
-const ALL: &[Asset] = embedded! {
+/// The pages of a server, the first of which is shown first.
+pub(crate) const OF_SERVER: &[Asset] = embedded! {
     "index.html": HTML,
     "style.css": CSS,
     "icon.svg": PICTURE,
@@ -32,7 +33,6 @@ const ALL: &[Asset] = embedded! {
     "bar.js": SCRIPT,
     "board.js": SCRIPT,
     "cause.js": SCRIPT,
-    "contract.js": SCRIPT,
     "copy.js": SCRIPT,
     "differences.js": SCRIPT,
     "dom.js": SCRIPT,
@@ -43,9 +43,6 @@ const ALL: &[Asset] = embedded! {
     "list.js": SCRIPT,
     "nodes.js": SCRIPT,
     "pod.js": SCRIPT,
-    "protobuf.js": SCRIPT,
-    "recorded.js": SCRIPT,
-    "recording.js": SCRIPT,
     "replica-set.js": SCRIPT,
     "route.js": SCRIPT,
     "row.js": SCRIPT,
@@ -60,8 +57,17 @@ const ALL: &[Asset] = embedded! {
     "why.js": SCRIPT,
 };
 
-pub(crate) fn find(name: &str) -> Option<&'static Asset> {
-    ALL.iter().find(|asset| asset.name == name)
+/// The page of a recording.
+pub(crate) const OF_RECORDING: &[Asset] = embedded! {
+    "recording.html": HTML,
+    "style.css": CSS,
+    "icon.svg": PICTURE,
+    "recording.js": SCRIPT,
+    "dom.js": SCRIPT,
+};
+
+pub(crate) fn find(assets: &'static [Asset], name: &str) -> Option<&'static Asset> {
+    assets.iter().find(|asset| asset.name == name)
 }
 
 #[cfg(test)]
@@ -73,14 +79,11 @@ mod tests {
     /// The maximum size of the first load of a page.
     const FIRST_LOAD_MAX: usize = 150_000;
     /// The files that only some views load.
-    const LATER: [&str; 6] = [
-        "contract.js",
-        "differences.js",
-        "protobuf.js",
-        "recorded.js",
-        "recording.js",
-        "what-if.js",
-    ];
+    const LATER: [&str; 2] = ["differences.js", "what-if.js"];
+
+    fn all() -> impl Iterator<Item = &'static Asset> {
+        OF_SERVER.iter().chain(OF_RECORDING)
+    }
 
     #[test]
     fn every_file_of_the_folder_is_embedded() {
@@ -89,13 +92,15 @@ mod tests {
         let files: BTreeSet<_> = files
             .map(|file| file.file_name().to_string_lossy().into_owned())
             .collect();
-        let embedded: BTreeSet<_> = ALL.iter().map(|asset| asset.name.to_owned()).collect();
+        let embedded: BTreeSet<_> = all().map(|asset| asset.name.to_owned()).collect();
         assert_eq!(files, embedded);
     }
 
     #[test]
     fn first_load_is_small() {
-        let first = ALL.iter().filter(|asset| !LATER.contains(&asset.name));
+        let first = OF_SERVER
+            .iter()
+            .filter(|asset| !LATER.contains(&asset.name));
         let bytes: usize = first.map(|asset| asset.content.len()).sum();
         assert!(bytes <= FIRST_LOAD_MAX, "{bytes} bytes");
     }
@@ -103,8 +108,9 @@ mod tests {
     /// A browser requests the scripts of the first load at once, and not one import after the other.
     #[test]
     fn scripts_of_the_first_load_are_preloaded() {
-        let page = find("index.html").expect("it is embedded").content;
-        for asset in ALL.iter().filter(|asset| asset.content_type == SCRIPT) {
+        let page = OF_SERVER[0].content;
+        let scripts = OF_SERVER.iter();
+        for asset in scripts.filter(|asset| asset.content_type == SCRIPT) {
             let link = format!("<link rel=\"modulepreload\" href=\"{}\">", asset.name);
             let is_first = asset.name != "main.js" && !LATER.contains(&asset.name);
             assert_eq!(page.contains(&link), is_first, "{}", asset.name);
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_of_another_host_and_no_script_is_inline() {
-        for asset in ALL {
+        for asset in all() {
             let links = asset.content.replace("http://www.w3.org/2000/svg", "");
             assert!(!links.contains("://"), "{} names another host", asset.name);
             assert!(!links.contains("innerHTML"), "{}", asset.name);

@@ -5,10 +5,11 @@
 //! [`add`] adds the routes of the console to the routes of the admin port. The pages are files of the folder `console/`, embedded, and the
 //! same for all users. The data depends on what the [`Backend`] lets the caller see. The module `gate` checks each request first.
 //! Pages follow their data by server-sent events. The number of event streams is bounded. Their connections do not count as
-//! connections of the admin port, so `/metrics` and the probes always work.
+//! connections of the admin port, so `/metrics` and the probes always work. [`recording`] has the routes of another page, whose data is
+//! one text.
 //!
 //! **Invariant:** the console only reads.
-//! **Invariant:** the console shows nothing that gRPC would not tell the same caller.
+//! **Invariant:** the console of a server shows nothing that gRPC would not tell the same caller.
 //!
 //! Deliberately outside: sessions, authentication and policy. The [`Backend`] knows them.
 
@@ -28,6 +29,7 @@ use service::admin::AdminPeer;
 
 use self::{
     answer::Refused,
+    assets::Asset,
     console_state::ConsoleState,
     gate::admit,
     view::{PageView, subject},
@@ -73,25 +75,39 @@ pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> R
             Arc::clone(&state),
             gate::authorize,
         ));
-    let console = Router::new()
-        .route("/", get(|| async { Redirect::temporary("/console/") }))
-        .route(
-            "/console",
-            get(|| async { Redirect::temporary("/console/") }),
-        )
-        .route("/console/", get(|| async { file("index.html") }))
-        .route(
-            "/console/{file}",
-            get(|Path(name): Path<String>| async move { file(&name) }),
-        )
-        .merge(data)
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&state), admit))
-        .with_state(state);
-    router.merge(console)
+    let insecure = state.config.insecure;
+    let console = guarded(pages(assets::OF_SERVER).merge(data), insecure);
+    router.merge(console.with_state(state))
 }
 
-fn file(name: &str) -> Response {
-    match assets::find(name) {
+/// The page of a recording, for this machine only. `steps` is the JSON of the page.
+pub fn recording(steps: &str) -> Router {
+    let steps = Arc::<str>::from(steps);
+    let data = get(move || {
+        let steps = Arc::clone(&steps);
+        async move { answer::json(&steps) }
+    });
+    let page = pages(assets::OF_RECORDING).route("/console/api/recording", data);
+    guarded(page, false)
+}
+
+/// The routes of pages, the first of which is shown first.
+fn pages<S: Clone + Send + Sync + 'static>(of: &'static [Asset]) -> Router<S> {
+    let to_first = || async { Redirect::temporary("/console/") };
+    let named = move |Path(name): Path<String>| async move { file(assets::find(of, &name)) };
+    Router::new()
+        .route("/", get(to_first))
+        .route("/console", get(to_first))
+        .route("/console/", get(move || async move { file(of.first()) }))
+        .route("/console/{file}", get(named))
+}
+
+fn guarded<S: Clone + Send + Sync + 'static>(router: Router<S>, insecure: bool) -> Router<S> {
+    router.route_layer(middleware::from_fn_with_state(insecure, admit))
+}
+
+fn file(asset: Option<&'static Asset>) -> Response {
+    match asset {
         Some(asset) => {
             ([(header::CONTENT_TYPE, asset.content_type)], asset.content).into_response()
         }

@@ -24,7 +24,7 @@ mod replay;
 pub use encoder::{Encoder, EndReason, FRAME_BYTES_MAX, end};
 pub use output::clear_texts;
 pub use reader::{Ending, ReadError, Reader};
-pub use replay::{Decisions, Difference, Input, Replay, Summary};
+pub use replay::{Decisions, Difference, Input, RecordedCall, Replay, Summary};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use crate::{
     batch::{ActionKind, BatchId},
     held::Held,
     index::{NodeId, Set, SetId},
-    object::{Status, Timestamp},
+    object::{Key, Status, Timestamp},
     queue::Unfinished,
     reason::{Reason, Rule},
     report::{State, UnreadyNode, View},
@@ -101,6 +101,22 @@ impl<'a> Inspect<'a> {
     pub fn views(self, now: Timestamp, after: Option<(&str, &str)>, limit: usize) -> Vec<View> {
         let sets = self.0.index.sets_after(after).take(limit);
         sets.filter_map(|id| self.view_of(now, id)).collect()
+    }
+
+    /// The desired, active, ready and terminating pods of each ReplicaSet, and its operations in flight, in the order of namespace and
+    /// name. The cost is a step for each ReplicaSet.
+    pub fn counts(self) -> impl Iterator<Item = (&'a Key, [i64; 5])> {
+        let sets = self.0.index.sets_after(None);
+        sets.filter_map(move |id| {
+            let set = self.0.index.set(id)?;
+            let (sent, came) = self.sent_to(id).map_or((0, 0), SentBatch::progress);
+            let in_flight = i64::try_from(sent - came).unwrap_or(i64::MAX);
+            let pods = [set.counts.active, set.counts.ready, set.counts.terminating];
+            let [active, ready, terminating] = pods.map(i64::from);
+            let desired = i64::from(set.wanted());
+            let counts = [desired, active, ready, terminating, in_flight];
+            Some((&set.object.key, counts))
+        })
     }
 
     /// Returns one ReplicaSet.

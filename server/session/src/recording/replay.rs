@@ -34,6 +34,21 @@ pub enum Input {
     Closed(Now),
 }
 
+/// A call of the recorded session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedCall {
+    /// The time of the call.
+    pub now: Now,
+    /// The input, with [`Replay::keep_inputs`]; `None` for other calls.
+    pub input: Option<Input>,
+    /// The recorded frame of a request for a frame, with [`Replay::keep_inputs`]; `None` without a frame, and for other calls.
+    pub frame: Option<v1::ReconcileResponse>,
+    /// The recorded end of the session, which is empty if the session continued; `None` before the end of the recording.
+    pub end: Option<String>,
+    /// The difference of this version from the recording, up to this call.
+    pub difference: Option<Difference>,
+}
+
 /// A moment at which this version decides differently.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
@@ -145,7 +160,7 @@ impl<R: Read> Replay<R> {
         })
     }
 
-    /// Makes differences contain their inputs, at most 64 each.
+    /// Makes differences contain their inputs, at most 64 each, and calls their input or frame.
     #[must_use]
     pub fn keep_inputs(mut self) -> Self {
         self.keep_inputs = true;
@@ -175,14 +190,25 @@ impl<R: Read> Replay<R> {
     /// # Errors
     /// If the recording is damaged. Everything before the damage was compared.
     pub fn next_difference(&mut self) -> Result<Option<Difference>, ReadError> {
-        while let Some(step) = self.reader.next_step()? {
-            let difference = self.take(step)?;
-            while self.session.poll_report().is_some() {}
-            if difference.is_some() {
-                return Ok(difference);
+        while let Some(call) = self.next_call()? {
+            if call.difference.is_some() {
+                return Ok(call.difference);
             }
         }
         Ok(None)
+    }
+
+    /// Repeats the next call of the session; `None` at the end of the recording.
+    ///
+    /// # Errors
+    /// If the recording is damaged.
+    pub fn next_call(&mut self) -> Result<Option<RecordedCall>, ReadError> {
+        let Some(step) = self.reader.next_step()? else {
+            return Ok(None);
+        };
+        let call = self.take(step)?;
+        while self.session.poll_report().is_some() {}
+        Ok(Some(call))
     }
 
     /// The counts so far.
@@ -195,17 +221,23 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    fn take(&mut self, step: TimedStep) -> Result<Option<Difference>, ReadError> {
+    fn take(&mut self, step: TimedStep) -> Result<RecordedCall, ReadError> {
         let TimedStep { now, step, at } = step;
         let is_input = !matches!(step, Step::Poll(_));
         let pending = self.pending.as_mut().filter(|_| is_input);
         let unrecorded = pending.and_then(Output::rest);
-        let unrecorded = unrecorded.map(|pair| self.difference(now, pair));
+        let mut call = RecordedCall {
+            now,
+            input: None,
+            frame: None,
+            end: None,
+            difference: unrecorded.map(|pair| self.difference(now, pair)),
+        };
         match step {
             Step::Frame(frame) => {
                 self.counts.frames_in += 1;
                 let read = || v1::ReconcileRequest::decode(frame.clone()).unwrap_or_default();
-                self.keep(|| Input::Frame(now, read()));
+                call.input = self.keep(|| Input::Frame(now, read()));
                 self.session.handle_frame(now, IncomingFrame::from(frame));
             }
             Step::Inherited(inherited) => {
@@ -213,31 +245,36 @@ impl<R: Read> Replay<R> {
                 self.session.inherit(now, left, ago);
             }
             Step::Timeout(_) => {
-                self.keep(|| Input::Timeout(now));
+                call.input = self.keep(|| Input::Timeout(now));
                 self.session.handle_timeout(now);
             }
             Step::Drain(_) => {
-                self.keep(|| Input::Drain(now));
+                call.input = self.keep(|| Input::Drain(now));
                 self.session.handle_drain(now);
             }
             Step::Closed(_) => {
-                self.keep(|| Input::Closed(now));
+                call.input = self.keep(|| Input::Closed(now));
                 self.session.handle_closed(now);
             }
             Step::Poll(Poll { frame }) => {
                 let frame = frame.map(|frame| decode(at, frame)).transpose()?;
-                return Ok(self.poll(now, frame));
+                if self.keep_inputs {
+                    call.frame.clone_from(&frame);
+                }
+                call.difference = self.poll(now, frame);
             }
             Step::End(end) => {
-                return Ok(unrecorded.or_else(|| self.end(now, end.session_end)));
+                call.end = Some(end.session_end.clone());
+                let difference = call.difference.take();
+                call.difference = difference.or_else(|| self.end(now, end.session_end));
             }
         }
-        Ok(unrecorded)
+        Ok(call)
     }
 
-    fn keep(&mut self, input: impl FnOnce() -> Input) {
+    fn keep(&mut self, input: impl FnOnce() -> Input) -> Option<Input> {
         if !self.keep_inputs {
-            return;
+            return None;
         }
         if std::mem::take(&mut self.has_sent) {
             self.inputs.clear();
@@ -245,7 +282,9 @@ impl<R: Read> Replay<R> {
         if self.inputs.len() == INPUTS_MAX {
             self.inputs.pop_front();
         }
-        self.inputs.push_back(input());
+        let input = input();
+        self.inputs.push_back(input.clone());
+        Some(input)
     }
 
     fn poll(&mut self, now: Now, recorded: Option<v1::ReconcileResponse>) -> Option<Difference> {
