@@ -23,6 +23,7 @@ mod process;
 mod sandbox;
 mod services;
 mod shared;
+mod spdy;
 mod status;
 mod volumes;
 mod worker;
@@ -120,7 +121,7 @@ impl Kubelets {
         let round = Round {
             shared: Arc::clone(&shared),
             nodes: nodes.clone(),
-            port: port::open(&shared)?,
+            port: port::open(&shared).await?,
             workers: BTreeMap::new(),
             pretended: BTreeMap::new(),
             next_beat: Instant::now(),

@@ -48,7 +48,7 @@ fn follow(page: &str) {
             }
             "sh" if block.text.starts_with(UP) => up = Some(start(&block.text)),
             "sh" => {
-                let is_run = block.test().is_some();
+                let is_run = block.test().is_some() || block.journey().is_some();
                 let is_listed = NOT_RUN.iter().any(|(it, _)| block.text.starts_with(it));
                 assert!(is_run != is_listed, "{place} is run, or in the list");
             }

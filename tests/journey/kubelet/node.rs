@@ -16,8 +16,6 @@ use super::{clock, network::Network};
 
 const ADDRESS: &str = "127.0.0.1";
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// Declares that the kubelet accepts forwarded `kubectl exec` connections from an API server.
-const TAKES_WEB_SOCKETS: &str = "ExtendWebSocketsToKubelet";
 
 /// A node, up or lost.
 #[derive(Debug)]
@@ -127,7 +125,6 @@ impl Node {
             "addresses": [{"type": "InternalIP", "address": ADDRESS}],
             "capacity": capacity, "allocatable": capacity,
             "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-            "declaredFeatures": [TAKES_WEB_SOCKETS],
             "conditions": [{
                 "type": "Ready", "status": "True", "reason": "KubeletReady",
                 "lastHeartbeatTime": now, "lastTransitionTime": now,

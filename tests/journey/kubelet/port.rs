@@ -1,51 +1,43 @@
-//! The port of a kubelet, from which the API server reads logs, and to which it forwards `kubectl exec`.
+//! The port of a kubelet, from which the API server reads logs, and to which it forwards `kubectl exec` and `kubectl port-forward`.
 
-use std::{
-    fs,
-    io::{self, BufRead, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fs, io, sync::Arc, thread};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustls::{
-    ServerConfig, ServerConnection, StreamOwned,
+    ServerConfig,
     crypto::ring::default_provider,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 use serde_json::{Value, json};
 use tests::pki::Request;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::{mpsc::Receiver, oneshot},
+    task,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::shared::{Place, Shared};
+use super::{
+    network::Network,
+    shared::{Place, Shared},
+    spdy::{self, Output, Stream},
+};
 
-/// The text of RFC 6455 that a server appends to the key of its client.
-const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-const PROTOCOL: &str = "v5.channel.k8s.io";
-/// The channels of that protocol.
-const STDOUT: u8 = 1;
-const STDERR: u8 = 2;
-const RESULT: u8 = 3;
-/// The opcodes of a message and of the end, each as the last frame of its message.
-const BINARY: u8 = 0x82;
-const CLOSE: u8 = 0x88;
-/// The timeout of the end of a conversation.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// The protocols of the streams of `kubectl exec` and `kubectl port-forward`.
+const EXEC: &str = "v4.channel.k8s.io";
+const FORWARD: &str = "portforward.k8s.io";
 
-type Stream = StreamOwned<ServerConnection, TcpStream>;
+type Client = BufReader<TlsStream<TcpStream>>;
 
-/// A request: a path, its parameters, and the key of a WebSocket.
+/// A request: a path, and its parameters.
 struct Asked {
     path: Vec<String>,
     parameters: Vec<(String, String)>,
-    key: Option<String>,
 }
 
-/// Opens a port for all nodes, and returns its number. The port has separate threads.
-pub(crate) fn open(shared: &Arc<Shared>) -> io::Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+/// Opens a port for all nodes, and returns its number.
+pub(crate) async fn open(shared: &Arc<Shared>) -> io::Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
     let pair = Request::server().self_signed();
     let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
@@ -54,64 +46,125 @@ pub(crate) fn open(shared: &Arc<Shared>) -> io::Result<u16> {
     let chain = CertificateDer::pem_slice_iter(pair.cert.as_bytes()).flatten();
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).map_err(io::Error::other)?;
     let config = builder.with_single_cert(chain.collect(), key);
-    let config = Arc::new(config.map_err(io::Error::other)?);
+    let tls = TlsAcceptor::from(Arc::new(config.map_err(io::Error::other)?));
     let shared = Arc::clone(shared);
-    thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            let (config, shared) = (Arc::clone(&config), Arc::clone(&shared));
+    task::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
             // The API server reports a lost answer.
-            thread::spawn(move || serve(client, config, &shared));
+            task::spawn(serve(client, tls.clone(), Arc::clone(&shared)));
         }
     });
     Ok(port)
 }
 
 /// Answers the request on one connection, which then ends.
-fn serve(client: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io::Result<()> {
-    let connection = ServerConnection::new(config).map_err(io::Error::other)?;
-    let mut stream = BufReader::new(StreamOwned::new(connection, client));
-    let asked = read(&mut stream)?;
-    let [verb, namespace, pod, container] = &asked.path[..] else {
-        return answer(stream.get_mut(), "404 Not Found", b"no such page");
+async fn serve(client: TcpStream, tls: TlsAcceptor, shared: Arc<Shared>) -> io::Result<()> {
+    let mut client = BufReader::new(tls.accept(client).await?);
+    let asked = read(&mut client).await?;
+    let [verb, namespace, pod, container @ ..] = &asked.path[..] else {
+        return answer(&mut client, "404 Not Found", b"no such page").await;
     };
     let mut places = shared.places().into_iter();
-    let place =
-        places.find(|it| (&it.namespace, &it.pod, &it.container) == (namespace, pod, container));
+    let place = places.find(|it| {
+        let is_its = container.is_empty() || container == [it.container.as_str()];
+        (&it.namespace, &it.pod) == (namespace, pod) && is_its
+    });
     let Some(place) = place else {
-        return answer(stream.get_mut(), "404 Not Found", b"no such container");
+        return answer(&mut client, "404 Not Found", b"no such container").await;
     };
-    match (verb.as_str(), &asked.key) {
-        ("containerLogs", _) => answer(stream.get_mut(), "200 OK", &fs::read(&place.plan.log)?),
-        ("exec", Some(key)) => {
-            let stream = stream.get_mut();
-            accept(stream, key)?;
-            exec(stream, &place, &asked)?;
-            part(stream)
+    match verb.as_str() {
+        "containerLogs" => answer(&mut client, "200 OK", &fs::read(&place.plan.log)?).await,
+        "exec" => exec(spdy::upgrade(client, EXEC).await?, place, &asked).await,
+        "portForward" => {
+            forward(spdy::upgrade(client, FORWARD).await?, &place.network).await;
+            Ok(())
         }
-        _ => answer(stream.get_mut(), "405 Method Not Allowed", b"not this way"),
+        _ => answer(&mut client, "405 Method Not Allowed", b"not this way").await,
     }
 }
 
-/// Runs the requested command, and sends its output.
-fn exec(stream: &mut Stream, place: &Place, asked: &Asked) -> io::Result<()> {
-    let command = asked
-        .parameters
-        .iter()
-        .filter(|(name, _)| name == "command");
-    let command: Vec<_> = command.map(|(_, word)| word.clone()).collect();
-    let done = match place.pid {
-        Some(pid) => place.plan.exec(pid, &command),
-        None => Err(io::Error::other("the container does not run")),
-    };
-    let result = match done {
-        Ok(output) => {
-            send(stream, STDOUT, &output.stdout)?;
-            send(stream, STDERR, &output.stderr)?;
-            result(output.status.code())
+/// Forwards each pair of streams to its port in the network of a pod.
+async fn forward(mut streams: Receiver<Stream>, network: &Arc<Network>) {
+    // The peer opens the stream of errors of a connection before that of data.
+    let mut errors = BTreeMap::new();
+    while let Some(stream) = streams.recv().await {
+        let connection = stream.header("requestid").to_owned();
+        if stream.header("streamtype") == "error" {
+            errors.insert(connection, stream.output);
+        } else if let Some(errors) = errors.remove(&connection) {
+            task::spawn(carry(stream, errors, Arc::clone(network)));
         }
-        Err(error) => json!({"status": "Failure", "message": error.to_string()}),
+    }
+}
+
+/// Forwards one connection until the pod ends it. Both of its streams end then.
+async fn carry(stream: Stream, errors: Output, network: Arc<Network>) -> io::Result<()> {
+    let port = stream.header("port").parse().unwrap_or_default();
+    let connect = move || {
+        let pod = network.connect(port)?;
+        pod.set_nonblocking(true)?;
+        TcpStream::from_std(pod)
     };
-    send(stream, RESULT, result.to_string().as_bytes())
+    let Stream { input, output, .. } = stream;
+    let carried = match task::spawn_blocking(connect).await? {
+        Ok(pod) => copy(pod, input, &output).await,
+        Err(error) => errors.send(error.to_string().as_bytes()).await,
+    };
+    output.end().await?;
+    errors.end().await?;
+    carried
+}
+
+async fn copy(pod: TcpStream, mut input: Receiver<Vec<u8>>, output: &Output) -> io::Result<()> {
+    let (mut from, mut to) = pod.into_split();
+    task::spawn(async move {
+        while let Some(data) = input.recv().await {
+            to.write_all(&data).await?;
+        }
+        to.shutdown().await
+    });
+    let mut data = vec![0; 32 << 10];
+    loop {
+        match from.read(&mut data).await? {
+            0 => return Ok(()),
+            length => output.send(&data[..length]).await?,
+        }
+    }
+}
+
+/// Runs the requested command once all of its streams are open, and sends its output.
+async fn exec(mut streams: Receiver<Stream>, place: Place, asked: &Asked) -> io::Result<()> {
+    let command = asked.parameters.iter();
+    let command = command.filter(|(name, _)| name == "command");
+    let command: Vec<_> = command.map(|(_, word)| word.clone()).collect();
+    let mut outputs = BTreeMap::new();
+    while !outputs.contains_key("stderr") {
+        let stream = streams.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;
+        outputs.insert(stream.header("streamtype").to_owned(), stream.output);
+    }
+    let (tell, told) = oneshot::channel();
+    // A separate thread, for which nobody waits at the end of a test.
+    thread::spawn(move || {
+        tell.send(match place.pid {
+            Some(pid) => place.plan.exec(pid, &command),
+            None => Err(io::Error::other("the container does not run")),
+        })
+    });
+    let (stdout, stderr, result) = match told.await.map_err(io::Error::other)? {
+        Ok(done) => (done.stdout, done.stderr, result(done.status.code())),
+        Err(error) => {
+            let result = json!({"status": "Failure", "message": error.to_string()});
+            (Vec::new(), Vec::new(), result)
+        }
+    };
+    let result = result.to_string().into_bytes();
+    for (name, data) in [("stdout", stdout), ("stderr", stderr), ("error", result)] {
+        if let Some(output) = outputs.remove(name) {
+            output.send(&data).await?;
+            output.end().await?;
+        }
+    }
+    Ok(())
 }
 
 /// The end of a command in the words of the API.
@@ -129,31 +182,21 @@ fn result(code: Option<i32>) -> Value {
     }
 }
 
-fn read(stream: &mut impl BufRead) -> io::Result<Asked> {
+async fn read(client: &mut Client) -> io::Result<Asked> {
     let mut line = String::new();
-    stream.read_line(&mut line)?;
+    client.read_line(&mut line).await?;
     let target = line.split(' ').nth(1).ok_or(io::ErrorKind::InvalidData)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = path.split('/').skip(1).map(plain).collect();
     let parameters = query.split('&').filter_map(|it| it.split_once('='));
     let parameters = parameters.map(|(name, value)| (plain(name), plain(value)));
     let parameters = parameters.collect();
-    let mut key = None;
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(':') else {
-            break;
-        };
-        if name.eq_ignore_ascii_case("sec-websocket-key") {
-            key = Some(value.trim().to_owned());
-        }
+    // No header matters here.
+    while !line.trim_end().is_empty() {
+        line.clear();
+        client.read_line(&mut line).await?;
     }
-    Ok(Asked {
-        path,
-        parameters,
-        key,
-    })
+    Ok(Asked { path, parameters })
 }
 
 /// Decodes a URL.
@@ -174,59 +217,12 @@ fn plain(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-fn answer(stream: &mut Stream, status: &str, body: &[u8]) -> io::Result<()> {
+async fn answer(client: &mut Client, status: &str, body: &[u8]) -> io::Result<()> {
     let length = body.len();
-    write!(
-        stream,
+    let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    )?;
-    stream.write_all(body)?;
-    stream.conn.send_close_notify();
-    stream.flush()
-}
-
-/// Turns the connection into a WebSocket.
-fn accept(stream: &mut Stream, key: &str) -> io::Result<()> {
-    let accepted = digest(&SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{GUID}").as_bytes());
-    let accepted = STANDARD.encode(accepted);
-    write!(
-        stream,
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Accept: {accepted}\r\nSec-WebSocket-Protocol: {PROTOCOL}\r\n\r\n"
-    )?;
-    stream.flush()
-}
-
-/// Sends a message on a channel.
-fn send(stream: &mut Stream, channel: u8, message: &[u8]) -> io::Result<()> {
-    for part in message.chunks(32 << 10) {
-        let length = part.len() + 1;
-        let mut frame = vec![BINARY];
-        match u8::try_from(length) {
-            Ok(short) if short < 126 => frame.push(short),
-            _ => {
-                frame.push(126);
-                frame.extend(
-                    u16::try_from(length)
-                        .map_err(io::Error::other)?
-                        .to_be_bytes(),
-                );
-            }
-        }
-        frame.push(channel);
-        frame.extend(part);
-        stream.write_all(&frame)?;
-    }
-    stream.flush()
-}
-
-/// Ends the conversation, and reads the rest of the other side's messages, so that they do not cut off unread data.
-fn part(stream: &mut Stream) -> io::Result<()> {
-    // Normal closure.
-    stream.write_all(&[CLOSE, 2, 0x03, 0xe8])?;
-    stream.flush()?;
-    stream.sock.set_read_timeout(Some(FAREWELL))?;
-    let mut rest = [0; 1024];
-    while stream.read(&mut rest).is_ok_and(|read| read > 0) {}
-    Ok(())
+    );
+    client.write_all(head.as_bytes()).await?;
+    client.write_all(body).await?;
+    client.shutdown().await
 }

@@ -13,7 +13,7 @@ use std::{
 use serde_json::Value;
 use tests::real::Api;
 
-use super::{manifests, process::Plan, services::Services};
+use super::{manifests, network::Network, process::Plan, services::Services};
 
 /// An image of this name is not run, only reported as running.
 const PAUSE: &str = "registry.k8s.io/pause";
@@ -45,6 +45,8 @@ pub(crate) struct Place {
     pub(crate) pod: String,
     pub(crate) container: String,
     pub(crate) plan: Plan,
+    /// The network of its pod.
+    pub(crate) network: Arc<Network>,
     /// The id of its process while it runs.
     pub(crate) pid: Option<u32>,
 }

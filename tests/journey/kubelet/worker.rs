@@ -257,12 +257,14 @@ impl Worker {
         let is_ready = mains().all(Container::is_ready);
         let places = self.containers.iter().filter_map(|container| {
             let (plan, pid) = container.started()?;
+            let sandbox = self.sandbox.as_ref()?;
             Some(Place {
                 uid: self.uid.clone(),
                 namespace: namespace.clone(),
                 pod: name.clone(),
                 container: container.name().to_owned(),
                 plan: plan.clone(),
+                network: Arc::clone(sandbox.network()),
                 pid,
             })
         });
