@@ -1,7 +1,8 @@
 //! `decree console`: opens the console of a server, of this machine or of a cluster.
 //!
 //! The port of a pod is forwarded by kubectl, with the credentials of the person: the right to forward it is the right to read. A forward
-//! of our client would bring a WebSocket library into the program.
+//! of our client would bring a WebSocket library into the program. Of a pod with the network of its node, each process there reaches the
+//! port: then the right to create tokens of one service account is the right to read.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read},
@@ -31,6 +32,9 @@ use crate::{
 /// The label of all pods of the shipped manifests, and the name of the container with a server.
 const SELECTOR: &str = "app.kubernetes.io/name=decree";
 const SERVER: &str = "server";
+/// The service account in the namespace of static pods whose tokens may read, and the lifetime of a token.
+const VIEWER: &str = "decree-viewer-static";
+const LIFETIME: &str = "1h";
 /// The admin port of a server without the flag.
 const ADMIN_PORT: u16 = 8080;
 /// The maximum time until a server or an API server answers, and until kubectl forwards.
@@ -77,15 +81,11 @@ pub(crate) fn run(args: &ConsoleArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             let pods = find(args, io).await?;
             let mut forward = choose(&args.kube, pods).await?;
             let pod = forward.pod.path();
-            if forward.pod.is_on_host {
-                let lacks = "its page needs a grant for console in its policy";
-                writeln!(
-                    io.stderr,
-                    "notice: pod {pod} has the network of its node: {lacks}"
-                )?;
-            }
             let from = format!(", from pod {pod} until Ctrl-C");
             open(forward.local, args.no_browser, &from, io)?;
+            if forward.pod.is_on_host {
+                print_token(&args.kube, &forward.pod, io)?;
+            }
             while forward.is_running() {
                 sleep(LOOK_EVERY).await;
             }
@@ -119,6 +119,27 @@ pub(crate) fn open(
         }
     }
     Ok(Exit::Done)
+}
+
+/// Prints a token for the page, which asks for it. In its address, other users of this machine could read the token.
+fn print_token(kube: &KubeArgs, pod: &ServerPod, io: &mut Io<'_>) -> Result<(), Failure> {
+    let namespace = &pod.namespace;
+    let made = kubectl(kube)
+        .args(["create", "token", VIEWER, "--duration", LIFETIME])
+        // No API server takes tokens for this audience, so a pod that only has the label of Decree gains nothing.
+        .arg(format!("--audience=decree-server.{namespace}"))
+        .arg(format!("--namespace={namespace}"))
+        .output()?;
+    let text = |bytes: &[u8]| one_line(String::from_utf8_lossy(bytes).trim());
+    if made.status.success() {
+        writeln!(io.stdout, "Token: {}", text(&made.stdout))?;
+        io.stdout.flush()?;
+    } else {
+        let (pod, said) = (pod.path(), text(&made.stderr));
+        let notice = format!("notice: the page of pod {pod} asks for a token: {said}");
+        writeln!(io.stderr, "{notice}")?;
+    }
+    Ok(())
 }
 
 /// The number of sessions of the server at an admin address. Fails if none answers there.
@@ -176,6 +197,16 @@ async fn choose(kube: &KubeArgs, pods: Vec<ServerPod>) -> Result<Forward, Failur
     first.ok_or_else(|| Failure::new(Exit::No, "no server is ready"))
 }
 
+/// A kubectl whose output is read.
+fn kubectl(kube: &KubeArgs) -> Command {
+    let mut kubectl = quiet("kubectl");
+    kubectl
+        .args(kube.of_kubectl())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    kubectl
+}
+
 /// A program whose output nobody sees.
 fn quiet(program: &str) -> Command {
     let mut command = Command::new(program);
@@ -221,21 +252,27 @@ impl ServerPod {
 // === impl Forward ===
 
 impl Forward {
+    /// From the usual address if it is free, so that a page can be opened again; otherwise, from a free one.
     async fn start(kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
-        let local = (Ipv4Addr::LOCALHOST, ADMIN_PORT);
-        // The usual address if it is free, so that a page can be opened again; otherwise, kubectl takes a free one.
-        let from = TcpListener::bind(local).map_or(0, |_| ADMIN_PORT);
-        let mut kubectl = quiet("kubectl");
-        kubectl.args(kube.of_kubectl()).args([
-            "port-forward",
-            "--address=127.0.0.1",
-            &format!("--namespace={}", pod.namespace),
-            &format!("pod/{}", pod.name),
-            &format!("{from}:{}", pod.admin_port),
-        ]);
-        let started = kubectl
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+        let usual = (Ipv4Addr::LOCALHOST, ADMIN_PORT);
+        // Another program may take the address meanwhile.
+        if TcpListener::bind(usual).is_ok()
+            && let Ok(forward) = Self::start_at(ADMIN_PORT, kube, pod.clone()).await
+        {
+            return Ok(forward);
+        }
+        Self::start_at(0, kube, pod).await
+    }
+
+    async fn start_at(port: u16, kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
+        let started = kubectl(kube)
+            .args([
+                "port-forward",
+                "--address=127.0.0.1",
+                &format!("--namespace={}", pod.namespace),
+                &format!("pod/{}", pod.name),
+                &format!("{port}:{}", pod.admin_port),
+            ])
             .spawn();
         let mut kubectl = started.map_err(|error| {
             Failure::new(Exit::Usage, format!("kubectl: {error}"))
@@ -254,7 +291,7 @@ impl Forward {
             kubectl,
             errors: Some(errors),
             pod,
-            local: local.into(),
+            local: (Ipv4Addr::LOCALHOST, port).into(),
         };
         let line = timeout(FORWARDS_WITHIN, first).await;
         let line = line.ok().and_then(Result::ok).flatten().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::{
     fmt::Write as _,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    process::Output,
+    process::{Command, Output},
     time::Duration,
 };
 
@@ -112,15 +112,26 @@ impl Cluster {
 
     /// Runs a script as [`shell`](Self::shell) does, and returns its output.
     pub(crate) fn tries(&self, script: &str) -> Output {
-        let kubectl = self.kubectl.parent().expect("it is a file");
+        self.limited(script).output().expect("there is bash")
+    }
+
+    /// A script as [`shell`](Self::shell) runs it. It and its commands end together, at the latest after a limit: people run some of them
+    /// until they stop them.
+    pub(crate) fn limited(&self, script: &str) -> Command {
         let limit = 2 * PATIENCE.as_secs();
-        // Ends the commands that wait without a limit, as people run them.
-        let ran = binaries::shell("exec timeout \"$1\" bash -euc \"$2\"", &[kubectl])
-            .args(["shell", &limit.to_string(), script])
+        let mut command = self.command("exec timeout \"$1\" bash -euc \"$2\"");
+        command.args(["shell", &limit.to_string(), script]);
+        command
+    }
+
+    /// A shell for the cluster.
+    pub(crate) fn command(&self, script: &str) -> Command {
+        let kubectl = self.kubectl.parent().expect("it is a file");
+        let mut command = binaries::shell(script, &[kubectl]);
+        command
             .env("HOME", self.home.path())
-            .env("KUBECONFIG", self.api.kubeconfig())
-            .output();
-        ran.expect("there is bash")
+            .env("KUBECONFIG", self.api.kubeconfig());
+        command
     }
 
     /// Waits until `find` succeeds on the object at a path.

@@ -128,6 +128,17 @@ impl Installation {
         }
     }
 
+    /// The mark of the commands that forward a port of a server.
+    pub(crate) fn forwards(self) -> &'static str {
+        match self {
+            Self::AllInOne | Self::AnyNode => "forwards-the-leader",
+            Self::StaticPods => "forwards-a-static-pod",
+            Self::HighAvailability | Self::Tokens | Self::Sharded | Self::Chart => {
+                "forwards-a-server"
+            }
+        }
+    }
+
     /// The folder of its manifests.
     pub(crate) fn folder(self) -> &'static str {
         match self {

@@ -14,7 +14,7 @@ use tokio::time;
 
 use crate::{
     cluster::{CONTROL_PLANES, Cluster, IMAGE, LOOK_EVERY, PATIENCE, RELEASED},
-    documents,
+    console, documents,
     installation::{Installation, VALUES},
     statics,
     workload::{By, Workload},
@@ -135,6 +135,11 @@ impl Journey {
         self.cluster.shell(&check);
         let logs = format!("kubectl -n {namespace} logs {pod} -c agent");
         assert!(!self.cluster.shell(&logs).is_empty(), "it says nothing");
+    }
+
+    /// Opens the console as the documents say.
+    pub(crate) fn opens_the_console(&self) {
+        console::opens(&self.cluster, self.installation);
     }
 
     pub(crate) async fn rolls_out_and_scales(&mut self) {

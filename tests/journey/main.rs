@@ -8,6 +8,7 @@
 //! The tier needs root and name spaces of Linux. Without them, the tests are skipped with a notice, also in CI.
 
 mod cluster;
+mod console;
 mod documents;
 mod installation;
 mod journey;
@@ -65,6 +66,7 @@ async fn goes(pace: Pace, installation: Installation) {
     let mut journey = tests::or_skip!(Journey::begin(pace, installation).await);
     journey.installs().await;
     journey.switches().await;
+    journey.opens_the_console();
     journey.rolls_out_and_scales().await;
     journey.meets_a_quota().await;
     journey.loses_all_pods().await;

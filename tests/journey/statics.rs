@@ -18,8 +18,9 @@ const PODS: &str =
     "/api/v1/namespaces/kube-system/pods?labelSelector=app.kubernetes.io/name=decree";
 const USER: u32 = 65532;
 
-/// Puts a kubeconfig and the manifest on each node of the control plane, with an image.
+/// Puts a kubeconfig, the keys of tokens and the manifest on each node of the control plane, with an image.
 pub(crate) fn put(cluster: &Cluster, image: &str) {
+    let keys = cluster.shell("kubectl get --raw /openid/v1/jwks");
     for node in NODES {
         let host = cluster.kubelets().host(node);
         let file = host.join("etc/kubernetes/decree.conf");
@@ -27,6 +28,7 @@ pub(crate) fn put(cluster: &Cluster, image: &str) {
         chown(&file, Some(USER), Some(USER)).expect("it is root's");
         let only_theirs = fs::Permissions::from_mode(0o400);
         fs::set_permissions(&file, only_theirs).expect("it is there");
+        fs::write(host.join("etc/kubernetes/decree-keys.json"), &keys).expect("there is room");
         put_manifest(host, image);
     }
 }

@@ -183,6 +183,13 @@ fn server_of_the_static_pod_has_a_policy_for_its_own_agent() {
     };
     let policy = served.policy().expect("it has one");
     text_admits_only(policy, &[Identity::Uid(65532)], STATIC_POD);
+    let viewer = rendered.all("ServiceAccount").next();
+    let viewer = &viewer.expect("there is one")["metadata"];
+    let [namespace, name] = ["namespace", "name"].map(|key| text_of(&viewer[key]));
+    let viewer = Identity::Subject(format!("system:serviceaccount:{namespace}:{name}"));
+    let policy = Policy::parse(policy).expect("it is valid");
+    let viewer = policy.permissions(&viewer);
+    assert!(viewer.may_view(ANY) && !viewer.may_open(ANY));
 }
 
 #[test]

@@ -18,13 +18,12 @@ const REPLICA_SETS: usize = 2;
 const CONSOLE: &str = "<http://127.0.0.1:8080/console/>";
 const ELLIPSIS: char = '…';
 /// The blocks that do not run here, by their beginning, and why.
-const NOT_RUN: [(&str, &str); 5] = [
+const NOT_RUN: [(&str, &str); 4] = [
     ("git clone ", "builds for minutes what is built already"),
     (
         "decree demo\n",
         "is what the gate runs, as the README has it",
     ),
-    ("leader=$(kubectl ", "takes a cluster"),
     (
         "decree simulate deployment/",
         "takes a cluster, and is run as the README has it",

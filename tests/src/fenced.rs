@@ -5,10 +5,11 @@
 //! block, whose info string says `output`.
 
 /// The documents whose commands run in a cluster, or next to one.
-pub const OPERATORS: [&str; 10] = [
+pub const OPERATORS: [&str; 11] = [
     "README.md",
     "docs/operations.md",
     "docs/uninstall.md",
+    "docs/console.md",
     "docs/settings.md",
     "docs/sharding.md",
     "docs/security.md",
