@@ -13,7 +13,7 @@ mod frames;
 mod moving;
 mod stage;
 
-use std::{fs, process::Command};
+use std::process::Command;
 
 use decree_server::Config;
 use tests::{
@@ -45,24 +45,6 @@ fn update_documents(story: &str) {
             browser::update_document(words[1], words[2]);
         }
     }
-}
-
-/// The policies of all overlays let a page read that comes through a forwarded port.
-#[tokio::test(flavor = "multi_thread")]
-async fn forwarded_port_opens_the_pages_under_each_shipped_policy() {
-    let manifests = binaries::checkout().join("deploy/kustomize");
-    for folder in [
-        "base",
-        "overlays/any-node",
-        "overlays/high-availability-tokens",
-    ] {
-        let policy = fs::read_to_string(manifests.join(folder).join("policy.toml"));
-        let policy = policy.expect("it is in the checkout");
-        let stage = Stage::granted(Config::embedded(), &policy).await;
-        play("forwarded_port_opens_the_pages", stage).await;
-    }
-    let stage = Stage::granted(Config::embedded(), "").await;
-    play("page_without_a_grant_says_which_one_it_lacks", stage).await;
 }
 
 /// The command serves the recording of the golden tests, which this version replays without a difference.
@@ -111,6 +93,7 @@ stories! {
     fn shadow_shows_the_cluster_and_one_badge() on shadow;
     fn what_limits_hold_back_is_shown_until_when() on held;
     fn token_opens_the_pages() on guarded;
+    fn page_without_a_grant_says_which_one_it_lacks() on ungranted;
     fn board_puts_causes_first() on open;
     fn back_returns_to_the_place_on_the_board() on open;
     fn board_is_filtered_and_sorted() on open;

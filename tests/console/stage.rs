@@ -101,12 +101,12 @@ impl Stage {
         Self::open_in(ENFORCE, config, Some((issuer, folder))).await
     }
 
-    /// Opens a stage with the grants of a policy, and the agent as one without a credential.
-    pub(crate) async fn granted(config: Config, policy: &str) -> Self {
+    /// Opens a stage with a policy that grants pages nothing, and the agent its role without a credential.
+    pub(crate) async fn ungranted(config: Config) -> Self {
         let folder = TempDir::new().expect("a folder");
         let issuer = Issuer::new(folder.path());
         let file = folder.path().join("policy.toml");
-        fs::write(&file, format!("{policy}{AGENT}")).expect("it can be written");
+        fs::write(&file, AGENT).expect("it can be written");
         let access = AccessArgs {
             policy: Some(file),
             ..AccessArgs::default()

@@ -433,11 +433,6 @@ export const stories = {
     await until(page, 'the login again', () => document.activeElement.id === 'token');
   },
 
-  async forwarded_port_opens_the_pages({ open, row }) {
-    const page = await open();
-    await row(page, 'api', '4/4 ready');
-  },
-
   async page_without_a_grant_says_which_one_it_lacks({ open, until, assert, forgive }) {
     forgive(/status of 403/);
     const page = await open();
