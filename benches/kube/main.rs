@@ -21,7 +21,6 @@ mod contender;
 mod defaults;
 mod meter;
 mod objects;
-mod plot;
 mod refusing;
 mod replacing;
 mod requests;

@@ -17,7 +17,6 @@ use crate::{
     contender::{Arena, Contender, Guest},
     meter::{self, Cost},
     objects::replica_set,
-    plot::{self, Bar},
     requests::Writes,
 };
 
@@ -58,7 +57,7 @@ pub(crate) fn shape(word: &str) -> Option<Shape> {
     Some((sets.parse().ok()?, pods.parse().ok()?))
 }
 
-/// Prints the table, and draws it.
+/// Prints the table.
 pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
     let shapes = if shapes.is_empty() { &SHAPES } else { shapes };
     let wanted = env::var(ROUNDS_VARIABLE).ok();
@@ -76,7 +75,6 @@ pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
         "peak MB",
     ];
     head("0 → N → 0 pods", &columns);
-    let mut bars = Vec::new();
     let mut asked = Vec::new();
     for &shape in shapes {
         let mut rounds = Vec::new();
@@ -84,10 +82,8 @@ pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
             rounds.push(round(shape, guest, at % 2 == 1).await);
         }
         print(shape, &rounds);
-        bars.extend(plotted(shape, &rounds));
         asked.extend(rounds.pop().map(|last| (shape, last.there_and_back)));
     }
-    plot::write(&bars);
     print_writes(&asked);
 }
 
@@ -179,25 +175,6 @@ fn print((sets, pods): Shape, rounds: &[Round]) {
             format!("{peak:.0}"),
         ]);
     }
-}
-
-fn plotted((sets, pods): Shape, rounds: &[Round]) -> impl Iterator<Item = Bar> {
-    let both = Contender::BOTH.into_iter().enumerate();
-    both.map(move |(at, contender)| {
-        let of = |figure: fn(&ThereAndBack) -> f64| {
-            median(rounds, |round| figure(&round.there_and_back[at]))
-        };
-        Bar {
-            group: format!("{sets} × {pods}"),
-            contender,
-            figures: [
-                of(|it| it.up.seconds),
-                of(|it| it.down.seconds),
-                of(|it| it.up.processor + it.down.processor),
-                of(|it| it.peak),
-            ],
-        }
-    })
 }
 
 fn median<T>(rounds: &[T], of: impl Fn(&T) -> f64) -> f64 {

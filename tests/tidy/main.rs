@@ -8,6 +8,7 @@ mod documents;
 mod files;
 mod forms;
 mod gate;
+mod pictures;
 mod prose;
 mod readme;
 mod sizes;
