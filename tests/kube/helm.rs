@@ -15,7 +15,7 @@ use tests::{
 };
 
 use crate::{
-    kubectl::Kubectl,
+    kubectl::{Kubectl, shown},
     rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM, path},
 };
 
@@ -289,5 +289,10 @@ async fn monitors_and_alerts_are_what_the_operator_takes() {
             let stored = admin.get(&path(object)).await;
             stored.expect("it was applied");
         }
+    }
+    let kubectls = tests::or_skip!(tools::kubectls());
+    let kubectl = Kubectl::of(&kubectls[0], &server);
+    for block in shown("monitors_and_alerts_are_what_the_operator_takes") {
+        kubectl.shell(&block.text);
     }
 }

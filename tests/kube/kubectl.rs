@@ -17,6 +17,7 @@ use tests::{
 
 use crate::{
     manifests::{CUSTOM, FOLDERS, STATIC},
+    objects::replica_set,
     rendered::{Rendered, path},
 };
 
@@ -31,7 +32,7 @@ const BESIDE: [&str; 5] = [
     "monitoring/service-monitor",
 ];
 /// The number of blocks of commands for a cluster in the documents.
-const BLOCKS: usize = 4;
+const BLOCKS: usize = 6;
 
 /// One kubectl with a separate cluster and cache.
 pub(crate) struct Kubectl<'a> {
@@ -146,11 +147,21 @@ async fn commands_for_a_cluster_run_as_they_stand() {
         let server = tests::or_skip!(ApiServer::start().await);
         let kubectl = Kubectl::of(program, &server);
         let blocks = shown("commands_for_a_cluster_run_as_they_stand");
-        assert_eq!(blocks.len(), BLOCKS, "in README.md and docs/operations.md");
+        assert_eq!(blocks.len(), BLOCKS, "in the documents for operators");
+        let admin = server.admin().await;
+        let sets = "/apis/apps/v1/namespaces/default/replicasets";
+        let created = admin.create(sets, &replica_set("web", 0)).await;
+        created.expect("it is new");
         for block in blocks {
             kubectl.shell(&block.text);
         }
-        let admin = server.admin().await;
+        let web = admin.get(&format!("{sets}/web")).await;
+        let web = web.expect("it is there");
+        let resumed = web["metadata"]["annotations"]["decree.dev/resume"].as_str();
+        assert!(
+            resumed.is_some_and(|it| it.starts_with("all ")),
+            "{resumed:?}"
+        );
         let path = "/apis/decree.dev/v1/namespaces/default/replicasets/web";
         let scaled = admin.get(path).await.expect("the commands create it");
         assert_eq!(scaled["spec"]["replicas"], 5);
@@ -208,9 +219,12 @@ fn plugin_of_kubectl_is_installed_as_written() {
 
 /// The blocks of the documents that name a test.
 pub(crate) fn shown(test: &str) -> Vec<Block> {
+    let others = ["README.md", "cli.md", "choose-pods.md", "howto.md"];
+    let others = others.map(|name| format!("docs/{name}"));
     let documents = fenced::OPERATORS
+        .map(str::to_owned)
         .into_iter()
-        .chain(["docs/cli.md", "docs/choose-pods.md"]);
+        .chain(others);
     let documents: Vec<_> = documents
         .map(|name| {
             fs::read_to_string(binaries::checkout().join(name)).expect("the document is there")

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, fs, process::Command};
 
-use tests::{binaries, tools};
+use tests::{
+    binaries,
+    running::{Running, Voice},
+    tools,
+};
 
 use crate::{console, world};
 
@@ -22,6 +26,31 @@ fn calls_of_the_documents_answer_as_shown() {
 fn decisions_of_the_documents_are_as_shown() {
     for step in console::steps("decisions_of_the_documents_are_as_shown") {
         step.run(&[binaries::folder()], "");
+    }
+}
+
+/// Each program of a block starts, and an agent serves the embedded cluster of the documents.
+#[test]
+fn flags_of_the_documents_start_the_programs() {
+    let server = world::server("127.0.0.1:0");
+    let address = server.address("grpc");
+    let manifest = binaries::checkout().join("docs/examples/web.yaml");
+    for step in console::steps("flags_of_the_documents_start_the_programs") {
+        for line in step.commands.lines() {
+            let mut words = line.split_whitespace();
+            let name = words.next().expect("a program");
+            let flags: Vec<_> = words.collect();
+            if name == "decree-server" {
+                let mut command = world::for_grpc_alone(world::program(name));
+                command.args(flags);
+                Running::start(command, Voice::Stderr).address("grpc");
+            } else {
+                let agent = world::agent_set_up_with(&address, &manifest, &flags, &[]);
+                world::wait_until_converged(&address, 2);
+                agent.kill();
+                world::wait_for_sessions(&address, 0);
+            }
+        }
     }
 }
 

@@ -25,10 +25,6 @@ const NOT_RUN: [(&str, &str); 4] = [
         "is what the gate runs, as the README has it",
     ),
     (
-        "decree simulate deployment/",
-        "takes a cluster, and is run as the README has it",
-    ),
-    (
         "decree get rs -f must-gather.tar.gz",
         "takes a dump, which the command line's own tests make",
     ),

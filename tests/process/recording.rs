@@ -11,9 +11,12 @@ use decree::{
     v1::{batch::Action, reconcile_response::Frame},
 };
 use tempfile::TempDir;
-use tests::recordings::{self, Recording};
+use tests::{
+    binaries,
+    recordings::{self, Recording},
+};
 
-use crate::world;
+use crate::{console, world};
 
 const MANIFEST: &str = "apiVersion: apps/v1
 kind: ReplicaSet
@@ -62,6 +65,14 @@ fn full_disk_ends_a_recording_with_one_line_and_the_next_session_is_recorded_aga
     let whole = replay(whole, &[]);
     assert_eq!(whole.status.code(), Some(0), "{whole:?}");
     assert_eq!(text(&whole.stderr), "");
+    for step in console::steps(
+        "full_disk_ends_a_recording_with_one_line_and_the_next_session_is_recorded_again",
+    ) {
+        let mut replay = binaries::shell(&step.commands, &[]);
+        let output = replay.current_dir(folder.path()).output();
+        let output = output.expect("there is a shell");
+        assert_eq!(output.status.code(), Some(0), "{}: {output:?}", step.place);
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn traced(variables: &[(&str, &str)]) -> (Running, Running, String) {
         .env("OTEL_EXPORTER_OTLP_TIMEOUT", "1000");
     let server = Running::start(server, Voice::Stderr);
     let address = server.address("grpc");
-    let agent = world::traced_agent_with(&address, Path::new(MANIFEST), variables);
+    let agent = world::agent_set_up_with(&address, Path::new(MANIFEST), &[], variables);
     (server, agent, address)
 }
 

@@ -65,19 +65,21 @@ pub(crate) fn agent(server: &str) -> Running {
 
 /// Starts an agent on an embedded cluster of this manifest.
 pub(crate) fn agent_with(server: &str, manifest: &Path) -> Running {
-    traced_agent_with(server, manifest, &[])
+    agent_set_up_with(server, manifest, &[], &[])
 }
 
-/// Starts an agent on an embedded cluster of this manifest, with variables for traces.
-pub(crate) fn traced_agent_with(
+/// Starts an agent on an embedded cluster of this manifest, with further flags and variables.
+pub(crate) fn agent_set_up_with(
     server: &str,
     manifest: &Path,
+    flags: &[&str],
     variables: &[(&str, &str)],
 ) -> Running {
     let mut command = program("decree-agent");
     command
         .args(["--cluster", "fake", "--manifest"])
         .arg(manifest)
+        .args(flags)
         .envs(variables.iter().copied());
     start_agent(command, server)
 }

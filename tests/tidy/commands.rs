@@ -7,7 +7,7 @@ use tests::fenced::{self, Block};
 use crate::files;
 
 /// Blocks that nothing runs unchanged, by their beginning, and why.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 12] = [
     (
         "git clone https://github.com/decree-dev/decree",
         "builds for minutes what is built already",
@@ -26,42 +26,48 @@ const NOT_RUN: [(&str, &str); 11] = [
     ),
     (
         "kubectl apply -k deploy/kustomize/cert-manager",
-        "takes cert-manager, whose definitions `kube` has, and not its controller",
+        "takes cert-manager",
     ),
     (
-        "kubectl apply -k deploy/kustomize/monitoring/pod-monitor",
-        "takes the Prometheus operator, whose definitions `kube` has",
+        "kubectl get --raw /openid/v1/jwks",
+        "shows flags of a program that goes on until it is stopped, with keys of the reader's cluster",
     ),
     (
-        "decree-agent --budget-action hold",
-        "shows flags of a program that goes on until it is stopped",
+        "decree simulate deployment/web -n shop --replicas 3 --context prod",
+        "takes a context of the reader",
     ),
     (
-        "decree resume default/web",
-        "shows three ways, of which a reader takes one",
-    ),
-    (
-        "kubectl annotate --overwrite replicaset/web",
-        "shows three ways, of which a reader takes one",
+        "decree-conformance server --target http://127.0.0.1:50051",
+        "is what write-an-agent.md has and a test runs, which takes a minute",
     ),
     (
         "OTEL_EXPORTER_OTLP_ENDPOINT=",
         "shows variables of programs that go on until they are stopped",
     ),
     (
-        "decree replay recordings/",
-        "takes recordings of the reader",
+        "tar -xzf decree-",
+        "takes a release, whose tests unpack it and run the demo",
     ),
+    ("sha256sum --check SHA256SUMS", "makes a release again"),
+    ("apt-get install chromium", "installs, and starts a tier"),
 ];
+/// The test that runs some pages from the beginning to the end, with its own list.
+const NEWCOMER: &str = "tests/process/newcomer.rs";
 
 #[test]
-fn each_command_for_operators_is_run_or_the_list_says_why_not() {
+fn each_command_of_the_pages_is_run_or_the_list_says_why_not() {
     let sources = files::with_ending(&[".rs"]);
+    let newcomer = sources.iter().find(|file| file.path == NEWCOMER);
+    let newcomer = &newcomer.expect("it follows pages").text;
     let mut listed = BTreeSet::new();
     let mut run = 0;
-    for path in fenced::OPERATORS {
-        let text = std::fs::read_to_string(files::root().join(path));
-        let blocks = fenced::blocks(&text.expect("the document is there"));
+    for files::File { path, text } in files::with_ending(&[".md"]) {
+        let is_page =
+            path == "README.md" || path.starts_with("docs/") && path.matches('/').count() == 1;
+        if !is_page || newcomer.contains(&format!("follow(\"{path}\")")) {
+            continue;
+        }
+        let blocks = fenced::blocks(&text);
         for block in blocks.iter().filter(|block| block.language() == "sh") {
             let place = format!("{path}:{}", block.line);
             let is_marked = is_run(block, &sources, &place);
@@ -77,7 +83,7 @@ fn each_command_for_operators_is_run_or_the_list_says_why_not() {
             );
         }
     }
-    assert!(run > 20, "{run} are run: the search is broken");
+    assert!(run > 50, "{run} are run: the search is broken");
     let all: BTreeSet<_> = NOT_RUN.iter().map(|(it, _)| *it).collect();
     assert_eq!(listed, all, "no document has what is listed");
 }
