@@ -73,6 +73,21 @@ fn drawings_are_described_and_readable_on_light_and_dark_pages() {
     }
 }
 
+#[test]
+fn drawing_of_the_order_of_deletion_has_the_rules_of_the_manual() {
+    let read = |path| std::fs::read_to_string(files::root().join(path)).expect("it is there");
+    let manual = read("docs/cli.md");
+    let (_, table) = manual
+        .split_once("| `ALL_GO` |")
+        .expect("it lists the rules");
+    let rows = table.lines().skip(1).map_while(|it| it.strip_prefix("| `"));
+    let rules: Vec<_> = rows.filter_map(|it| it.split('`').next()).collect();
+    let drawing = read("docs/pictures/order.svg");
+    let names = drawing.split("<text class=\"h\"").skip(1);
+    let names = names.filter_map(|it| it.split(['>', '<']).nth(1));
+    assert_eq!(names.collect::<Vec<_>>(), rules);
+}
+
 /// Returns the rows of the first table of the comparison, one pair for each shape.
 fn pairs(page: &str) -> Vec<Pair> {
     let (_, section) = page
