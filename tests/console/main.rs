@@ -24,9 +24,10 @@ use tests::{
 use self::stage::Stage;
 
 /// The pictures that the documents show: the story, its picture, and the file in `docs`.
-const DOCUMENTED: [&str; 4] = [
+const DOCUMENTED: [&str; 5] = [
     "scale_down_is_foretold_and_explained replica-set console.png",
     "board_puts_causes_first causes-light-1280 pictures/board.png",
+    "map_shows_every_replica_set incident pictures/incident.png",
     "changes_of_the_cluster_are_foretold what-if-1280 pictures/drain.png",
     "recording_is_replayed_step_by_step recording pictures/recording.png",
 ];

@@ -229,6 +229,18 @@ export const causes = {
     });
     await page.mouse.click(box.left + 1, box.top + 1);
     await until(page, 'the page of the first', () => document.querySelector('h1').textContent === 'set-0000');
+
+    // An incident among thousands is one band of the map, and one row.
+    const incident = await open('', WIDE, true);
+    const refused = { severity: 'BLOCKED', text: QUOTA, group: QUOTA, nextCommand: COMMAND, ready: 2, since: 700 };
+    await say(incident, Array.from({ length: 5_000 }, (_, at) => {
+      const namespace = ['accounts', 'catalog', 'images', 'ledger', 'mail', 'orders', 'payments', 'search', 'shipping', 'web'][Math.floor(at / 500)];
+      return summary(`${namespace}-${String(at % 500).padStart(3, '0')}`, { namespace, ...(namespace === 'payments' ? refused : {}) });
+    }));
+    await until(incident, 'its sentence', () => document.getElementById('headline')?.textContent === '500 ReplicaSets in payments are blocked by a quota of 300 pods');
+    await until(incident, 'one row', () => document.querySelectorAll('.space .row[data-severity="BLOCKED"]').length === 1);
+    await until(incident, 'its map', () => document.querySelector('#heat canvas')?.clientWidth > 500);
+    await picture(incident, 'incident');
   },
 
   async shadow_shows_the_cluster_and_one_badge({ open, until, row, act, picture, assert, audit, axe }) {
