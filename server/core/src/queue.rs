@@ -17,8 +17,6 @@ const BACKOFF_FIRST: Span = Span::millis(5);
 const CONFLICTS_AT_ONCE: u32 = 1;
 /// The longest delay after a conflict.
 const CONFLICT_BACKOFF_MAX: Span = Span::seconds(1);
-/// The longest delay after a guard of the agent was not met.
-const GUARD_BACKOFF_MAX: Span = Span::seconds(1000);
 /// The longest delay that the cluster may ask for. An overloaded API server asks for seconds.
 const ASKED_MAX: Span = Span::seconds(60);
 /// The time for which one retry reserves the bucket that all keys share: 10 a second.
@@ -44,9 +42,7 @@ pub(crate) enum Priority {
 pub(crate) enum Retry {
     /// The view has changed between a decision and its write: the server decides again.
     Conflict,
-    /// A guard of the agent prevented the start of a write. An event shows when the guard's condition changes.
-    Guard,
-    /// A write was refused, or not answered. Nothing shows when that ends.
+    /// A write was refused by the cluster or by a guard of the agent, or not answered. Nothing shows when that ends.
     Refused,
 }
 
@@ -158,7 +154,6 @@ impl Queue {
         let failures = self.failures.entry(id).or_default();
         let (count, max) = match why {
             Retry::Conflict => (&mut failures.conflicts, CONFLICT_BACKOFF_MAX),
-            Retry::Guard => (&mut failures.refusals, GUARD_BACKOFF_MAX),
             Retry::Refused => (&mut failures.refusals, max),
         };
         let before = *count;

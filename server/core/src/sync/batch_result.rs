@@ -132,10 +132,8 @@ impl BatchResult {
     }
 
     pub(crate) const fn retry(&self) -> Option<Retry> {
-        if self.refused {
+        if self.refused || self.guarded.is_some() {
             Some(Retry::Refused)
-        } else if self.guarded.is_some() {
-            Some(Retry::Guard)
         } else if self.afresh || self.error.is_some() {
             Some(Retry::Conflict)
         } else {

@@ -1,6 +1,6 @@
 //! The order and the delays of syncs (spec 8).
 
-use server_core::{Batch, Config, FailureClass, Span};
+use server_core::{Batch, Config, FailureClass, NotStarted, OperationResult, Span};
 
 use crate::{
     objects::{orphan, set},
@@ -53,6 +53,22 @@ fn backoff_stops_at_its_maximum() {
         });
         let (delays, _) = delays(&mut rig, first, 25, FailureClass::Quota);
         assert_eq!(delays.last(), Some(&(seconds * 1_000)));
+    }
+}
+
+/// No event shows the end of all that a guard refuses: a create of unknown effect counts for a time, and then ends in silence.
+#[test]
+fn guard_that_refuses_is_asked_again_within_the_maximum() {
+    let (mut rig, mut batch) = at_work(Config::default());
+    for _ in 0..25 {
+        let guard = NotStarted::Guard("5 pods are active, 1 being created, 6 desired".to_owned());
+        rig.answer(&batch, 0, OperationResult::NotStarted(guard));
+        assert!(rig.poll().is_none(), "it waits");
+        let due = rig.view("web").next_sync.expect("it is tried again");
+        let delay = due.since(rig.now);
+        assert!(delay <= Config::default().backoff_max, "{delay:?}");
+        rig.wait(delay);
+        batch = rig.batch();
     }
 }
 
