@@ -42,7 +42,10 @@ const PODS: [Row; 7] = [
 pub(crate) fn install(cluster: &mut Cluster, all_ready: bool) -> Result<(), ApiError> {
     let now = cluster.now();
     cluster.restore(replica_set(OLD, OLD_UID, 7))?;
-    cluster.restore(replica_set(NEW, NEW_UID, 0))?;
+    let mut new = replica_set(NEW, NEW_UID, 0);
+    // Its controller has nothing left to do, also where no other one acts.
+    new["status"] = json!({"replicas": 0, "observedGeneration": 1, "terminatingReplicas": 0});
+    cluster.restore(new)?;
     for (index, (suffix, node, ready, cost, minutes, restarts)) in PODS.into_iter().enumerate() {
         let ago = |minutes| {
             let then = now - SignedDuration::from_mins(minutes);

@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use super::{Ended, decree, root, system::says};
-use crate::Exit;
+use agent_fake::{Cluster, ClusterConfig, Kind};
+
+use super::{Ended, decree, decree_reading, root, system::says};
+use crate::{Exit, sandbox::beginning};
 
 /// The animated picture of the demo. Each of its lines is a line of the demo, where `…` and a `tspan` stand for anything.
 const PICTURE: &str = "docs/demo.svg";
@@ -16,6 +18,23 @@ fn picture_shows_what_the_demo_prints() {
     assert_eq!((exit, err.as_str()), (Exit::Done, ""), "{out}");
     let [shown, said] = [shown, out].map(|it| it.replace("\n    ", " "));
     assert!(says(&shown, &said), "{PICTURE}:\n{shown}\nsaid:\n{said}");
+}
+
+/// On a terminal, the demo pauses between its steps, and shadow mode reports each status that is missing for 30 s.
+#[test]
+fn second_cluster_of_the_demo_lacks_no_status() {
+    let mut cluster = Cluster::new(ClusterConfig::default());
+    beginning::install(&mut cluster, false).expect("they are valid");
+    let sets = cluster.objects(Kind::ReplicaSet);
+    let sets = sets.filter(|it| it["metadata"]["name"] == beginning::NEW);
+    let sets: String = sets.map(|it| format!("{it}\n")).collect();
+    let ended = decree_reading(&sets, &["decide", "-f", "-", "-o", "json"]);
+    assert!(
+        ended.out.contains("\"status\":null"),
+        "{}{}",
+        ended.out,
+        ended.err
+    );
 }
 
 /// The lines of a picture, with `…` in place of each `tspan`.
