@@ -23,7 +23,8 @@ export function showWhatIf(main, query, change = 'scale') {
   /** The number of offered names. */
   let offered = 0;
   let isAsked = false;
-  let isBack = false;
+  /** The sessions and the cluster for which the nodes were read. */
+  let learned = '';
   let abort = null;
   let { replicas } = query;
   /** The preview of a ReplicaSet, on the tab Scale. */
@@ -183,7 +184,7 @@ export function showWhatIf(main, query, change = 'scale') {
     stream: { view: 'board' },
     begin() {
       rows = new Map();
-      isBack = true;
+      learned = '';
     },
     event(name, data) {
       if (name === 'rows') for (const row of data) if (row) rows.set(row.replicaSet.uid, row);
@@ -191,10 +192,11 @@ export function showWhatIf(main, query, change = 'scale') {
       learnTime(data.seconds);
       for (const key of data.gone) rows.delete(key.split(' ')[0]);
       settle();
-      if (isBack) learn();
-      isBack = false;
-      if (!isAsked && inputs.every(({ value }) => value)) request();
-      isAsked = true;
+      const known = `${data.synced} ${cluster.value}`;
+      if (known !== learned) learn();
+      learned = known;
+      if (!isAsked && cluster.value && inputs.every(({ value }) => value)) request();
+      isAsked ||= cluster.value !== '';
     },
     close() {
       abort?.abort();

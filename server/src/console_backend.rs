@@ -6,7 +6,8 @@ use axum::Router;
 use decree::v1;
 use http::{Extensions, HeaderMap};
 use server_console::{
-    Backend, Caller as ConsoleCaller, DecisionAttempt, KnownNodes, SessionUsage, StreamEnd,
+    Backend, Caller as ConsoleCaller, DecisionAttempt, KnownNodes, NODES_MAX, SessionUsage,
+    StreamEnd,
 };
 use server_core::Timestamp;
 use tonic::Status;
@@ -95,7 +96,8 @@ impl Backend for Inspection {
         let answers = ask_all(&shards, &caller, |session, _| {
             let nodes = session.controller().inspect().nodes();
             let nodes = nodes.map(|(name, pods)| (Arc::clone(name), pods));
-            Some(nodes.collect::<Vec<_>>())
+            // One more shows that the answer is cut.
+            Some(nodes.take(NODES_MAX + 1).collect::<Vec<_>>())
         });
         let answers = answers.await;
         let mut pods = BTreeMap::<_, u32>::new();

@@ -57,7 +57,7 @@ mod stream;
 mod view;
 
 /// The maximum number of nodes in an answer.
-const NODES_MAX: usize = 10_000;
+pub const NODES_MAX: usize = 10_000;
 
 /// Adds the console to the routes of the admin port, unless the console is turned off.
 pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> Router {
