@@ -1,6 +1,6 @@
 //! Whether an agent without a session is ready: it can reach the server, and use the probe.
 
-use std::{error::Error as _, time::Duration};
+use std::time::Duration;
 
 use agent_core::take_over::{Verdict, Why};
 use service::transport::Connector;
@@ -65,18 +65,14 @@ pub(crate) async fn watch(
 
 async fn ask(connector: Connector, token: Option<&TokenFile>) -> Result<(), String> {
     let proof = Proof::read(token).map_err(|error| chain(&error))?;
-    let channel = match uplink::connect(connector.clone()).await {
-        Ok(channel) => channel,
-        Err(error) => return Err(uplink::at_port(connector, chain(&error)).await),
-    };
+    let channel = uplink::connect(&connector).await?;
     let request = proof.request(HealthCheckRequest {
         service: SERVICE.to_owned(),
     });
     let status = match HealthClient::new(channel).check(request).await {
         Ok(status) => status,
-        // The transport made the status.
-        Err(status) if status.source().is_some() => {
-            return Err(uplink::at_port(connector, uplink::said(&status)).await);
+        Err(status) if uplink::is_of_transport(&status) => {
+            return Err(uplink::at_port(&connector, uplink::said(&status)).await);
         }
         Err(status) => return Err(uplink::said(&status)),
     };

@@ -4,7 +4,7 @@ use std::{error::Error as _, future::pending, time::Duration};
 
 use agent_core::link::{Disconnect, LinkCommand, Successor};
 use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
-use service::transport::Connector;
+use service::transport::{Connector, Spoken};
 use service::{TokenFile, failure::chain};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
@@ -138,7 +138,8 @@ impl Uplink {
     }
 }
 
-pub(crate) async fn connect(connector: Connector) -> Result<Channel, tonic::transport::Error> {
+/// Connects. The error says what the port speaks, if that is not gRPC.
+pub(crate) async fn connect(connector: &Connector) -> Result<Channel, String> {
     let endpoint = Endpoint::from(connector.endpoint().uri())
         .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))
         .expect("a name and a version are a header")
@@ -148,7 +149,10 @@ pub(crate) async fn connect(connector: Connector) -> Result<Channel, tonic::tran
         .keep_alive_while_idle(true)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES);
-    endpoint.connect_with_connector(connector).await
+    match endpoint.connect_with_connector(connector.clone()).await {
+        Ok(channel) => Ok(channel),
+        Err(error) => Err(at_port(connector, chain(&error)).await),
+    }
 }
 
 async fn serve(
@@ -157,17 +161,22 @@ async fn serve(
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: mpsc::Sender<News>,
 ) {
-    let channel = connect(connector.clone()).await;
+    let channel = connect(&connector).await;
     let cause = match (Proof::read(token.as_ref()), channel) {
-        (Ok(proof), Ok(channel)) => {
-            let streamed = stream(channel, proof, outgoing, &sender).await;
-            match streamed.map_err(|status| disconnect(&status)) {
-                Err(Disconnect::Lost(error)) => Disconnect::Lost(at_port(connector, error).await),
-                Ok(cause) | Err(cause) => cause,
+        (Ok(proof), Ok(channel)) => match stream(channel, proof, outgoing, &sender).await {
+            Ok(cause) => cause,
+            Err(status) => {
+                let mut cause = disconnect(&status);
+                if is_of_transport(&status)
+                    && let Disconnect::Lost(error) = &mut cause
+                {
+                    *error = at_port(&connector, std::mem::take(error)).await;
+                }
+                cause
             }
-        }
+        },
         (Err(error), _) => Disconnect::Lost(chain(&error)),
-        (_, Err(error)) => Disconnect::Lost(at_port(connector, chain(&error)).await),
+        (_, Err(error)) => Disconnect::Lost(error),
     };
     // Nobody needs the output if the uplink is gone.
     let _ = sender.send(News::Disconnected(cause)).await;
@@ -200,12 +209,20 @@ async fn stream(
     }
 }
 
-/// The error of a server that has not answered, or what its port speaks instead of gRPC.
-pub(crate) async fn at_port(connector: Connector, error: String) -> String {
+/// Whether the transport made a status, and no server.
+pub(crate) fn is_of_transport(status: &Status) -> bool {
+    status.source().is_some()
+}
+
+/// The error of a server that has not answered, or what its port speaks instead of gRPC. The port of a busy server says nothing for long.
+pub(crate) async fn at_port(connector: &Connector, error: String) -> String {
+    let connector = connector.clone();
     let spoken = tokio::task::spawn_blocking(move || connector.spoken()).await;
     match spoken.ok().flatten() {
-        Some(spoken) => format!("{}: {}", spoken.cause(), spoken.remedy()),
-        None => error,
+        Some(spoken) if spoken != Spoken::Nothing => {
+            format!("{}: {}", spoken.cause(), spoken.remedy())
+        }
+        Some(_) | None => error,
     }
 }
 

@@ -109,13 +109,13 @@ async fn port_that_speaks_http_is_named_as_such() {
     uplink.command(LinkCommand::Connect);
     let cause = loop {
         match uplink.next().await {
-            // The answer took too long.
             News::Disconnected(Disconnect::Lost(cause))
-                if cause.starts_with(Spoken::Nothing.cause()) =>
+                if cause.starts_with(Spoken::Http.cause()) =>
             {
-                uplink.command(LinkCommand::Connect);
+                break cause;
             }
-            News::Disconnected(Disconnect::Lost(cause)) => break cause,
+            // The answer took too long.
+            News::Disconnected(Disconnect::Lost(_)) => uplink.command(LinkCommand::Connect),
             News::Connected => {}
             News::Frame(_) | News::Disconnected(_) => panic!("it is no server"),
         }

@@ -134,8 +134,8 @@ impl Connector {
         self.tls.is_none() && !self.endpoint.is_local()
     }
 
-    /// What the port speaks instead of gRPC, if the server is to speak plain text over TCP and its port does not. Blocks the thread for up
-    /// to 0.6 seconds.
+    /// What the port speaks instead of gRPC, if the server is to speak plain text over TCP and its port does not. Blocks the thread
+    /// for a look-up of the name, and 0.3 seconds for each address and for the answer.
     #[must_use]
     pub fn spoken(&self) -> Option<Spoken> {
         match (&self.in_process, &self.endpoint) {

@@ -8,7 +8,7 @@ use std::{
 
 use crate::transport::endpoint::HostPort;
 
-/// The timeout of the connection, and of the answer.
+/// The timeout of the connection to an address, and of the answer.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// What another port than that of a server says to a request of HTTP/1.1.
@@ -47,8 +47,9 @@ impl Spoken {
 
     /// Asks a port for a page. `None` if it is closed, or says something else.
     pub(crate) fn at(HostPort { host, port }: &HostPort) -> Option<Self> {
-        let address = (host.as_str(), *port).to_socket_addrs().ok()?.next()?;
-        let mut stream = TcpStream::connect_timeout(&address, LOOK).ok()?;
+        let mut addresses = (host.as_str(), *port).to_socket_addrs().ok()?;
+        let mut stream = addresses.find_map(|it| TcpStream::connect_timeout(&it, LOOK).ok())?;
+        let address = stream.peer_addr().ok()?;
         stream.set_read_timeout(Some(LOOK)).ok()?;
         let request =
             format!("GET /livez HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
