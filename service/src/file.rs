@@ -8,10 +8,7 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -50,8 +47,8 @@ pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 pub struct Reloaded<T> {
     /// The last content; `None` after a read that failed.
     last: Mutex<Option<T>>,
-    /// Whether a thread is reading. A file system that hangs must not block a second thread.
-    is_read: Arc<AtomicBool>,
+    /// Held by the thread that reads. A file system that hangs must not block a second thread.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 // === impl Reloaded ===
@@ -61,7 +58,7 @@ impl<T: Clone + PartialEq + Send + 'static> Reloaded<T> {
     pub fn new(first: T) -> Self {
         Self {
             last: Mutex::new(Some(first)),
-            is_read: Arc::default(),
+            turn: Arc::default(),
         }
     }
 
@@ -73,12 +70,10 @@ impl<T: Clone + PartialEq + Send + 'static> Reloaded<T> {
         failed: impl FnOnce(io::Error) -> E,
     ) -> Option<Result<T, E>> {
         let mut answer = None;
-        if !self.is_read.swap(true, Ordering::AcqRel) {
-            let is_read = Arc::clone(&self.is_read);
+        if let Ok(turn) = Arc::clone(&self.turn).try_lock_owned() {
             let reading = spawn_blocking(move || {
-                let read = read();
-                is_read.store(false, Ordering::Release);
-                read
+                let _turn = turn;
+                read()
             });
             answer = timeout(PATIENCE, reading).await.ok().and_then(Result::ok);
         }

@@ -1,15 +1,19 @@
 //! The collector of traces, from the environment variables of OpenTelemetry.
 
-use std::{env, path::PathBuf, time::Duration};
+use std::{env, error::Error as StdError, path::PathBuf, time::Duration};
 
-use crate::transport::{Endpoint, EndpointError};
 use thiserror::Error;
+
+use crate::transport::Endpoint;
 
 /// The beginnings of OpenTelemetry variables, the one for traces first.
 const PREFIXES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"];
 /// The default export timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const DISABLED: &str = "OTEL_SDK_DISABLED";
+/// The sampler and its ratio, which the SDK reads. It silently samples everything if the ratio is invalid.
+const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
+const RATIO: &str = "OTEL_TRACES_SAMPLER_ARG";
 
 /// The collector of traces.
 #[derive(Clone, Debug)]
@@ -20,13 +24,13 @@ pub(crate) struct Target {
     pub(crate) timeout: Duration,
 }
 
-/// An environment variable has an invalid endpoint.
+/// An environment variable has an invalid value.
 #[derive(Debug, Error)]
 #[error("{variable}")]
 pub struct VariableError {
     variable: String,
     #[source]
-    source: EndpointError,
+    source: Box<dyn StdError + Send + Sync>,
 }
 
 // === impl Target ===
@@ -51,10 +55,19 @@ impl Target {
         let Some((name, value)) = endpoint else {
             return Ok(None);
         };
-        let endpoint = value.parse().map_err(|source| VariableError {
+        let endpoint = value.parse::<Endpoint>().map_err(|source| VariableError {
             variable: name,
-            source,
+            source: source.into(),
         })?;
+        let has_ratio = variable(SAMPLER).is_some_and(|it| it.ends_with("traceidratio"));
+        let ratio = variable(RATIO).filter(|_| has_ratio);
+        let is_ratio = |it: &String| (it.parse::<f64>()).is_ok_and(|it| (0.0..=1.0).contains(&it));
+        if ratio.is_some_and(|it| !is_ratio(&it)) {
+            return Err(VariableError {
+                variable: RATIO.to_owned(),
+                source: "must be a number from 0 to 1".into(),
+            });
+        }
         Ok(Some(Self {
             endpoint,
             ca: set("CERTIFICATE").next().map(|(_, file)| file.into()),
@@ -89,6 +102,19 @@ mod tests {
             let target = Target::of(variable).expect("it is a target");
             let endpoint = target.map(|target| target.endpoint.to_string());
             assert_eq!(endpoint.as_deref(), expected, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn ratio_out_of_range_is_refused() {
+        for (ratio, is_taken) in [("0.01", true), ("1", true), ("1.1", false), ("1%", false)] {
+            let variable = |name: &str| match name {
+                "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("http://all:4317".to_owned()),
+                SAMPLER => Some("parentbased_traceidratio".to_owned()),
+                RATIO => Some(ratio.to_owned()),
+                _ => None,
+            };
+            assert_eq!(Target::of(variable).is_ok(), is_taken, "{ratio}");
         }
     }
 
