@@ -42,7 +42,7 @@ pub(crate) enum Priority {
 pub(crate) enum Retry {
     /// The view has changed between a decision and its write: the server decides again.
     Conflict,
-    /// A write was refused by the cluster or by a guard of the agent, or not answered. Nothing shows when that ends.
+    /// A write was refused by the cluster or by a guard of the agent, or not answered. No event need show when that ends.
     Refused,
 }
 

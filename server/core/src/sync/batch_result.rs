@@ -22,15 +22,15 @@ const MESSAGE: usize = 64;
 pub(crate) struct BatchResult {
     /// The lowest operation that failed with an error.
     error: Option<u32>,
-    /// A name was taken, a precondition failed, or a guard was not met: the server decides again.
-    pub(crate) afresh: bool,
+    /// A name was taken, or a precondition failed: the server decides again.
+    afresh: bool,
     pub(crate) namespace_terminating: bool,
     /// Some operation was not started, because slow start had stopped.
     pub(crate) skipped: bool,
     /// The agent did not execute.
     pub(crate) not_executed: bool,
-    /// The cluster refused something, or did not respond.
-    pub(crate) refused: bool,
+    /// The cluster or a guard of the agent refused something, or the cluster did not respond.
+    refused: bool,
     /// The lowest operation that a guard of the agent refused.
     guarded: Option<u32>,
     /// The lowest operation for which the cluster asked for a delay.
@@ -59,7 +59,7 @@ impl BatchResult {
                     NotStarted::NotEnforcing => self.not_executed = true,
                     // The guard knew something that the view did not. An event mostly brings it; if none comes, only a retry notices.
                     NotStarted::Guard(message) => {
-                        (self.not_executed, self.afresh) = (true, true);
+                        (self.not_executed, self.refused) = (true, true);
                         keep_lowest(&mut self.guarded, at);
                         self.keep_message(at, message);
                     }
@@ -132,7 +132,7 @@ impl BatchResult {
     }
 
     pub(crate) const fn retry(&self) -> Option<Retry> {
-        if self.refused || self.guarded.is_some() {
+        if self.refused {
             Some(Retry::Refused)
         } else if self.afresh || self.error.is_some() {
             Some(Retry::Conflict)
