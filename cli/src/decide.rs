@@ -7,17 +7,15 @@ use jiff::Timestamp;
 
 use crate::{
     age,
-    args::{DecideArgs, Named, NamespaceArgs},
+    args::{DecideArgs, NameArg, Named, NamespaceArgs},
     decision,
     exit::{Exit, Failure},
-    near, server,
+    near, not_found, server,
     source::{self, Source},
     streams::Io,
     table::one_line,
 };
 
-/// The maximum number of ReplicaSets in a hint.
-const SHOWN_MAX: usize = 5;
 /// How long a page of a cluster may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -35,12 +33,7 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let now = args.now.unwrap_or_else(|| age::core_time(Timestamp::now()));
         let source = Source::of(snapshot, now, cluster);
         let chosen = match &args.replica_set {
-            Some(written) => {
-                let sets = source.meaning(written, &namespaces).await?.sets;
-                let missing = source.missing_among(&sets).await?;
-                source.check_found(&missing, Vec::new()).await?;
-                sets
-            }
+            Some(written) => named(&source, written, &namespaces, &all).await?,
             None => of_namespace(all, &namespaces.filter())?,
         };
         if args.replicas.is_some() && chosen.len() != 1 {
@@ -89,9 +82,32 @@ fn of_namespace(all: Vec<Named>, namespace: &str) -> Result<Vec<Named>, Failure>
     let (chosen, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_in_it);
     if chosen.is_empty() {
         let cause = format!("no ReplicaSet of namespace {namespace} in the input");
-        let paths: Vec<_> = others.iter().map(Named::path).collect();
-        let known = near::first_of(&paths, SHOWN_MAX);
-        return Err(Failure::new(Exit::No, cause).hint(format!("the input contains {known}")));
+        return Err(Failure::new(Exit::No, cause).hint(known(&others)));
     }
     Ok(chosen)
+}
+
+/// The ReplicaSets that a name means.
+async fn named(
+    source: &Source,
+    written: &NameArg,
+    namespaces: &NamespaceArgs,
+    all: &[Named],
+) -> Result<Vec<Named>, Failure> {
+    let sets = source.meaning(written, namespaces).await?.sets;
+    if let Some(missing) = sets.iter().find(|set| !all.contains(set)) {
+        let cause = format!("ReplicaSet {} not found in the input", missing.path());
+        let hint = not_found::hint(missing, all).unwrap_or_else(|| known(all));
+        return Err(Failure::new(Exit::No, cause).hint(hint));
+    }
+    Ok(sets)
+}
+
+fn known(all: &[Named]) -> String {
+    const SHOWN_MAX: usize = 5;
+    if all.is_empty() {
+        return "the input contains no ReplicaSet".to_owned();
+    }
+    let paths: Vec<_> = all.iter().map(Named::path).collect();
+    format!("the input contains {}", near::first_of(&paths, SHOWN_MAX))
 }
