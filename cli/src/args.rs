@@ -266,13 +266,15 @@ fn without_effect(command: &clap::Command, matches: &ArgMatches) -> Option<Strin
     let given = given.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
     let given: Vec<_> = given.collect();
     let has_sources = has("files") && has("server");
+    let is_console = command.get_name() == "console";
     let is_for_server = |id: &str| match id {
         "server" | "cluster" | "token_file" | "insecure" => has_sources,
-        "admin" => has("no_browser"),
+        "admin" => is_console,
         id => id.starts_with("tls_") && has_sources,
     };
     let reads = ["files", "kubeconfig", "context", "impersonate"];
-    let reads = given.iter().any(|id| reads.contains(id));
+    let reads = |id: &&str| reads.contains(id) || is_console && *id == "namespace";
+    let reads = given.iter().any(reads);
     let flag = given.into_iter().find(|&id| reads && is_for_server(id))?;
     Some(format!("--{}", flag.replace('_', "-")))
 }

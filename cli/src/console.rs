@@ -254,12 +254,13 @@ impl ServerPod {
 impl Forward {
     /// From the usual address if it is free, so that a page can be opened again; otherwise, from a free one.
     async fn start(kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
-        let usual = (Ipv4Addr::LOCALHOST, ADMIN_PORT);
-        // Another program may take the address meanwhile.
-        if TcpListener::bind(usual).is_ok()
-            && let Ok(forward) = Self::start_at(ADMIN_PORT, kube, pod.clone()).await
-        {
-            return Ok(forward);
+        let is_free = || TcpListener::bind((Ipv4Addr::LOCALHOST, ADMIN_PORT)).is_ok();
+        if is_free() {
+            let forward = Self::start_at(ADMIN_PORT, kube, pod.clone()).await;
+            // Another program may have taken the address meanwhile.
+            if forward.is_ok() || is_free() {
+                return forward;
+            }
         }
         Self::start_at(0, kube, pod).await
     }

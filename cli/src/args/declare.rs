@@ -7,6 +7,9 @@ use clap::Args as Group;
 use super::kube::KubeArgs;
 
 pub(super) const HELP: &str = "\
+Without --kubeconfig, the file of KUBECONFIG or ~/.kube/config is used, or the
+service account of a pod.
+
 Exit codes:
   0  declared, and in effect
   1  declared, but not in effect in time, or an agent has found another

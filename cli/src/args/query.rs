@@ -248,7 +248,7 @@ fn unknown(word: &str) -> Failure {
     failure.hint(match near::nearest(word, resources) {
         Some(meant) => format!("did you mean {meant}? {known}"),
         None => {
-            format!("{known}; a ReplicaSet is: rs {word}; for others, use: kubectl get {word}")
+            format!("{known}; a ReplicaSet is: rs NAME; for others, use: kubectl get {word}")
         }
     })
 }

@@ -7,6 +7,9 @@ use clap::Args as Group;
 use super::{kube::KubeArgs, name::NameArg};
 
 pub(super) const HELP: &str = "\
+Without --kubeconfig, the file of KUBECONFIG or ~/.kube/config is used, or the
+service account of a pod.
+
 Exit codes:
   0  the annotation is set
   1  there is no such ReplicaSet, or the output cannot be written

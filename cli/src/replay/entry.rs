@@ -56,7 +56,9 @@ pub(super) fn explained(response: &v1::ReconcileResponse) -> Vec<String> {
 fn explained_batch(one: &v1::Batch) -> Vec<String> {
     let set = decision::path(one.replica_set.as_ref());
     let why = one.reasons.first().map(|why| format!("; {}", reason(why)));
-    let line = batch(one, usize::MAX);
+    // Each victim has a line below.
+    let is_deletion = matches!(one.action, Some(Action::Delete(_)));
+    let line = batch(one, if is_deletion { NAMES_MAX } else { usize::MAX });
     let mut lines = vec![format!("{set}: {line}{}", why.unwrap_or_default())];
     if let Some(Action::Delete(delete)) = &one.action {
         lines.extend(delete.victims.iter().map(|victim| {

@@ -10,7 +10,7 @@ use server_session::recording::{Input, ReadError, RecordedCall, Replay};
 use server_session::{Session, SessionIdentity};
 
 use super::{entry, inputs};
-use crate::near;
+use crate::{cause, near};
 
 /// The maximum number of steps, and the number of bytes of JSON after which no step begins.
 const STEPS_MAX: usize = 100_000;
@@ -79,7 +79,7 @@ impl Steps {
     /// Begins with the Hello, which a recording has before its calls.
     fn new(identity: &SessionIdentity) -> Self {
         let (agent, epoch) = (&identity.agent_instance, identity.epoch);
-        let mode = identity.mode.as_str_name().replace("MODE_", "");
+        let mode = cause::mode_without_effect(identity.mode).unwrap_or("enforce");
         let hello = format!("agent {agent}, mode {mode}, epoch {epoch}");
         let title = "the agent opens the session".to_owned();
         Self {
@@ -120,7 +120,8 @@ impl Steps {
             let title = "the recording ends".to_owned();
             self.begin(title, now, vec![entry::end(&end)])?;
         }
-        if has_output || call.input.is_some() {
+        // Time that passed so far belongs to the step of its output.
+        if !self.is_idle {
             self.count(session);
         }
         ControlFlow::Continue(())
