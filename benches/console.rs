@@ -23,7 +23,7 @@ const ROUNDS: usize = 5;
 /// The name of each figure, its path in the results, and its number of decimals.
 const FIGURES: [(&str, &str, usize); 8] = [
     ("time to the first row, ms", "/content", 0),
-    ("bytes of the first load", "/bytes", 0),
+    ("bytes of the first load, without headers", "/bytes", 0),
     ("files of the first load", "/files", 0),
     ("frames a second, the map changing", "/atRest/frames", 1),
     ("longest frame, ms", "/atRest/longest", 0),

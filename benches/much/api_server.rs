@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,6 +10,7 @@ use std::{
     time::Instant,
 };
 
+use decree::v1;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -19,7 +21,7 @@ use tokio::{
 use crate::objects::{self, Shape};
 
 /// The number of objects in a page, the same as in the requests of the agent.
-pub(crate) const PAGE: usize = 500;
+const PAGE: usize = 500;
 /// Pads a pod to the size of a pod with two containers, volumes and managed fields.
 const IMAGE: &str = "registry.example/shop/web@sha256:4b1c0a7f8c2f6a5dbd4f0f1f3f0c9e8d7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d";
 
@@ -48,9 +50,6 @@ enum Answer {
 impl ApiServer {
     /// Starts a server of a cluster of this shape.
     pub(crate) async fn start(shape: Shape) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("a free port");
-        let address = listener.local_addr().expect("it is bound").to_string();
         let (creates, created) = mpsc::channel(1_024);
         let listed_bytes = Arc::new(AtomicU64::new(0));
         let served = Served {
@@ -58,15 +57,12 @@ impl ApiServer {
             listed_bytes: Arc::clone(&listed_bytes),
             creates,
         };
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let served = served.clone();
-                // A client that disconnects is no fault.
-                tokio::spawn(async move { served.serve(stream).await.ok() });
-            }
-        });
+        let serve = move |stream| {
+            let served = served.clone();
+            async move { served.serve(stream).await }
+        };
         Self {
-            address,
+            address: listen(serve).await,
             listed_bytes,
             creates: created,
         }
@@ -93,26 +89,17 @@ impl Served {
     async fn serve(&self, stream: TcpStream) -> io::Result<()> {
         let mut stream = BufReader::new(stream);
         loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line).await? == 0 {
+            let Some((method, target)) = next(&mut stream).await? else {
                 return Ok(());
-            }
-            skip_rest(&mut stream).await?;
-            let mut words = line.split_whitespace();
-            let (method, target) = (words.next(), words.next());
-            match self.answer(method.unwrap_or_default(), target.unwrap_or_default()) {
+            };
+            match self.answer(&method, &target) {
                 Answer::Whole(code, object) => {
                     let body = object.to_string();
                     if object["items"].is_array() {
                         self.listed_bytes
                             .fetch_add(body.len() as u64, Ordering::Relaxed);
                     }
-                    let head = format!(
-                        "HTTP/1.1 {code} Said\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-                        body.len()
-                    );
-                    stream.write_all(head.as_bytes()).await?;
-                    stream.write_all(body.as_bytes()).await?;
+                    write(&mut stream, code, "application/json", body.as_bytes()).await?;
                 }
                 Answer::Watch => {
                     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json;stream=watch\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -136,8 +123,7 @@ impl Served {
                 Answer::Watch
             }
             ("GET", "/api/v1/pods") => {
-                // The first pod of the first ReplicaSet is missing.
-                let pod = |at: usize| pod(shape, (at + 1) / shape.pods, (at + 1) % shape.pods);
+                let pod = |at| pod(&shape.listed(at));
                 Answer::Whole(200, page("v1", "PodList", query, shape.total(), pod))
             }
             ("GET", "/apis/apps/v1/replicasets") => {
@@ -180,8 +166,52 @@ pub(crate) fn kubeconfig(address: &str) -> String {
     )
 }
 
+/// Serves connections until the process ends. Returns the address.
+pub(crate) async fn listen<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> String
+where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // A client that disconnects is no fault.
+            tokio::spawn(serve(stream));
+        }
+    });
+    address
+}
+
+/// Reads the next request, and returns its method and its target. `None` at the end of the connection.
+pub(crate) async fn next(
+    stream: &mut BufReader<TcpStream>,
+) -> io::Result<Option<(String, String)>> {
+    let mut line = String::new();
+    if stream.read_line(&mut line).await? == 0 {
+        return Ok(None);
+    }
+    skip_rest(stream).await?;
+    let mut words = line.split_whitespace().map(str::to_owned);
+    Ok(words.next().zip(words.next()))
+}
+
+/// Writes a response.
+pub(crate) async fn write(
+    stream: &mut BufReader<TcpStream>,
+    code: u16,
+    kind: &str,
+    body: &[u8],
+) -> io::Result<()> {
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {code} Said\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body).await
+}
+
 /// Reads the headers and the body of a request.
-pub(crate) async fn skip_rest(stream: &mut BufReader<TcpStream>) -> io::Result<()> {
+async fn skip_rest(stream: &mut BufReader<TcpStream>) -> io::Result<()> {
     let mut length = 0;
     loop {
         let mut header = String::new();
@@ -198,10 +228,17 @@ pub(crate) async fn skip_rest(stream: &mut BufReader<TcpStream>) -> io::Result<(
     Ok(())
 }
 
-/// The token in a query, which is the number of the first object.
-pub(crate) fn token(query: &str) -> usize {
+/// The numbers of the objects of the page for a query, and the token of the next page, which is the number of its first object.
+pub(crate) fn cut(query: &str, total: usize) -> (Range<usize>, String) {
     let token = query.split('&').find_map(|it| it.strip_prefix("continue="));
-    token.and_then(|it| it.parse().ok()).unwrap_or(0)
+    let from = token.and_then(|it| it.parse().ok()).unwrap_or(0);
+    let to = (from + PAGE).min(total);
+    let next = if to < total {
+        to.to_string()
+    } else {
+        String::new()
+    };
+    (from..to, next)
 }
 
 /// The page for a query.
@@ -212,14 +249,8 @@ fn page(
     total: usize,
     object: impl Fn(usize) -> Value,
 ) -> Value {
-    let from = token(query);
-    let to = (from + PAGE).min(total);
-    let next = if to < total {
-        to.to_string()
-    } else {
-        String::new()
-    };
-    let items: Vec<_> = (from..to).map(object).collect();
+    let (numbers, next) = cut(query, total);
+    let items: Vec<_> = numbers.map(object).collect();
     json!({"apiVersion": api, "kind": kind, "metadata": {"resourceVersion": "100", "continue": next}, "items": items})
 }
 
@@ -240,9 +271,8 @@ fn replica_set(shape: Shape, number: usize) -> Value {
     })
 }
 
-fn pod(shape: Shape, set: usize, at: usize) -> Value {
-    let pod = shape.pod(set, at);
-    let controller = pod.controller.unwrap_or_default();
+fn pod(pod: &v1::Pod) -> Value {
+    let controller = pod.controller.clone().unwrap_or_default();
     let owners = json!([{
         "apiVersion": controller.api_version, "kind": controller.kind, "name": controller.name, "uid": controller.uid,
         "controller": true, "blockOwnerDeletion": true,

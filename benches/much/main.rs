@@ -1,6 +1,7 @@
 //! Load tests of one server: pods, clusters, events, time. The tables are in docs/performance.md.
 //!
-//! Server and agent are separate processes, as shipped; this process is their clusters. Words after `--` name the parts to run:
+//! Server and agent are separate processes, as shipped; this process is their clusters. The part `reading` has
+//! neither: a command reads the cluster. Words after `--` name the parts to run:
 //! reading, cold, million, agents, steady, breaking. The environment sets the sizes: `DECREE_MUCH_PART=100` makes a hundredth of each
 //! size, and `DECREE_MUCH_MINUTES`, `DECREE_MUCH_RATE` and `DECREE_MUCH_AGENTS` set one figure each.
 

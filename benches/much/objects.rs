@@ -51,6 +51,11 @@ impl Shape {
         named_pod(&pod, set, number, 50)
     }
 
+    /// A pod of the list. The first pod of the first ReplicaSet is missing.
+    pub(crate) fn listed(self, at: usize) -> v1::Pod {
+        self.pod((at + 1) / self.pods, (at + 1) % self.pods)
+    }
+
     /// The frames of both lists, from the first begin to the last end.
     pub(crate) fn frames(self) -> impl Iterator<Item = Frame> {
         let begin = |kind: v1::Kind| Frame::SnapshotBegin(v1::SnapshotBegin { kind: kind.into() });
@@ -67,9 +72,8 @@ impl Shape {
                 pods: Vec::new(),
             })
         });
-        // The first pod of the first ReplicaSet is missing.
         let pods = pages(self.total()).map(move |page| {
-            let pods = page.map(|at| self.pod((at + 1) / self.pods, (at + 1) % self.pods));
+            let pods = page.map(|at| self.listed(at));
             Frame::SnapshotObjects(v1::SnapshotObjects {
                 pods: pods.collect(),
                 replica_sets: Vec::new(),

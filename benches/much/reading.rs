@@ -2,21 +2,19 @@
 
 use std::{io, process::Command, time::Instant};
 
-use prost::encoding::{WireType, encode_key, encode_varint};
+use decree::v1;
 use tempfile::TempDir;
 use tests::{
     binaries,
+    protobuf::{field, number},
     table::{head, quantile_of},
 };
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
-};
+use tokio::{io::BufReader, net::TcpStream};
 
 use crate::{
-    api_server::{PAGE, kubeconfig, skip_rest, token},
+    api_server::{cut, kubeconfig, listen, next, write},
     measured::print,
-    objects::{Shape, name_of},
+    objects::Shape,
     sizes::shape,
 };
 
@@ -42,15 +40,7 @@ pub(crate) async fn run() {
     head("A cluster read at once", &COLUMNS);
     for (pods, words, goal) in READS {
         let shape = shape(pods / PODS_OF_A_SET, PODS_OF_A_SET);
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("a free port");
-        let address = listener.local_addr().expect("it is bound").to_string();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                // A client that disconnects is no fault.
-                tokio::spawn(async move { serve(stream, shape).await.ok() });
-            }
-        });
+        let address = listen(move |stream| serve(stream, shape)).await;
         let folder = TempDir::new().expect("there is room");
         let config = folder.path().join("config");
         std::fs::write(&config, kubeconfig(&address)).expect("there is room");
@@ -84,16 +74,13 @@ pub(crate) async fn run() {
 async fn serve(stream: TcpStream, shape: Shape) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
-        let mut line = String::new();
-        if stream.read_line(&mut line).await? == 0 {
+        let Some((_, target)) = next(&mut stream).await? else {
             return Ok(());
-        }
-        skip_rest(&mut stream).await?;
-        let target = line.split(' ').nth(1).unwrap_or_default();
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        };
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
         let (code, body) = match path.rsplit('/').next() {
             Some("pods") => {
-                let pod = |at: usize| pod(shape, (at + 1) / shape.pods, (at + 1) % shape.pods);
+                let pod = |at| pod(shape.listed(at));
                 (200, page("PodList", query, shape.total(), pod))
             }
             Some("replicasets") => {
@@ -103,42 +90,15 @@ async fn serve(stream: TcpStream, shape: Shape) -> io::Result<()> {
             _ => (404, Vec::new()),
         };
         let kind = "application/vnd.kubernetes.protobuf";
-        let length = body.len();
-        let head = format!(
-            "HTTP/1.1 {code} Said\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes()).await?;
-        stream.write_all(&body).await?;
+        write(&mut stream, code, kind, &body).await?;
     }
-}
-
-/// A field of bytes, with the number of Kubernetes' `generated.proto`.
-fn field(number: u32, content: impl AsRef<[u8]>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode_key(number, WireType::LengthDelimited, &mut bytes);
-    encode_varint(content.as_ref().len() as u64, &mut bytes);
-    bytes.extend_from_slice(content.as_ref());
-    bytes
-}
-
-fn number(field: u32, value: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode_key(field, WireType::Varint, &mut bytes);
-    encode_varint(value as u64, &mut bytes);
-    bytes
 }
 
 /// The document of a page; its token is the number of its first object.
 fn page(kind: &str, query: &str, total: usize, object: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
-    let from = token(query);
-    let to = (from + PAGE).min(total);
-    let next = if to < total {
-        to.to_string()
-    } else {
-        String::new()
-    };
+    let (numbers, next) = cut(query, total);
     let mut list = field(1, [field(2, "100"), field(3, next)].concat());
-    (from..to).for_each(|at| list.extend(field(2, object(at))));
+    numbers.for_each(|at| list.extend(field(2, object(at))));
     let unknown = [field(1, field(2, kind)), field(2, list)].concat();
     [b"k8s\0".to_vec(), unknown].concat()
 }
@@ -163,29 +123,33 @@ fn replica_set(shape: Shape, at: usize) -> Vec<u8> {
     let label = [field(1, "app"), field(2, &set.name)].concat();
     let template = field(1, field(11, &label));
     let spec = [
-        number(1, shape.pods),
+        number(1, set.replicas.unwrap_or_default().into()),
         field(2, field(1, label)),
         field(3, template),
     ];
-    let there = shape.pods - usize::from(at == 0);
-    let status = [1, 2, 4, 5].map(|field| number(field, there)).concat();
-    let status = [status, number(3, 1)].concat();
+    let status = set.status.unwrap_or_default();
+    let status = [
+        number(1, status.replicas.into()),
+        number(2, status.fully_labeled_replicas.into()),
+        number(3, 1),
+        number(4, status.ready_replicas.into()),
+        number(5, status.available_replicas.into()),
+    ];
     [
         field(1, metadata(&set.name, &set.uid, &set.name)),
         field(2, spec.concat()),
-        field(3, status),
+        field(3, status.concat()),
     ]
     .concat()
 }
 
 /// A pod, padded by its managed fields.
-fn pod(shape: Shape, set: usize, at: usize) -> Vec<u8> {
-    let pod = shape.pod(set, at);
-    let app = name_of(set);
+fn pod(pod: v1::Pod) -> Vec<u8> {
+    let controller = pod.controller.unwrap_or_default();
     let owner = [
         field(1, "ReplicaSet"),
-        field(3, &app),
-        field(4, pod.controller.unwrap_or_default().uid),
+        field(3, &controller.name),
+        field(4, controller.uid),
         field(5, "apps/v1"),
         number(6, 1),
         number(7, 1),
@@ -199,7 +163,7 @@ fn pod(shape: Shape, set: usize, at: usize) -> Vec<u8> {
         field(2, field(10, &pod.node_name)),
         field(3, [field(1, "Running"), field(2, ready.concat())].concat()),
     ];
-    let mut metadata = metadata(&pod.name, &pod.uid, &app);
+    let mut metadata = metadata(&pod.name, &pod.uid, &controller.name);
     metadata.extend(field(13, owner.concat()));
     let missing = POD_BYTES.saturating_sub(metadata.len() + rest.concat().len());
     metadata.extend(field(17, field(7, field(1, vec![b'f'; missing]))));

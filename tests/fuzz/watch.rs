@@ -4,7 +4,10 @@ use agent_core::{api::Kind, watch::WatchEvent};
 use agent_kube::EventReader;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tests::rng::Rng;
+use tests::{
+    protobuf::{field, number},
+    rng::Rng,
+};
 
 use crate::kubernetes;
 
@@ -78,9 +81,9 @@ fn frame(verb: &str, object: &Value) -> Option<Vec<u8>> {
         field(3, &status(&object["status"])?),
     ];
     let kind = [field(1, b"v1"), field(2, b"Pod")].concat();
-    let unknown = [field(1, &kind), field(2, &pod.concat())].concat();
+    let unknown = [field(1, &kind), field(2, pod.concat())].concat();
     let document = [b"k8s\0".to_vec(), unknown].concat();
-    let event = [field(1, verb.as_bytes()), field(2, &field(1, &document))].concat();
+    let event = [field(1, verb.as_bytes()), field(2, field(1, &document))].concat();
     let length = u32::try_from(event.len()).ok()?.to_be_bytes();
     Some([length.to_vec(), event].concat())
 }
@@ -106,7 +109,7 @@ fn metadata(metadata: &Value) -> Option<Vec<u8>> {
                 field(1, key.as_bytes()),
                 field(2, value.as_str()?.as_bytes()),
             ];
-            message.extend(field(number, &entry.concat()));
+            message.extend(field(number, entry.concat()));
         }
     }
     for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
@@ -136,7 +139,7 @@ fn status(status: &Value) -> Option<Vec<u8>> {
     Some(message)
 }
 
-fn texts(object: &Value, fields: &[(u8, &str)]) -> Option<Vec<u8>> {
+fn texts(object: &Value, fields: &[(u32, &str)]) -> Option<Vec<u8>> {
     let written = fields
         .iter()
         .map(|(number, name)| Some(field(*number, object[*name].as_str()?.as_bytes())));
@@ -146,27 +149,4 @@ fn texts(object: &Value, fields: &[(u8, &str)]) -> Option<Vec<u8>> {
 fn time(text: &str) -> Option<Vec<u8>> {
     let seconds = text.parse::<Timestamp>().ok()?.as_second();
     Some(number(1, seconds))
-}
-
-/// Encodes a field of bytes: its number, length and content.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let mut written = vec![number << 3 | 2];
-    varint(content.len() as u64, &mut written);
-    written.extend_from_slice(content);
-    written
-}
-
-/// Encodes a field with a number.
-fn number(number: u8, value: i64) -> Vec<u8> {
-    let mut written = vec![number << 3];
-    varint(value.cast_unsigned(), &mut written);
-    written
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value.to_le_bytes()[0] | 0x80);
-        value >>= 7;
-    }
-    out.push(value.to_le_bytes()[0]);
 }

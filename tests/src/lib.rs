@@ -96,6 +96,7 @@ pub mod oracle;
 pub mod other_controller;
 pub mod paid;
 pub mod pki;
+pub mod protobuf;
 pub mod real;
 pub mod recordings;
 pub mod rest;

@@ -9,11 +9,11 @@ export const measured = {
   async console_of_thousands_is_measured({ open, until, act }) {
     const first = await open('#/?sort=name', undefined, false, noteFirstRow);
     const content = await until(first, 'the first row', () => window.firstRow);
-    const loaded = await first.evaluate(transferred);
     await until(first, 'all rows', () => document.getElementById('summary').textContent.startsWith('5,003 ReplicaSets'));
+    const { bytes, files } = first.log;
     const atRest = await first.evaluate(countFrames, FRAMES);
     const scrolled = await first.evaluate(scrollAndCount, FRAMES, CHANGES);
-    await act('tell figures', { figures: { content, ...loaded, atRest, scrolled } });
+    await act('tell figures', { figures: { content, bytes, files, atRest, scrolled } });
   },
 };
 
@@ -25,13 +25,6 @@ function noteFirstRow() {
     window.firstRow = performance.now();
   });
   observer.observe(document, { subtree: true, childList: true });
-}
-
-/** Returns the transferred bytes of the page and the files that it requests before data, headers included, and the number of files. */
-function transferred() {
-  const resources = performance.getEntriesByType('resource').sort((a, b) => a.startTime - b.startTime);
-  const loads = [...performance.getEntriesByType('navigation'), ...resources.slice(0, resources.findIndex((entry) => entry.name.includes('/api/')))];
-  return { bytes: loads.reduce((sum, entry) => sum + entry.transferSize, 0), files: loads.length };
 }
 
 /** Counts frames while the map and the visible rows change. */

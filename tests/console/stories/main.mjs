@@ -36,7 +36,7 @@ let forgiven = [];
 async function open(hash = '', size = { width: 1280, height: 800 }, made = false, before = null) {
   const page = await browser.newPage();
   page.setDefaultTimeout(PATIENCE);
-  const log = { requests: [], bytes: 0 };
+  const log = { requests: [], bytes: 0, files: 0 };
   page.on('console', (message) => ['error', 'warn'].includes(message.type()) && faults.push(`console: ${message.text()}`));
   page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
   page.on('request', (request) => {
@@ -46,7 +46,9 @@ async function open(hash = '', size = { width: 1280, height: 800 }, made = false
   // The first load is the files that the page requests before data.
   page.on('response', (response) => {
     const [at, data] = [log.requests.indexOf(response.url()), log.requests.findIndex((request) => request.includes('/api/'))];
-    if (data < 0 || at < data) log.bytes += Number(response.headers()['content-length'] ?? 0);
+    if (data >= 0 && at > data) return;
+    log.files += 1;
+    log.bytes += Number(response.headers()['content-length'] ?? 0);
   });
   await page.evaluateOnNewDocument(() => {
     window.violations = [];

@@ -287,7 +287,7 @@ export const stories = {
     await until(page, 'that no agent is there', () => document.getElementById('empty').innerText.includes('No agent is connected'));
     await act('start agent');
     await row(page, 'api', '4/4 ready');
-    await page.waitForNetworkIdle({ concurrency: 1 });
+    await until(page, 'the scripts of other views', () => ['what-if', 'differences'].every((name) => performance.getEntriesByType('resource').some((one) => one.name.endsWith(`/${name}.js`))));
     await act('stop server');
     await status(page, until, 'Reconnecting…');
     const notice = await page.$eval('#notice', (element) => element.innerText);
