@@ -27,7 +27,7 @@ async function open(url, token) {
 
 /** Waits until a page is live and shows a text. Fails with all that it shows. */
 async function shows(page, text) {
-  const is = (part) => document.getElementById('status').dataset.state === 'live' && document.getElementById('main').innerText.includes(part);
+  const is = (part) => document.getElementById('status')?.dataset.state === 'live' && document.getElementById('main')?.innerText.includes(part);
   try {
     await page.waitForFunction(is, { polling: 100 }, text);
   } catch (error) {

@@ -61,18 +61,20 @@ async function open(hash = '', size = { width: 1280, height: 800 }, made = false
   return Object.assign(page, { log });
 }
 
-/** Waits until a function of the page returns a true value, and returns that value. An element that is not there yet is waited for. */
+/** Waits until a function of the page returns a true value, and returns that value. An element that is not there yet, and a page that loads, are waited for. */
 async function until(page, what, check, ...args) {
-  for (const end = Date.now() + PATIENCE; ; await new Promise((done) => setTimeout(done, 50))) {
+  let last = 'it returned nothing';
+  for (const end = Date.now() + PATIENCE; Date.now() < end; await new Promise((done) => setTimeout(done, 50))) {
     try {
-      const found = await page.waitForFunction(check, { polling: 50, timeout: Math.max(1, end - Date.now()) }, ...args);
-      return await found.jsonValue();
+      const found = await page.evaluate(check, ...args);
+      if (found) return found;
     } catch (error) {
-      if (/properties of (null|undefined)/.test(error.message) && Date.now() < end) continue;
-      const shown = await page.evaluate(() => document.body.innerText);
-      throw new Error(`not within ${PATIENCE} ms: ${what}\n${error.message}\nThe page shows:\n${shown}`);
+      last = error.message;
+      if (!/properties of (null|undefined)|context was destroyed/.test(last)) break;
     }
   }
+  const shown = await page.evaluate(() => document.body.innerText);
+  throw new Error(`not within ${PATIENCE} ms: ${what}\n${last}\nThe page shows:\n${shown}`);
 }
 
 /** Waits until a row of the board contains a text, and returns the text of the row. */
