@@ -10,7 +10,7 @@ use crate::{
 /// A point in time: nanoseconds since 1970-01-01T00:00:00Z, saturating at both ends (years 1677 and 2262).
 ///
 /// An absent time is always `None`; there is no zero time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
 /// A span of time in nanoseconds; negative spans are legal.
@@ -215,6 +215,13 @@ pub struct ByKind<T> {
 }
 
 // === impl Timestamp ===
+
+impl Default for Timestamp {
+    /// The time before all others, so that a deadline without a time has always passed.
+    fn default() -> Self {
+        Self(i64::MIN)
+    }
+}
 
 impl Timestamp {
     /// The time `seconds` after the epoch, saturating.
