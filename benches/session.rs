@@ -145,8 +145,6 @@ fn sets(replicas: i32) -> Vec<v1::ReplicaSet> {
         .collect()
 }
 
-// === impl Server ===
-
 impl Server {
     fn open(sets: &[v1::ReplicaSet], pods: &[v1::Pod]) -> Self {
         let hello = Frame::Hello(v1::Hello {
@@ -264,8 +262,6 @@ fn config() -> Config {
         reconnect_after: Duration::from_secs(1),
     }
 }
-
-// === impl Took ===
 
 impl Took {
     fn add(&mut self, region: &Region<'_, System>, begun: Instant) {

@@ -30,8 +30,6 @@ impl Default for Json {
     }
 }
 
-// === impl Json ===
-
 impl Json {
     /// A message as a JSON value.
     ///

@@ -20,8 +20,6 @@ pub struct TraceContext {
     pub flags: u8,
 }
 
-// === impl TraceContext ===
-
 impl TraceContext {
     /// The length of a written value, in bytes: the four parts of version 00 with hyphens. Values of later versions may continue after a
     /// further hyphen.

@@ -30,8 +30,6 @@ pub struct AdminServer {
     stop: CancellationToken,
 }
 
-// === impl Admin ===
-
 impl Admin {
     /// Creates the port of an agent that runs with `config`. `registry` has the metrics of the server connection and of traces; this
     /// function adds the metrics of the agent and the process.
@@ -72,8 +70,6 @@ impl Admin {
         }
     }
 }
-
-// === impl AdminServer ===
 
 impl AdminServer {
     /// Stops serving, without waiting for requests under way.

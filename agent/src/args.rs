@@ -238,8 +238,6 @@ pub enum Mode {
     DryRun,
 }
 
-// === impl AgentArgs ===
-
 impl AgentArgs {
     /// Returns the configuration of the agent.
     #[must_use]
@@ -332,8 +330,6 @@ impl AgentArgs {
         }
     }
 }
-
-// === impl FakeArgs ===
 
 impl FakeArgs {
     /// Returns the configuration of an embedded cluster whose time begins at `start`. `seed` applies if the flags name none.

@@ -51,8 +51,6 @@ pub struct HeldScope {
     pub resume: String,
 }
 
-// === impl Holds ===
-
 impl Holds {
     /// Returns the route of the page.
     pub fn router(&self) -> Router {

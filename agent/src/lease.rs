@@ -37,8 +37,6 @@ pub(crate) struct LeaseKeeper {
     metrics: Option<Metrics>,
 }
 
-// === impl LeaseKeeper ===
-
 impl LeaseKeeper {
     pub(crate) fn new(config: LeaseConfig, cluster: KubeCluster, metrics: Option<Metrics>) -> Self {
         Self {

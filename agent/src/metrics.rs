@@ -76,8 +76,6 @@ metrics! {
         "Times that the versions of a kind went back: the cluster was restored, or another one answers";
 }
 
-// === impl Metrics ===
-
 impl Metrics {
     /// Registers the metrics. Each kind, rule and scope exists from the start, so that a first one shows as an increase.
     pub fn register(&self, registry: &mut Registry) {

@@ -33,8 +33,6 @@ pub(crate) struct Recorder {
     _task: AbortOnDropHandle<()>,
 }
 
-// === impl Recorder ===
-
 impl Recorder {
     pub(crate) fn start<C: Cluster>(
         machine: recorder::Recorder,

@@ -40,8 +40,6 @@ pub fn router(cluster: FakeCluster) -> Router {
         .layer(DefaultBodyLimit::max(BYTES_MAX))
 }
 
-// === impl ResumeRequest ===
-
 impl ResumeRequest {
     /// Returns which holds to resume.
     #[must_use]

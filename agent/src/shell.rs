@@ -84,8 +84,6 @@ struct Shell<C> {
     refusals: Refusals,
 }
 
-// === impl ShellConfig ===
-
 impl ShellConfig {
     /// Creates a configuration with defaults for everything but the server.
     #[must_use]
@@ -161,8 +159,6 @@ async fn identify<C: Cluster>(cluster: &C) -> String {
         tokio::time::sleep(IDENTITY_EVERY).await;
     }
 }
-
-// === impl Shell ===
 
 impl<C: Cluster> Shell<C> {
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), RunError> {

@@ -36,8 +36,6 @@ pub(crate) struct Sources<C> {
     questions: [Option<AbortOnDropHandle<()>>; 2],
 }
 
-// === impl Sources ===
-
 impl<C: Cluster> Sources<C> {
     pub(crate) fn new(cluster: C) -> Self {
         let (sender, news) = mpsc::channel(NEWS_MAX);

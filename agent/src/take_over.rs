@@ -43,8 +43,6 @@ struct Follower {
     unread: TokenBucket,
 }
 
-// === impl TakeOver ===
-
 impl TakeOver {
     pub(crate) fn start(probe: Probe, machine: Machine, metrics: Metrics) -> Self {
         let (sender, verdict) = watch::channel(Verdict {
@@ -109,8 +107,6 @@ impl TakeOver {
         }
     }
 }
-
-// === impl Follower ===
 
 impl Follower {
     async fn run(

@@ -69,8 +69,6 @@ struct Connection {
     _task: AbortOnDropHandle<()>,
 }
 
-// === impl Uplink ===
-
 impl Uplink {
     pub(crate) const fn new(connector: Connector, token: Option<TokenFile>) -> Self {
         Self {

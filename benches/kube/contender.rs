@@ -68,8 +68,6 @@ enum Acting {
     },
 }
 
-// === impl Contender ===
-
 impl Contender {
     pub(crate) const BOTH: [Self; 2] = [Self::Peer, Self::Decree];
 
@@ -159,8 +157,6 @@ fn peer(server: &ApiServer, kubeconfig: &Path, limits: &[&str]) -> (Vec<u32>, Ac
     let manager = ControllerManager::start(server, &flags);
     (vec![manager.pid()], Acting::Peer { _manager: manager })
 }
-
-// === impl Arena ===
 
 impl Arena {
     pub(crate) fn api(&self) -> &Api {

@@ -102,8 +102,6 @@ fn print(size: usize, mut records: Vec<Record>) {
     }
 }
 
-// === impl Record ===
-
 impl Record {
     const fn new(contender: Contender) -> Self {
         Self {
@@ -113,8 +111,6 @@ impl Record {
         }
     }
 }
-
-// === impl Subject ===
 
 impl Subject {
     /// Creates a ReplicaSet, and returns after it has all its pods.

@@ -22,8 +22,6 @@ pub(crate) struct Writes {
     pub(crate) failed: u64,
 }
 
-// === impl Writes ===
-
 impl Writes {
     /// Reads the counts of an API server since its start.
     pub(crate) async fn read(api: &Api) -> Self {

@@ -71,8 +71,6 @@ pub(crate) fn events(events: impl IntoIterator<Item = Event>) -> Frame {
     })
 }
 
-// === impl Cluster ===
-
 impl Cluster {
     pub(crate) fn new(replica_sets: &[v1::ReplicaSet]) -> Self {
         let named = replica_sets

@@ -99,8 +99,6 @@ async fn until(cluster: &FakeCluster, is_so: impl Fn(&agent_fake::Cluster) -> bo
     }
 }
 
-// === impl Way ===
-
 impl Way {
     const fn name(self) -> &'static str {
         match self {
@@ -121,8 +119,6 @@ impl Way {
         runtime.expect("a runtime")
     }
 }
-
-// === impl Site ===
 
 impl Site {
     fn open(way: Way) -> Self {

@@ -56,8 +56,6 @@ pub(crate) enum Bare {
 
 type Answers = mpsc::Sender<Result<v1::ReconcileResponse, Status>>;
 
-// === impl Host ===
-
 impl Host {
     pub(crate) fn decree() -> Self {
         Self::decree_with(Config::embedded())
@@ -157,8 +155,6 @@ impl Drop for Host {
         }
     }
 }
-
-// === impl Bare ===
 
 #[tonic::async_trait]
 impl DecisionService for Bare {

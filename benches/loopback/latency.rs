@@ -170,8 +170,6 @@ fn pods_of(set: &v1::ReplicaSet) -> Vec<v1::Pod> {
     pods.collect()
 }
 
-// === impl Waiting ===
-
 impl Waiting {
     fn of(set: &v1::ReplicaSet) -> Self {
         let pods = pods_of(set).into_iter().map(|pod| (pod.name, pod.uid));

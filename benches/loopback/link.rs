@@ -29,8 +29,6 @@ pub(crate) struct Link {
 #[derive(Clone)]
 pub(crate) struct Frames(pub(crate) mpsc::UnboundedSender<v1::ReconcileRequest>);
 
-// === impl Link ===
-
 impl Link {
     /// Opens a stream without sending anything.
     #[expect(
@@ -173,8 +171,6 @@ impl Link {
         (Frames(self.frames), self.answers)
     }
 }
-
-// === impl Frames ===
 
 impl Frames {
     /// Sends a frame without a number.

@@ -191,8 +191,6 @@ fn sets(replicas: i32) -> Vec<v1::ReplicaSet> {
         .collect()
 }
 
-// === impl Clock ===
-
 impl<'host> Clock<'host> {
     fn start(host: &'host Host) -> Self {
         Self(host, Instant::now(), host.processor_time())
@@ -206,8 +204,6 @@ impl<'host> Clock<'host> {
         }
     }
 }
-
-// === impl Recorded ===
 
 impl Recorded {
     fn new(link: Link, from: usize, ahead: usize, units: usize) -> Self {

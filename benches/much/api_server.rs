@@ -45,8 +45,6 @@ enum Answer {
     Watch,
 }
 
-// === impl ApiServer ===
-
 impl ApiServer {
     /// Starts a server of a cluster of this shape.
     pub(crate) async fn start(shape: Shape) -> Self {
@@ -82,8 +80,6 @@ impl ApiServer {
         self.listed_bytes.load(Ordering::Relaxed)
     }
 }
-
-// === impl Served ===
 
 impl Served {
     async fn serve(&self, stream: TcpStream) -> io::Result<()> {

@@ -129,8 +129,6 @@ fn free() -> f64 {
     kib.map_or(f64::INFINITY, |kib| kib * 1024.0 / 1e6)
 }
 
-// === impl Took ===
-
 impl Took {
     fn print(&self) {
         print(&[
@@ -159,8 +157,6 @@ impl Took {
         refusals.map(|(_, flag)| flag).collect()
     }
 }
-
-// === impl Stepped ===
 
 impl Stepped {
     fn open(cluster: &str) -> Self {

@@ -48,8 +48,6 @@ struct Touched {
     told: VecDeque<Instant>,
 }
 
-// === impl Client ===
-
 impl Client {
     pub(crate) async fn open(address: &str, cluster: &str, shape: Shape) -> Result<Self, Ended> {
         let endpoint = Channel::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
@@ -265,8 +263,6 @@ async fn beat(frames: mpsc::WeakSender<v1::ReconcileRequest>) {
         }
     }
 }
-
-// === impl Touched ===
 
 impl Touched {
     fn of(shape: Shape, set: usize) -> Self {

@@ -18,8 +18,6 @@ pub(crate) struct Measured(pub(crate) u32);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits(Vec<f64>);
 
-// === impl Measured ===
-
 impl Measured {
     /// The resident memory, in MB.
     pub(crate) fn memory(self) -> f64 {
@@ -50,8 +48,6 @@ impl Measured {
         kib * 1024.0 / 1e6
     }
 }
-
-// === impl Waits ===
 
 impl Waits {
     /// Notes that something due at `due` is done now.

@@ -15,8 +15,6 @@ pub(crate) struct Shape {
     pub(crate) pods: usize,
 }
 
-// === impl Shape ===
-
 impl Shape {
     /// The number of pods: one fewer than desired.
     pub(crate) const fn total(self) -> usize {

@@ -16,8 +16,6 @@ pub(crate) struct Server {
     pub(crate) address: String,
 }
 
-// === impl Server ===
-
 impl Server {
     /// Starts a server with these flags on a free port.
     pub(crate) fn start(flags: &[String]) -> Self {

@@ -34,8 +34,6 @@ pub(crate) struct Answers {
     pub(crate) members: BTreeMap<Named, Member>,
 }
 
-// === impl Answers ===
-
 impl Answers {
     pub(crate) fn new(snapshot: Snapshot, now: Timestamp, cluster: String) -> Self {
         let Snapshot {

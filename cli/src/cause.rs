@@ -133,8 +133,6 @@ fn group(set: &v1::ReplicaSetSummary) -> Option<Group<'_>> {
     Some((&*set.cluster_uid, &*set.cluster, &*cause.group))
 }
 
-// === impl Groups ===
-
 impl<'a> Groups<'a> {
     pub(crate) fn of(sets: &'a [v1::ReplicaSetSummary]) -> Self {
         let mut counts: BTreeMap<_, usize> = BTreeMap::new();

@@ -113,8 +113,6 @@ fn refused(error: agent_core::api::ApiError, namespace: Option<&str>) -> Failure
     resume::refused(error, &hint)
 }
 
-// === impl Progress ===
-
 impl Progress {
     fn begin() -> Self {
         Self {

@@ -172,8 +172,6 @@ fn candidates(begun: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<Com
         .collect()
 }
 
-// === impl Flags ===
-
 impl Flags {
     fn of(words: &[OsString]) -> Self {
         let value = |flags: &[&str]| {

@@ -217,8 +217,6 @@ fn quiet(program: &str) -> Command {
     command
 }
 
-// === impl ServerPod ===
-
 impl ServerPod {
     /// Reads a pod; `None` if it has no server.
     fn read(pod: &Value) -> Option<Self> {
@@ -248,8 +246,6 @@ impl ServerPod {
         one_line(&format!("{}/{}", self.namespace, self.name))
     }
 }
-
-// === impl Forward ===
 
 impl Forward {
     /// From the usual address if it is free, so that a page can be opened again; otherwise, from a free one.

@@ -39,8 +39,6 @@ pub(crate) struct Member {
     most: Option<i64>,
 }
 
-// === impl Deployment ===
-
 impl Deployment {
     pub(crate) fn of(object: &Value) -> Self {
         let strategy = text(object, "/spec/strategy/type");
@@ -159,8 +157,6 @@ impl Deployment {
         }
     }
 }
-
-// === impl Member ===
 
 impl Member {
     pub(crate) fn of(object: &Value) -> Self {

@@ -34,15 +34,11 @@ Exit codes:
   3  the server cannot be reached, or the server or a session does not respond
   4  the server refused";
 
-// === impl Exit ===
-
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
     }
 }
-
-// === impl Failure ===
 
 impl Failure {
     pub(crate) fn new(exit: Exit, cause: impl Into<String>) -> Self {

@@ -46,8 +46,6 @@ pub(crate) fn write_json(value: &Value, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", escaped_json(&value.to_string()))
 }
 
-// === impl Format ===
-
 impl Format {
     /// Whether the reader is a person.
     pub(crate) const fn is_for_people(self) -> bool {

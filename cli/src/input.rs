@@ -192,8 +192,6 @@ fn unreadable(file: &Path, error: &io::Error) -> Failure {
     Failure::new(Exit::Usage, cause).hint(hint)
 }
 
-// === impl Reader ===
-
 impl Reader<'_> {
     /// Reads a file that the command names: an archive or text, with or without gzip.
     fn file(&mut self, file: &Path, bytes: &mut dyn Read) -> Result<(), Failure> {
@@ -337,8 +335,6 @@ impl Reader<'_> {
         }))
     }
 }
-
-// === impl Skipped ===
 
 impl Skipped {
     /// The number of each; `None` if nothing is skipped.

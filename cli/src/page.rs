@@ -17,8 +17,6 @@ pub(crate) struct Page {
     pub(crate) paint: Paint,
 }
 
-// === impl Page ===
-
 impl Page {
     /// The terminal on standard output. Without a terminal, lines have any width.
     pub(crate) fn new(io: &Io<'_>) -> Self {

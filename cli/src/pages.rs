@@ -118,8 +118,6 @@ pub(crate) async fn effect(
     }
 }
 
-// === impl Pages ===
-
 impl Pages {
     /// Counts a page with this number of ReplicaSets. Returns whether another page follows.
     ///

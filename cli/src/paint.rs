@@ -9,8 +9,6 @@ use decree::v1::Severity;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Paint(bool);
 
-// === impl Paint ===
-
 impl Paint {
     /// Without `is_on`, text stays unchanged.
     pub(crate) const fn new(is_on: bool) -> Self {

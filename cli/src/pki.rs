@@ -68,8 +68,6 @@ pub(crate) fn run(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-// === impl Set ===
-
 impl Set<'_> {
     fn issue_ca(&self) -> Result<Issuer<'static, KeyPair>, Failure> {
         let mut params = self.params(&format!("Decree development CA of {TRUST_DOMAIN}"));

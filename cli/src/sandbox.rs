@@ -121,8 +121,6 @@ pub(crate) fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
     }
 }
 
-// === impl RunningServer ===
-
 impl RunningServer {
     /// Starts a server. If its admin port is on the loopback interface, the port takes acts on an embedded cluster.
     pub(crate) async fn start(
@@ -166,8 +164,6 @@ impl RunningServer {
         format!("http://{}", self.addresses.grpc)
     }
 }
-
-// === impl RunningAgent ===
 
 impl RunningAgent {
     pub(crate) async fn of_embedded_cluster(
@@ -279,8 +275,6 @@ pub(crate) async fn close<T>(
     let server = server.part.end().await;
     ended.and(server).and(result)
 }
-
-// === impl Part ===
 
 impl Part {
     /// Starts work that ends when `stop` is cancelled.

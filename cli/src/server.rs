@@ -77,8 +77,6 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
     runtime.block_on(command)
 }
 
-// === impl ServerArgs ===
-
 impl ServerArgs {
     pub(crate) fn endpoint(&self) -> service::transport::Endpoint {
         let named = self.server.clone();
@@ -93,8 +91,6 @@ impl ServerArgs {
         self.server.is_none() && is_away() && agent_kube::is_configured()
     }
 }
-
-// === impl Server ===
 
 impl Server {
     pub(crate) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
@@ -232,8 +228,6 @@ pub(crate) fn missing_cluster(status: &Status) -> Option<String> {
     let missing = details.resource_info()?;
     (missing.resource_type == "Cluster").then(|| missing.resource_name.clone())
 }
-
-// === impl Bearer ===
 
 impl Interceptor for Bearer {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {

@@ -53,8 +53,6 @@ struct Seen {
 /// The kind of an object, as messages name it, with its namespace and name.
 type Key = (&'static str, Named);
 
-// === impl Snapshot ===
-
 impl Snapshot {
     /// Reads the view from the input. Names the ignored kinds, the number of outdated states, and the namespaces whose pods are missing, on
     /// stderr.
@@ -181,8 +179,6 @@ impl Snapshot {
         }
     }
 }
-
-// === impl Seen ===
 
 impl Seen {
     /// Puts an object into those of its kind, unless a newer state of it is there.

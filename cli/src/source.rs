@@ -35,8 +35,6 @@ pub(crate) enum Source {
     },
 }
 
-// === impl Source ===
-
 impl Source {
     /// Opens the source. Of a cluster, it has the namespaces that `wanted` returns; `None` stands for all. If a cluster is read, names
     /// without a namespace are in that of the context.

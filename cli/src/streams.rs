@@ -27,8 +27,6 @@ pub struct Colors {
     pub stderr: bool,
 }
 
-// === impl Io ===
-
 impl Io<'_> {
     pub(crate) const fn paint(&self) -> Paint {
         Paint::new(self.colors.stdout)

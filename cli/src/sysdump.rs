@@ -163,8 +163,6 @@ fn archive(entries: impl Iterator<Item = Entry>) -> io::Result<Vec<u8>> {
     archive.into_inner()?.finish()
 }
 
-// === impl Redactor ===
-
 impl Redactor {
     /// The redacted value under a key.
     fn redact(&self, key: &str, value: Value) -> Value {

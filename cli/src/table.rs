@@ -67,8 +67,6 @@ fn one_lines(cells: impl IntoIterator<Item = String>) -> Vec<String> {
     cells.into_iter().map(|cell| one_line(&cell)).collect()
 }
 
-// === impl Table ===
-
 impl Table {
     pub(crate) fn new(page: Page, headers: impl IntoIterator<Item = &'static str>) -> Self {
         Self {
@@ -125,8 +123,6 @@ impl Table {
         Ok(())
     }
 }
-
-// === impl TableStream ===
 
 impl TableStream {
     pub(crate) fn new(page: Page, headers: impl IntoIterator<Item = &'static str>) -> Self {
@@ -227,8 +223,6 @@ impl TableStream {
         }
     }
 }
-
-// === impl Layout ===
 
 impl Layout {
     /// Puts as many columns of these widths on each line as fit.

@@ -148,8 +148,6 @@ async fn namespace(args: &DeclareArgs, cluster: &KubeCluster) -> Result<String, 
     }
 }
 
-// === impl Leases ===
-
 impl Leases {
     /// Takes a list, and returns the holder of the Lease of this name, or of a shard's (`NAME-0`), and whether it was seen to renew the
     /// Lease. A Lease counts as held until it has not changed for its whole duration, by the clock of this process. The Leases by which

@@ -180,8 +180,6 @@ fn received(
     })
 }
 
-// === impl Printer ===
-
 impl<'a> Printer<'a> {
     fn new(args: &'a PrintArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
         let mut stream = TableStream::new(Page::new(io), HEADERS).at_least(WIDTHS);

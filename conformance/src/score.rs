@@ -56,15 +56,11 @@ pub struct Score {
     rows: Vec<Row>,
 }
 
-// === impl Verdict ===
-
 impl From<Result<(), String>> for Verdict {
     fn from(result: Result<(), String>) -> Self {
         result.map_or_else(Self::Broken, |()| Self::Kept)
     }
 }
-
-// === impl Row ===
 
 impl Row {
     pub(crate) fn new(rule: Rule, verdict: impl Into<Verdict>) -> Self {
@@ -87,8 +83,6 @@ impl Row {
         self.verdict == Verdict::Kept
     }
 }
-
-// === impl Score ===
 
 impl Score {
     /// Sorts the rows by section.

@@ -60,8 +60,6 @@ pub(crate) struct Access {
     metrics: Metrics,
 }
 
-// === impl Access ===
-
 impl Access {
     /// Reads the policy and the keys.
     ///

@@ -203,8 +203,6 @@ fn number<T: FromStr + PartialOrd>(
     number.ok_or_else(|| format!("must be a number from {words}"))
 }
 
-// === impl Config ===
-
 impl Default for Config {
     fn default() -> Self {
         config::defaults()
@@ -233,8 +231,6 @@ impl Config {
         }
     }
 }
-
-// === impl Limits ===
 
 impl Limits {
     /// The maximum number of connections: room for a new connection of each session beside its old one.

@@ -17,8 +17,6 @@ pub(crate) struct Background {
     runtime: Option<Runtime>,
 }
 
-// === impl Background ===
-
 impl Background {
     /// At most `threads_max` threads, which start when there is work. Further work waits.
     pub(crate) fn start(threads_max: usize) -> io::Result<Self> {

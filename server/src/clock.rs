@@ -10,8 +10,6 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 
-// === impl Clock ===
-
 impl Clock {
     /// Starts the monotonic clock at 0.
     pub(crate) fn start() -> Self {

@@ -9,8 +9,6 @@ use tonic::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BytesCodec;
 
-// === impl BytesCodec ===
-
 impl Codec for BytesCodec {
     type Encode = Bytes;
     type Decode = Bytes;

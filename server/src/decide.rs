@@ -75,8 +75,6 @@ impl From<DecodeError> for Refusal {
     }
 }
 
-// === impl DecideInput ===
-
 impl DecideInput {
     /// Takes a field by its number in `DecideRequest`. As in any protobuf message, the parts of a repeated message field are merged.
     fn take(&mut self, number: u32, field: &[u8]) -> Result<(), Refusal> {
@@ -170,8 +168,6 @@ impl DecideInput {
         })
     }
 }
-
-// === impl Violations ===
 
 impl Violations {
     fn is_empty(&self) -> bool {

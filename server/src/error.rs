@@ -84,8 +84,6 @@ pub(crate) enum Limit {
     DecideObjects,
 }
 
-// === impl Limit ===
-
 impl Limit {
     /// The refusal of a request that would exceed the limit of `max`.
     pub(crate) const fn refusal(self, max: usize) -> Refusal {
@@ -107,8 +105,6 @@ impl fmt::Display for Limit {
         })
     }
 }
-
-// === impl Refusal ===
 
 impl Refusal {
     pub(crate) fn field(field: &str, fault: Fault, description: impl Into<String>) -> Self {

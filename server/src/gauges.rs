@@ -54,8 +54,6 @@ const SUMS: [Sum; 6] = [
     ),
 ];
 
-// === impl SessionGauges ===
-
 impl Collector for SessionGauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let (sessions, encoder) = (self.0.of(""), &mut encoder);

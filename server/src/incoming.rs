@@ -116,8 +116,6 @@ pub(crate) fn accept(
     (ReceiverStream::new(connections), accepting)
 }
 
-// === impl Connection ===
-
 impl Connection {
     /// Identifies the peer. `None` if the peer is too slow or not allowed, or another connection takes its slot.
     async fn open(
@@ -306,8 +304,6 @@ impl Connected for Connection {
         self.peer.clone()
     }
 }
-
-// === impl OpenConnection ===
 
 impl OpenConnection {
     fn new(shared: Arc<Shared>, slot: Slot) -> Self {

@@ -94,8 +94,6 @@ pub(crate) const fn seconds(span: Span) -> f64 {
     span.0 as f64 / 1e9
 }
 
-// === impl Metrics ===
-
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();

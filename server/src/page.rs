@@ -57,8 +57,6 @@ pub(crate) fn cut<T: Message>(
     (items, last)
 }
 
-// === impl Page ===
-
 impl Page {
     /// Parses a token. The empty token is the beginning.
     pub(crate) fn parse(token: &str) -> Result<Self, Refusal> {

@@ -26,8 +26,6 @@ pub(crate) struct ConnectionPeer {
     pub(crate) is_console: bool,
 }
 
-// === impl ConnectionPeer ===
-
 impl ConnectionPeer {
     /// The peer of a new connection that holds `slot`.
     pub(crate) fn new(proved: service::transport::Peer, slot: &SlotHandle) -> Self {

@@ -69,8 +69,6 @@ pub(crate) struct WriterThread {
     _lock: File,
 }
 
-// === impl Recorder ===
-
 impl Recorder {
     /// Creates the folder if necessary, and starts the writer thread.
     ///
@@ -124,8 +122,6 @@ impl Recorder {
         SessionRecording::new(id, self.queue.clone(), encoder, opening)
     }
 }
-
-// === impl WriterThread ===
 
 impl WriterThread {
     /// Ends all recordings and waits until they are written, for at most `within`.

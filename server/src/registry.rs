@@ -45,8 +45,6 @@ pub(crate) struct Registration {
     superseded: Option<SessionHandle>,
 }
 
-// === impl LiveSessions ===
-
 impl LiveSessions {
     pub(crate) fn new(max: usize) -> Self {
         Self {
@@ -106,8 +104,6 @@ impl LiveSessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-// === impl Registration ===
 
 impl Registration {
     /// Takes the lost creates of the last session of the same cluster and shard, with the time since its end. If this session supersedes

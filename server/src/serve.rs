@@ -116,8 +116,6 @@ pub enum ServeError {
     Transport(#[source] tonic::transport::Error),
 }
 
-// === impl Server ===
-
 impl Server {
     /// Loads the TLS files and opens the sockets.
     ///
@@ -362,8 +360,6 @@ struct Health {
     readiness: Readiness,
     reporter: HealthReporter,
 }
-
-// === impl Health ===
 
 impl Health {
     async fn keep(self) {

@@ -100,8 +100,6 @@ impl DecisionService for Decisions {
     }
 }
 
-// === impl Decisions ===
-
 impl Decisions {
     pub(crate) fn server(shared: &Arc<Shared>) -> DecisionServiceServer<Self> {
         let max = shared.config.limits.frame_bytes_max;

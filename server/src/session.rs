@@ -255,8 +255,6 @@ fn admit(
     }
 }
 
-// === impl SessionTask ===
-
 impl SessionTask {
     async fn live(mut self) -> SessionEnd {
         let agent = &self.session.identity().agent_instance;

@@ -64,8 +64,6 @@ pub(crate) struct Shared {
     pub(crate) tracer: Tracer,
 }
 
-// === impl Shared ===
-
 impl Shared {
     pub(crate) fn new(config: Config, metrics: Metrics, access: Access) -> io::Result<Self> {
         let limits = &config.limits;

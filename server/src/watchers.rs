@@ -52,8 +52,6 @@ pub(crate) struct Watch {
     _slot: Slot,
 }
 
-// === impl Watchers ===
-
 impl Watchers {
     /// `max` is the number of readers, `buffer` the length of each queue.
     pub(crate) fn new(max: usize, buffer: usize) -> Self {
@@ -120,8 +118,6 @@ impl Watchers {
     }
 }
 
-// === impl Watcher ===
-
 impl Watcher {
     fn wants(&self, identity: &SessionIdentity, record: &v1::DecisionRecord) -> bool {
         let v1::WatchDecisionsRequest {
@@ -151,8 +147,6 @@ impl Watcher {
         }
     }
 }
-
-// === impl Watch ===
 
 impl Stream for Watch {
     type Item = Result<v1::WatchDecisionsResponse, Status>;

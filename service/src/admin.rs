@@ -86,8 +86,6 @@ async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
     }
 }
 
-// === impl Readiness ===
-
 impl Readiness {
     /// A state that is not ready, with the reason.
     #[must_use]

@@ -51,8 +51,6 @@ pub struct Reloaded<T> {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-// === impl Reloaded ===
-
 impl<T: Clone + PartialEq + Send + 'static> Reloaded<T> {
     /// Starts with the first content.
     pub fn new(first: T) -> Self {

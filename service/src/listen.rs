@@ -47,8 +47,6 @@ pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     address.map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
-// === impl ListenAddr ===
-
 impl ListenAddr {
     /// Opens the socket of a listener. Logs and errors use the name of `listener` and `flag`. `None` for [`Off`](Self::Off).
     ///

@@ -93,8 +93,6 @@ struct Output {
     writer: Box<dyn Write + Send>,
 }
 
-// === impl LogArgs ===
-
 impl LogArgs {
     /// Sets up the logs of the process. A panic becomes an ERROR line as well.
     ///
@@ -130,8 +128,6 @@ impl LogArgs {
         }
     }
 }
-
-// === impl Lines ===
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     fn on_new_span(&self, span: &span::Attributes<'_>, id: &span::Id, context: Context<'_, S>) {
@@ -191,8 +187,6 @@ impl Lines {
     }
 }
 
-// === impl Output ===
-
 impl Output {
     fn write(&mut self, lines: impl IntoIterator<Item = Line>, style: LineStyle) {
         for line in lines {
@@ -202,8 +196,6 @@ impl Output {
         }
     }
 }
-
-// === impl Log ===
 
 impl Drop for Log {
     fn drop(&mut self) {
@@ -237,8 +229,6 @@ mod tests {
             Ok(())
         }
     }
-
-    // === impl Written ===
 
     impl Written {
         /// The lines since the last call, without their times.

@@ -43,8 +43,6 @@ pub enum TokenFileError {
     },
 }
 
-// === impl TokenFile ===
-
 impl TokenFile {
     /// The file is only read when a token is needed.
     #[must_use]
@@ -71,8 +69,6 @@ impl TokenFile {
         }
     }
 }
-
-// === impl Token ===
 
 impl Token {
     /// Adds the token to the headers of a call, marked as sensitive.

@@ -78,8 +78,6 @@ fn is_map(message: &DescriptorProto) -> bool {
     options.is_some_and(|options| options.map_entry())
 }
 
-// === impl Source ===
-
 impl Source {
     fn new(file: FileDescriptorProto) -> Self {
         let info = file.source_code_info.iter();

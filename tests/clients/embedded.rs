@@ -25,8 +25,6 @@ pub(crate) struct Attending {
     stop: CancellationToken,
 }
 
-// === impl Embedded ===
-
 impl Embedded {
     pub(crate) fn new() -> Self {
         let cluster = FakeCluster::start(brisk_cluster(), Vec::new()).expect("it is empty");
@@ -62,8 +60,6 @@ impl Subject for Embedded {
         })
     }
 }
-
-// === impl Attending ===
 
 impl Running for Attending {
     fn stop(&mut self) -> io::Result<()> {

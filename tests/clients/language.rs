@@ -16,8 +16,6 @@ pub(crate) struct Examples {
 /// A process that outlives every test, and that nothing else starts.
 const PROCESS: &[&str] = &["sleep", "1000"];
 
-// === impl Examples ===
-
 impl Examples {
     pub(crate) fn go() -> Option<Self> {
         let programs = tools::go_examples()?;

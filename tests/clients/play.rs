@@ -50,8 +50,6 @@ pub(crate) struct Play {
     pub(crate) session: Session,
 }
 
-// === impl Play ===
-
 impl Play {
     /// Starts both, with a ReplicaSet of `replicas` desired pods.
     pub(crate) fn start(language: Language, limits: Limits, replicas: i32) -> Self {

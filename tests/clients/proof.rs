@@ -25,8 +25,6 @@ struct Proofs {
     issuer: Issuer,
 }
 
-// === impl Proofs ===
-
 impl Proofs {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");

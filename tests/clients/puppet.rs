@@ -109,8 +109,6 @@ pub(crate) fn word(message: &impl Message) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-// === impl Puppet ===
-
 impl Puppet {
     pub(crate) fn start(language: Language, server: &str, limits: Limits) -> Self {
         let mut command = language.command();
@@ -175,8 +173,6 @@ fn said(lines: &[String], word: &str) -> Vec<String> {
     let rests = lines.iter().filter_map(|line| line.strip_prefix(word));
     rests.map(|rest| rest.trim().to_owned()).collect()
 }
-
-// === impl Language ===
 
 impl Language {
     fn command(self) -> Command {

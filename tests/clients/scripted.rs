@@ -48,8 +48,6 @@ pub(crate) struct Session {
 
 struct Service(Sender<Session>);
 
-// === impl Scripted ===
-
 impl Scripted {
     pub(crate) fn start() -> Self {
         let runtime = Builder::new_multi_thread()
@@ -123,8 +121,6 @@ impl Scripted {
         true
     }
 }
-
-// === impl Session ===
 
 impl Session {
     /// Requests pods with these names, all of them in the first round.

@@ -25,8 +25,6 @@ pub(crate) fn installed() -> Option<Browser> {
     Some(Browser { chromium, modules })
 }
 
-// === impl Browser ===
-
 impl Browser {
     /// Plays a story to its end, and executes its requests. Returns the figures of a story that measures any.
     pub(crate) async fn play(&self, story: &str, mut stage: Stage) -> Option<Value> {

@@ -29,8 +29,6 @@ fn set(number: usize, turn: usize) -> v1::ReplicaSet {
     set
 }
 
-// === impl Crowd ===
-
 impl Crowd {
     /// Opens a session and sends all ReplicaSets.
     pub(crate) async fn open(server: SocketAddr) -> Self {

@@ -64,8 +64,6 @@ pub(crate) struct Stage {
 
 struct Part(JoinHandle<()>, CancellationToken);
 
-// === impl Stage ===
-
 impl Stage {
     /// Opens a stage with three ReplicaSets that have converged or are about to.
     pub(crate) async fn open(config: Config) -> Self {
@@ -387,8 +385,6 @@ async fn stop(part: &mut Option<Part>) {
         task.await.expect("it did not panic");
     }
 }
-
-// === impl Part ===
 
 impl Part {
     fn start<F>(run: impl FnOnce(CancellationToken) -> F) -> Self

@@ -78,8 +78,6 @@ pub(crate) fn later(now: Now, record: &Record) -> Now {
     }
 }
 
-// === impl Author ===
-
 impl Author<'_> {
     fn open(&mut self) {
         let hello = v1::Hello {

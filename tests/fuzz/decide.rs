@@ -155,8 +155,6 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
     assert!(victims, "only pods of the ReplicaSet are deleted");
 }
 
-// === impl Snapshot ===
-
 impl Snapshot {
     fn decide(&self, pods: Vec<Pod>, mut sets: Vec<ReplicaSet>) -> Decision {
         sets.push(self.set.clone());

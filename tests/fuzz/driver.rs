@@ -38,8 +38,6 @@ pub(crate) struct Target {
     pub(crate) check: fn(&[u8]),
 }
 
-// === impl Target ===
-
 impl Target {
     /// Checks the corpus, and then the requested number of inputs.
     ///

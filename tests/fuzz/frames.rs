@@ -99,8 +99,6 @@ fn run(records: &[Record]) -> Vec<u8> {
     account.end(&session)
 }
 
-// === impl Account ===
-
 impl Account {
     fn give(&mut self, session: &mut Session, now: Now, record: &Record) {
         match &record.step {

@@ -66,8 +66,6 @@ pub(crate) fn change(others: Vec<Vec<u8>>) -> impl Strategy<Value = Change> {
     ]
 }
 
-// === impl Change ===
-
 impl Change {
     /// Changes an input.
     pub(crate) fn apply(self, input: &mut Vec<u8>) {

@@ -254,8 +254,6 @@ fn omit_from_object(object: Option<&mut Object>, omission: &Omission) {
     }
 }
 
-// === impl Omission ===
-
 impl Omission {
     fn pod(&self, pod: &mut v1::Pod) {
         if let Self::Pods(take) = self {

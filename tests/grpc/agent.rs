@@ -65,8 +65,6 @@ pub(crate) fn created_names(batch: &v1::Batch) -> &[String] {
     &create.names
 }
 
-// === impl Agent ===
-
 impl Agent {
     /// Opens a stream and sends nothing yet.
     pub(crate) async fn connect(server: &Running) -> Self {

@@ -24,8 +24,6 @@ struct World {
     _agent: JoinHandle<()>,
 }
 
-// === impl World ===
-
 impl World {
     /// Starts everything with ReplicaSets of these sizes, and waits until they have converged.
     async fn start(sets: &[(&str, i32)]) -> Self {

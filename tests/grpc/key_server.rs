@@ -57,8 +57,6 @@ struct KeyServer {
     folder: TempDir,
 }
 
-// === impl KeyServer ===
-
 impl KeyServer {
     /// Starts a server with a valid certificate. The keys are in the file that the test sets later.
     async fn start() -> (Self, Arc<Mutex<PathBuf>>) {

@@ -36,8 +36,6 @@ struct Rotation {
     later: SystemTime,
 }
 
-// === impl Rotation ===
-
 impl Rotation {
     async fn start() -> Self {
         let authority = Authority::new("CA of the tests");

@@ -74,8 +74,6 @@ pub(crate) async fn before_expiry<T, E: Debug>(
     }
 }
 
-// === impl StoppedTime ===
-
 impl StoppedTime {
     pub(crate) fn stop() -> Self {
         time::pause();
@@ -93,8 +91,6 @@ impl StoppedTime {
         time::advance(span + Duration::from_millis(1)).await;
     }
 }
-
-// === impl Running ===
 
 impl Running {
     /// Starts a server with long time limits, on free ports.

@@ -28,8 +28,6 @@ struct Stand {
     files: Files,
 }
 
-// === impl Stand ===
-
 impl Stand {
     async fn start() -> Self {
         Self::start_with(ClientAuth::Require, |_, _| {}).await

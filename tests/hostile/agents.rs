@@ -272,8 +272,6 @@ fn writes(admin: &str) -> u64 {
     values.sum()
 }
 
-// === impl Cell ===
-
 impl Cell {
     fn server(&self, guard: &Guard) -> Server {
         match (self.session.clone(), self.wire.clone()) {
@@ -340,8 +338,6 @@ impl Cell {
             .collect()
     }
 }
-
-// === impl Found ===
 
 impl Found {
     /// Notes the exceeded limits of the cell, and the missed goals.

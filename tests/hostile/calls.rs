@@ -73,8 +73,6 @@ fn post() -> String {
     "POST".to_owned()
 }
 
-// === impl Calls ===
-
 impl Calls {
     /// The same calls with other credentials.
     pub(crate) fn by(self, who: Who) -> Self {

@@ -80,8 +80,6 @@ const LONG: [(&str, &str); 3] = [
     ("--heartbeat-interval", "60s"),
 ];
 
-// === impl Cell ===
-
 impl Cell {
     /// The flags of its server. If the attack is measured, the deadlines are the defaults.
     pub(crate) fn flags(&self, measured: bool) -> Vec<String> {

@@ -108,8 +108,6 @@ fn grpc() -> Port {
     Port::Grpc
 }
 
-// === impl Connections ===
-
 impl Connections {
     /// The acts of a server on one connection.
     pub(crate) fn of_server(steps: Vec<String>) -> Self {
@@ -189,8 +187,6 @@ impl Connections {
         course.finish().await
     }
 }
-
-// === impl Course ===
 
 impl Course {
     async fn step(&mut self, step: &str) {

@@ -59,8 +59,6 @@ pub(crate) struct Guard {
     peers: Mutex<HashMap<String, (Arc<Files>, Pair)>>,
 }
 
-// === impl Who ===
-
 impl Who {
     /// With this certificate.
     pub(crate) fn certified(name: &str) -> Self {
@@ -78,8 +76,6 @@ impl Who {
         }
     }
 }
-
-// === impl Guard ===
 
 impl Guard {
     pub(crate) fn new(proof: Proof) -> Self {

@@ -74,8 +74,6 @@ struct Session {
     every: Duration,
 }
 
-// === impl Neighbour ===
-
 impl Neighbour {
     /// Starts the session of the cluster of this number on a server process, with lost pods at this interval, and `others`: objects as
     /// in a [script](crate::script). Returns once the session is served.
@@ -132,8 +130,6 @@ impl Neighbour {
         Ok(waits)
     }
 }
-
-// === impl Session ===
 
 impl Session {
     async fn open(

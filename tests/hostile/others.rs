@@ -53,8 +53,6 @@ pub(crate) struct Visited {
     longest: Duration,
 }
 
-// === impl Others ===
-
 impl Others {
     /// Starts to repeat these acts, as `who`.
     pub(crate) fn start(target: Target, who: &Who, kept: &[String]) -> Self {
@@ -105,8 +103,6 @@ fn all() -> BTreeMap<String, Visit> {
     toml::from_str(&text).expect("the file is right")
 }
 
-// === impl Act ===
-
 impl Act {
     fn by(self, who: Who) -> Self {
         match self {
@@ -122,8 +118,6 @@ impl Act {
         }
     }
 }
-
-// === impl Visited ===
 
 impl Visited {
     /// Acts once; the error is an end other than the required one.

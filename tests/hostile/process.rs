@@ -41,8 +41,6 @@ pub(crate) struct Process {
     guard: Option<Arc<Guard>>,
 }
 
-// === impl Process ===
-
 impl Process {
     /// Starts a server on free ports without authentication.
     pub(crate) fn start(flags: &[String]) -> Self {

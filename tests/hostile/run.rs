@@ -220,8 +220,6 @@ async fn health(target: &Target) -> Result<(), String> {
     }
 }
 
-// === impl Found ===
-
 impl Found {
     /// The missed goals of time.
     fn missed(&self, cell: &Cell, alone_ms: f64) -> Vec<String> {

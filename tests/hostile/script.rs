@@ -89,8 +89,6 @@ struct Course {
     seen: Seen,
 }
 
-// === impl Script ===
-
 impl Script {
     /// The same sessions with other credentials.
     pub(crate) fn by(self, who: Who) -> Self {
@@ -139,8 +137,6 @@ impl Script {
         course.end().await
     }
 }
-
-// === impl Course ===
 
 impl Course {
     fn new(target: Target, stream: Stream, number: u64) -> Self {

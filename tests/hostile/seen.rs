@@ -22,8 +22,6 @@ pub(crate) const fn one() -> u64 {
     1
 }
 
-// === impl Seen ===
-
 impl Seen {
     /// The observation of this end.
     pub(crate) fn ended(end: impl Into<String>) -> Self {

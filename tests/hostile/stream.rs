@@ -48,8 +48,6 @@ pub(crate) fn ending(status: &Status) -> String {
     }
 }
 
-// === impl Stream ===
-
 impl Stream {
     /// Opens a stream, with an optional header `authorization`, and sends nothing.
     pub(crate) async fn open(

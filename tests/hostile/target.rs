@@ -31,8 +31,6 @@ impl From<&str> for Target {
     }
 }
 
-// === impl Target ===
-
 impl Target {
     pub(crate) fn new(address: &str, guard: Option<Arc<Guard>>) -> Self {
         Self {

@@ -46,8 +46,6 @@ pub(crate) struct Cluster {
     home: TempDir,
 }
 
-// === impl Cluster ===
-
 impl Cluster {
     /// Starts a cluster with this number of workers, and with the built-in ReplicaSet controller. `None` with a notice if this machine lacks a requirement.
     pub(crate) async fn start(workers: usize, images: BTreeMap<String, PathBuf>) -> Option<Self> {

@@ -17,8 +17,6 @@ pub(crate) enum Installation {
 /// The values for the chart.
 pub(crate) const VALUES: &str = "--set topology=separate";
 
-// === impl Installation ===
-
 impl Installation {
     /// The commands that install it.
     pub(crate) fn install(self) -> String {

@@ -46,8 +46,6 @@ pub(crate) struct Journey {
     workload: Workload,
 }
 
-// === impl Journey ===
-
 impl Journey {
     /// Starts a cluster with the built-in controller and a workload. `None` if this machine cannot.
     pub(crate) async fn begin(pace: Pace, installation: Installation) -> Option<Self> {

@@ -99,8 +99,6 @@ pub(crate) fn obstacle() -> Option<String> {
     }
 }
 
-// === impl Kubelets ===
-
 impl Kubelets {
     /// Starts the kubelets of these nodes; a name with `control-` is of the control plane. They can pull the images whose
     /// programs are in these folders.
@@ -181,8 +179,6 @@ impl Drop for Kubelets {
         // The runtime kills the remaining processes when it drops its workers.
     }
 }
-
-// === impl Round ===
 
 impl Round {
     async fn run(mut self) {

@@ -16,8 +16,6 @@ pub(crate) struct Counts {
     pub(crate) deleted_by_built_in: usize,
 }
 
-// === impl Counts ===
-
 impl Counts {
     /// Reads the counts of a namespace from the start. A repeated deletion counts once: both are of the same pod.
     pub(crate) fn of(audit: &AuditLog, namespace: &str) -> Self {

@@ -31,8 +31,6 @@ pub(crate) enum By {
     BuiltIn,
 }
 
-// === impl Workload ===
-
 impl Workload {
     /// Creates the Deployment without pods.
     pub(crate) async fn open(cluster: &Cluster) -> Self {

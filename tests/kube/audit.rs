@@ -18,8 +18,6 @@ pub(crate) struct Mark {
     time: String,
 }
 
-// === impl Audit ===
-
 impl Audit {
     /// Makes the policy and the file of a log of these users.
     pub(crate) fn of(users: &[String]) -> Self {

@@ -30,8 +30,6 @@ struct Attended<'a> {
     name: &'static str,
 }
 
-// === impl Up ===
-
 impl Up {
     fn start(command: &str, kubeconfig: &Path) -> Self {
         let mut shell = binaries::shell(&format!("exec {command}"), &[]);
@@ -91,8 +89,6 @@ impl Up {
         last
     }
 }
-
-// === impl Attended ===
 
 impl Attended<'_> {
     /// Creates the ReplicaSet; returns its uid.

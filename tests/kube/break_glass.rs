@@ -44,8 +44,6 @@ struct Outage<'a> {
     steps: Vec<&'static str>,
 }
 
-// === impl Outage ===
-
 impl<'a> Outage<'a> {
     async fn begin(cluster: &'a ApiServer, program: &'a std::path::Path) -> Self {
         let admin = cluster.admin().await;

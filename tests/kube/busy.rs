@@ -71,8 +71,6 @@ fn set(number: usize) -> String {
     format!("r{number}")
 }
 
-// === impl Changes ===
-
 impl Changes {
     fn begin(namespace: &Namespace, seed: u64) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -95,8 +93,6 @@ impl Changes {
         self.task.await.expect("it changes numbers");
     }
 }
-
-// === impl Busy ===
 
 impl Busy {
     async fn begin(name: &'static str) -> Option<Self> {
@@ -251,8 +247,6 @@ impl Busy {
         })
     }
 }
-
-// === impl Write ===
 
 impl Write {
     fn of(line: &Value) -> Option<Self> {

@@ -32,8 +32,6 @@ struct Stage {
     path: OsString,
 }
 
-// === impl Stage ===
-
 impl Stage {
     /// With programs of another folder.
     fn new(others: &Path) -> Self {

@@ -26,8 +26,6 @@ struct Stage {
     cluster: ApiServer,
 }
 
-// === impl Stage ===
-
 impl Stage {
     async fn set() -> Option<Self> {
         let rendered = Rendered::of("overlays/custom-resource")?;

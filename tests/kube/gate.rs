@@ -46,8 +46,6 @@ struct State {
     is_in_force: bool,
 }
 
-// === impl Gate ===
-
 impl Gate {
     /// Makes a gate that admits `limit` names, and returns when it is in force.
     pub(crate) async fn before(namespace: &Namespace, limit: usize) -> Self {
@@ -126,8 +124,6 @@ impl Drop for Gate {
         self.open();
     }
 }
-
-// === impl State ===
 
 impl State {
     /// Whether the gate admits a pod of this name.

@@ -20,8 +20,6 @@ pub(crate) struct Growth {
     gate: Gate,
 }
 
-// === impl Growth ===
-
 impl Growth {
     pub(crate) async fn new(cluster: &ApiServer, name: &str) -> Self {
         let namespace = Namespace::create(cluster.admin().await, name).await;

@@ -49,8 +49,6 @@ struct Check {
     variables: Vec<(String, String)>,
 }
 
-// === impl Check ===
-
 impl Check {
     /// The check that a pod runs, with its variables. Its certificates and its server are those of a cluster: `server` answers
     /// instead, in plain text.

@@ -41,8 +41,6 @@ pub(crate) struct Kubectl<'a> {
     home: TempDir,
 }
 
-// === impl Kubectl ===
-
 impl<'a> Kubectl<'a> {
     pub(crate) fn of(program: &'a Path, cluster: &ApiServer) -> Self {
         Self {

@@ -27,8 +27,6 @@ struct Renewals<'a> {
     longest: Duration,
 }
 
-// === impl Renewals ===
-
 impl Renewals<'_> {
     /// Reads the Lease, and returns how often it changed hands.
     async fn look(&mut self) -> Value {

@@ -41,8 +41,6 @@ struct Pair {
     _server: DecisionServer,
 }
 
-// === impl Led ===
-
 impl Led {
     /// Starts an agent that leads. The growth has not begun yet.
     async fn new(name: &str, lease: Duration) -> Option<Self> {
@@ -65,8 +63,6 @@ impl Led {
         })
     }
 }
-
-// === impl Pair ===
 
 impl Pair {
     async fn new(name: &str, lease: Duration) -> Option<Self> {

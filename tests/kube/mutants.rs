@@ -67,8 +67,6 @@ struct Told {
     answer: Value,
 }
 
-// === impl Trial ===
-
 impl Trial {
     /// Starts a controller with a fault. `None` without tools to build it.
     async fn start(cluster: &ApiServer, fault: &'static str) -> Option<Self> {

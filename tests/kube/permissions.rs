@@ -138,8 +138,6 @@ async fn grant_all_but(permissions: &[Permission], lacking: usize, admin: &Api, 
     }
 }
 
-// === impl Permission ===
-
 impl Permission {
     fn name(&self) -> String {
         let [group, resource] = self.target();

@@ -26,8 +26,6 @@ struct Served<'a> {
     rendered: &'a Rendered,
 }
 
-// === impl Served ===
-
 impl Served<'_> {
     fn server(&self) -> Option<&Value> {
         let is_server = |it: &&Value| it["command"][0] == "/decree-server";

@@ -38,8 +38,6 @@ enum Protocol {
     Socks,
 }
 
-// === impl Proxy ===
-
 impl Proxy {
     /// Starts a proxy that connects requests for [`HOST`] to an API server, and refuses all other requests.
     async fn start(cluster: &ApiServer, protocol: Protocol) -> Self {

@@ -19,8 +19,6 @@ pub(crate) struct Rendered {
     objects: Vec<Value>,
 }
 
-// === impl Rendered ===
-
 impl Rendered {
     /// Renders a folder of `deploy/kustomize`. `None` without kustomize.
     pub(crate) fn of(folder: &str) -> Option<Self> {

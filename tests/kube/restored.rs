@@ -32,8 +32,6 @@ struct Stage {
     server: DecisionServer,
 }
 
-// === impl Stage ===
-
 impl Stage {
     /// Makes the cluster and the backup, without an agent.
     async fn new() -> Option<Self> {

@@ -44,8 +44,6 @@ struct People {
     log: Vec<String>,
 }
 
-// === impl People ===
-
 impl People {
     async fn begin(namespace: Namespace, seed: u64) -> Self {
         let people = Self {

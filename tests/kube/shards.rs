@@ -36,8 +36,6 @@ struct Sharded {
     shards: usize,
 }
 
-// === impl Sharded ===
-
 impl Sharded {
     async fn new(shards: usize, servers: Vec<DecisionServer>) -> Option<Self> {
         let cluster = ApiServer::start().await?;

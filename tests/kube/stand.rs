@@ -11,8 +11,6 @@ pub(crate) struct Stand {
 /// A decree-agent that acts in only one namespace, and its decree-server.
 pub(crate) type Attendance = (Agent, DecisionServer);
 
-// === impl Stand ===
-
 impl Stand {
     /// Makes a namespace. `None` without programs to run a cluster.
     pub(crate) async fn new(name: &str) -> Option<Self> {

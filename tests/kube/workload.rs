@@ -44,8 +44,6 @@ pub(crate) fn user_of(system: &str) -> String {
     format!("system:serviceaccount:{system}:{ACCOUNT}")
 }
 
-// === impl Workload ===
-
 impl Workload {
     /// Starts with a ReplicaSet, an orphan for it, and an agent with the shipped flags and further ones.
     pub(crate) async fn begin(

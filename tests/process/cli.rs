@@ -29,8 +29,6 @@ struct Up {
     agent: String,
 }
 
-// === impl Up ===
-
 impl Up {
     fn start(manifest: &str, replica_sets: usize) -> Self {
         let mut up = world::program("decree");

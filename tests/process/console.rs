@@ -53,8 +53,6 @@ fn documents() -> Vec<PathBuf> {
     files
 }
 
-// === impl Step ===
-
 impl Step {
     /// Runs the commands in the checkout, with the programs of the workspace and of `folders` in the path and `server` in place
     /// of the documented address. Compares their output with the documented one.

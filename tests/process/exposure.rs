@@ -54,8 +54,6 @@ struct Files {
     issuer: Issuer,
 }
 
-// === impl Files ===
-
 impl Files {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");

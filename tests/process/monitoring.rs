@@ -90,8 +90,6 @@ fn metrics_in(expression: &str) -> BTreeSet<String> {
     ours.map(str::to_owned).collect()
 }
 
-// === impl Prometheus ===
-
 impl Prometheus {
     pub(crate) fn start(programs: &Path, targets: &[&str]) -> Self {
         let folder = TempDir::with_prefix("decree-prometheus-").expect("there is room");

@@ -51,8 +51,6 @@ struct Run {
     until: Option<&'static str>,
 }
 
-// === impl Run ===
-
 impl Run {
     fn new(line: &[&str]) -> Self {
         let mut command = Command::new(binaries::folder().join(line[0]));
@@ -191,8 +189,6 @@ struct Row {
 fn away() -> String {
     "{server: 'http://127.0.0.1:1'}".to_owned()
 }
-
-// === impl Row ===
 
 impl Row {
     fn all() -> Vec<Self> {

@@ -33,8 +33,6 @@ pub(crate) struct Done {
     pub(crate) most: usize,
 }
 
-// === impl Done ===
-
 impl Done {
     pub(crate) fn note_facts(&mut self, world: &World) {
         for fact in &world.facts {

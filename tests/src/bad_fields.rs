@@ -28,8 +28,6 @@ pub struct BadField {
     pub reason: String,
 }
 
-// === impl BadFields ===
-
 impl BadFields {
     /// Reads the table.
     ///
@@ -40,8 +38,6 @@ impl BadFields {
         toml::from_str(include_str!("../bad_fields.toml")).expect("it is a table of objects")
     }
 }
-
-// === impl BadField ===
 
 impl BadField {
     /// Returns the pod.

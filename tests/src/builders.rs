@@ -62,8 +62,6 @@ pub fn pod(name: &str) -> PodBuilder {
     }))
 }
 
-// === impl ReplicaSetBuilder ===
-
 impl ReplicaSetBuilder {
     /// Sets the desired replicas.
     #[must_use]
@@ -100,8 +98,6 @@ impl ReplicaSetBuilder {
         self.0
     }
 }
-
-// === impl PodBuilder ===
 
 impl PodBuilder {
     /// Gives the pod a label.

@@ -101,8 +101,6 @@ pub enum Manner {
     WithholdsSome,
 }
 
-// === impl Manner ===
-
 impl Manner {
     /// Returns whether the agent reports no outcome of a batch.
     #[must_use]

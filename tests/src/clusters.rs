@@ -16,8 +16,6 @@ pub struct Clusters {
     holder: usize,
 }
 
-// === impl Clusters ===
-
 impl Clusters {
     /// Returns worlds that share the servers of the first.
     #[must_use]

@@ -68,8 +68,6 @@ struct Received {
     manner: Manner,
 }
 
-// === impl Collector ===
-
 impl Collector {
     /// Starts a collector.
     ///
@@ -129,8 +127,6 @@ impl Collector {
         self.received.lock().clone()
     }
 }
-
-// === impl Received ===
 
 impl Received {
     fn lock(&self) -> MutexGuard<'_, Vec<Span>> {

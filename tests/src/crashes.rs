@@ -138,8 +138,6 @@ fn print(workload: Workload, topology: Topology, counts: &BTreeMap<Boundary, usi
     }
 }
 
-// === impl Plan ===
-
 impl Plan {
     fn simulation(self, mutant: Option<Mutant>) -> Simulation {
         let chaos = self.topology.chaos();
@@ -200,8 +198,6 @@ fn named<T: Copy + fmt::Debug>(all: &[T], name: &str) -> Result<T, String> {
         .copied()
         .ok_or_else(|| format!("{name} is none of {all:?}"))
 }
-
-// === impl Topology ===
 
 impl Topology {
     /// Both of them.

@@ -32,8 +32,6 @@ pub const EXPECTED: [&str; 11] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encounters(BTreeMap<&'static str, u64>);
 
-// === impl Encounters ===
-
 impl Encounters {
     /// Counts an outgoing frame of the server.
     pub fn note_frame(&mut self, frame: &v1::ReconcileResponse) {

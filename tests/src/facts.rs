@@ -135,8 +135,6 @@ pub enum Teller {
     Agent(u64),
 }
 
-// === impl Told ===
-
 impl Told {
     /// Returns the word for this fault.
     #[must_use]

@@ -57,8 +57,6 @@ pub fn blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
-// === impl Block ===
-
 impl Block {
     /// Returns the language, which is the first word of the info string.
     #[must_use]

@@ -28,8 +28,6 @@ pub struct Issuer {
     file: PathBuf,
 }
 
-// === impl Issuer ===
-
 impl Issuer {
     /// Makes a key, and publishes it in `jwks.json` of a folder.
     ///

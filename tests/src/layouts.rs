@@ -120,8 +120,6 @@ pub fn run(seed: u64, mutant: Option<Mutant>) -> Result<usize, String> {
     Ok(writers)
 }
 
-// === impl Layouts ===
-
 impl Layouts {
     /// Starts the processes of another number of shards, and ends those before them.
     fn begin(&mut self, count: u16) {
@@ -376,8 +374,6 @@ impl Layouts {
             .ok_or_else(|| format!("{served} shards of {all} are served"))
     }
 }
-
-// === impl Process ===
 
 impl Process {
     /// Returns until when its creates may run; `None` if it may not write.

@@ -48,8 +48,6 @@ struct Pod {
     labels: serde_json::Value,
 }
 
-// === impl Limits ===
-
 impl Limits {
     /// Judges the last step of a world.
     ///
@@ -332,8 +330,6 @@ impl Limits {
         self.changed.get(uid).is_some_and(|at| *at >= now - SLACK)
     }
 }
-
-// === impl Pod ===
 
 impl Pod {
     fn of(pod: &Object) -> Self {

@@ -37,8 +37,6 @@ pub enum Ages {
     Same,
 }
 
-// === impl Load ===
-
 impl Load {
     /// Returns a controller with `replica_sets` ReplicaSets of `pods` ready pods each, and no work left.
     #[must_use]

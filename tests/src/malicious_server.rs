@@ -81,8 +81,6 @@ struct Hour {
     steps: u64,
 }
 
-// === impl Hour ===
-
 impl Hour {
     fn new(seed: u64, malice: Malice) -> Self {
         let mut rng = Rng::new(seed.wrapping_mul(31));

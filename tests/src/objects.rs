@@ -117,8 +117,6 @@ pub fn set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
     }
 }
 
-// === impl ReplicaSetBuilder ===
-
 impl ReplicaSetBuilder {
     /// Sets the desired replicas.
     #[must_use]
@@ -140,8 +138,6 @@ impl ReplicaSetBuilder {
         self.0
     }
 }
-
-// === impl PodBuilder ===
 
 impl PodBuilder {
     /// Sets the version.

@@ -44,8 +44,6 @@ struct Listing {
     version: u64,
 }
 
-// === impl Oracle: what it is told ===
-
 impl Oracle {
     /// Takes a frame of the agent.
     pub fn handle_frame(&mut self, frame: &Frame) {
@@ -207,8 +205,6 @@ impl Oracle {
         self.lists.entry(kind).or_default()
     }
 }
-
-// === impl Oracle: what it answers ===
 
 impl Oracle {
     /// Returns why a batch must not leave now. The session has read no later time than `latest`.

@@ -13,8 +13,6 @@ pub struct OtherController {
     round: u32,
 }
 
-// === impl OtherController ===
-
 impl OtherController {
     /// Returns a controller of the ReplicaSet of this name, whose pods have its name as the label `app`.
     #[must_use]

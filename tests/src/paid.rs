@@ -35,8 +35,6 @@ struct Paid {
     beginnings: BTreeSet<(usize, Timestamp)>,
 }
 
-// === impl Creates ===
-
 impl Creates {
     /// Notes that a process of a server creates pods of a ReplicaSet.
     pub(crate) fn note_decided(

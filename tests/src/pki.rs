@@ -61,8 +61,6 @@ pub struct Files {
     folder: TempDir,
 }
 
-// === impl Authority ===
-
 impl Authority {
     /// Returns a new CA.
     ///
@@ -124,8 +122,6 @@ impl Authority {
         list.pem().expect("it can be written")
     }
 }
-
-// === impl Request ===
 
 impl Request {
     /// Returns the request of a server on this machine.
@@ -206,8 +202,6 @@ impl Request {
     }
 }
 
-// === impl Pair ===
-
 impl Pair {
     /// Returns the configuration of a server that presents the certificate with these versions of TLS, and requires none.
     ///
@@ -224,8 +218,6 @@ impl Pair {
         config.expect("they belong together")
     }
 }
-
-// === impl Files ===
 
 impl Files {
     /// Writes a certificate with its key, and the CAs for the other side.

@@ -137,8 +137,6 @@ fn unpacked(path: &Path) -> Vec<u8> {
     bytes
 }
 
-// === impl Recording ===
-
 impl Recording {
     /// Decodes a recording.
     ///

@@ -45,8 +45,6 @@ struct Said {
     news: Condvar,
 }
 
-// === impl Running ===
-
 impl Running {
     /// Starts a process and reads the stream `voice`.
     ///
@@ -228,8 +226,6 @@ impl Drop for Running {
         let _ = self.child.wait();
     }
 }
-
-// === impl Said ===
 
 impl Said {
     fn listen(&self, pipe: impl Read) {

@@ -41,8 +41,6 @@ pub struct Shadow {
     heard: Timestamp,
 }
 
-// === impl Shadow ===
-
 impl Shadow {
     /// Opens a session beside a world that has not begun.
     ///

@@ -8,8 +8,6 @@ use decree::v1;
 #[derive(Clone, Debug, Default)]
 pub struct Template(Vec<(String, String)>);
 
-// === impl Template ===
-
 impl Template {
     /// Reads the parameters from the words of a step.
     ///

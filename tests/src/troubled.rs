@@ -168,8 +168,6 @@ fn run(
     }
 }
 
-// === impl Run ===
-
 impl Run {
     fn new(seed: u64, rng: Rng, story: Story, mutant: Option<Mutant>) -> Self {
         let set = replica_set(SET).replicas(story.replicas).build();

@@ -124,8 +124,6 @@ pub fn cluster() -> ClusterConfig {
     }
 }
 
-// === impl Workload ===
-
 impl Workload {
     /// Returns the maximum difference between clocks: if availability depends on time, small enough for the world to reach the
     /// desired state.

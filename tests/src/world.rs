@@ -41,8 +41,6 @@ mod telling;
 mod user;
 mod watches;
 
-// === impl World ===
-
 impl World {
     /// Executes the next event, at `until` at the latest, with its immediate effects. Returns whether the event was before
     /// `until`.

@@ -52,8 +52,6 @@ pub struct Agent {
     reports: VecDeque<Report>,
 }
 
-// === impl Agent ===
-
 impl Agent {
     /// Creates an agent that connects at once.
     #[must_use]

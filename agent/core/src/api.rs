@@ -242,8 +242,6 @@ pub(crate) fn parse_version(text: &str) -> Option<u64> {
     canonical.then(|| text.parse().ok()).flatten()
 }
 
-// === impl Object ===
-
 impl Object {
     /// The version; empty for an object without one.
     pub(crate) fn resource_version(&self) -> &str {
@@ -273,8 +271,6 @@ impl From<ReplicaSet> for Object {
     }
 }
 
-// === impl Template ===
-
 impl Template {
     /// Creates a template from the bytes of its adapter.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
@@ -295,8 +291,6 @@ impl fmt::Debug for Template {
         write!(formatter, "Template({} bytes)", self.0.len())
     }
 }
-
-// === impl Kind ===
 
 impl Kind {
     /// Both kinds, in the order in which they are listed.
@@ -325,8 +319,6 @@ impl Kind {
     }
 }
 
-// === impl Request ===
-
 impl Request {
     /// Returns the verb and kind for logs and metrics.
     #[must_use]
@@ -342,8 +334,6 @@ impl Request {
         }
     }
 }
-
-// === impl Reply ===
 
 impl Reply {
     /// The kind and the version of the object after the call.
@@ -364,8 +354,6 @@ impl From<Object> for Reply {
         }
     }
 }
-
-// === impl ApiError ===
 
 impl ApiError {
     /// Returns the error of a call without an answer.

@@ -88,8 +88,6 @@ pub(crate) struct Budget {
 
 type Key = (Verb, Scope);
 
-// === impl Hold ===
-
 impl Hold {
     fn new(
         since: Timestamp,
@@ -131,8 +129,6 @@ impl Hold {
     }
 }
 
-// === impl Cause ===
-
 impl Cause {
     /// The rule that refuses the operations, and the reason of the event.
     const fn names(self) -> (Rule, Reason) {
@@ -142,8 +138,6 @@ impl Cause {
         }
     }
 }
-
-// === impl Budget ===
 
 impl Budget {
     pub(crate) fn new(config: BudgetConfig) -> Self {

@@ -74,8 +74,6 @@ enum Purpose {
     Operation(u32, Stage),
 }
 
-// === impl Batches ===
-
 impl Batches {
     pub(crate) fn new(
         calls_max: usize,

@@ -133,8 +133,6 @@ struct Sighting {
     transitions: i64,
 }
 
-// === impl Record ===
-
 impl Record {
     /// The versions if this one is lower than the version of `before`, so that it was not written after `before`.
     fn went_back(&self, before: &Self) -> Option<(u64, u64)> {
@@ -149,8 +147,6 @@ impl Record {
         self.renewed?.checked_add(self.duration).ok()
     }
 }
-
-// === impl Sighting ===
 
 impl Sighting {
     /// Returns the sighting after a lease is seen as `record`. If its version went back, the leader is unknown for the lease's duration, or
@@ -186,8 +182,6 @@ impl Sighting {
     }
 }
 
-// === impl LeaseConfig ===
-
 impl LeaseConfig {
     /// Checks that a create has time at any moment between two renewals.
     ///
@@ -208,8 +202,6 @@ impl LeaseConfig {
         })
     }
 }
-
-// === impl Lease ===
 
 impl Lease {
     /// Creates a lease that has seen nothing.

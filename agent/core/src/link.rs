@@ -117,8 +117,6 @@ enum State {
     Stopped,
 }
 
-// === impl Link ===
-
 impl Link {
     /// Creates a link that connects at once. The waits before further connections are within `waits`, and the seed determines their jitter.
     pub(crate) fn new(hello: v1::Hello, waits: RangeInclusive<Duration>, seed: u64) -> Self {

@@ -51,8 +51,6 @@ struct Snapshot {
 /// The kind and UID of an object. A bookmark has an empty UID.
 type ObjectId = (Kind, String);
 
-// === impl Outbox ===
-
 impl Outbox {
     /// Creates an empty outbox, in which this many events may wait before events of one object are merged.
     pub(crate) fn new(unmerged_max: usize) -> Self {
@@ -170,8 +168,6 @@ impl Outbox {
         (!events.is_empty()).then_some(Frame::Events(v1::Events { events }))
     }
 }
-
-// === impl Snapshot ===
 
 impl Snapshot {
     fn new(kind: Kind) -> Self {

@@ -74,8 +74,6 @@ struct Written {
     count: u32,
 }
 
-// === impl Event ===
-
 impl Event {
     /// Returns the namespace of the event's object; `default` for the cluster.
     #[must_use]
@@ -87,8 +85,6 @@ impl Event {
         }
     }
 }
-
-// === impl Recorder ===
 
 impl Recorder {
     /// Creates a recorder for this process, and for ReplicaSets of a group and version.

@@ -49,8 +49,6 @@ pub struct Refusal {
     pub message: String,
 }
 
-// === impl Rule ===
-
 impl Rule {
     /// All rules.
     pub const ALL: [Self; 14] = [
@@ -91,8 +89,6 @@ impl Rule {
         }
     }
 }
-
-// === impl Refusal ===
 
 impl Refusal {
     /// The message is cut, because each operation of the batch gets a copy.

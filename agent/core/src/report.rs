@@ -95,8 +95,6 @@ pub struct Refused {
     pub operations: usize,
 }
 
-// === impl Report ===
-
 impl Report {
     pub(crate) fn finished(outcome: &v1::Outcome) -> Self {
         let (class, message) = match &outcome.outcome {

@@ -119,8 +119,6 @@ pub struct TakeOver {
     ask_again: Timestamp,
 }
 
-// === impl Why ===
-
 impl Why {
     /// The values of a metric's label: those that [`as_str`](Self::as_str) returns.
     pub const CAUSES: [&str; 4] = ["undeclared", "on", "found_on", "no_probe"];
@@ -150,8 +148,6 @@ impl fmt::Display for Why {
         }
     }
 }
-
-// === impl TakeOver ===
 
 impl TakeOver {
     /// Creates the state of an agent that has read nothing; `flag` declares that the built-in controller is off.

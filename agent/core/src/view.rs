@@ -24,8 +24,6 @@ pub(crate) struct View {
     listed: HashSet<String>,
 }
 
-// === impl View ===
-
 impl View {
     /// Creates an empty view, for ReplicaSets of this group and version.
     pub(crate) fn new(api_version: impl Into<String>) -> Self {

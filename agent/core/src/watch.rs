@@ -149,8 +149,6 @@ enum State {
     WaitingToWatch { until: Timestamp },
 }
 
-// === impl Part ===
-
 impl Part {
     /// Returns the part for a page that begins a list or not, and ends it or not.
     #[must_use]
@@ -176,8 +174,6 @@ impl Part {
     }
 }
 
-// === impl Items ===
-
 impl Items {
     pub(crate) const fn kind(&self) -> Kind {
         match self {
@@ -193,8 +189,6 @@ impl Items {
         }
     }
 }
-
-// === impl List ===
 
 impl List {
     /// Returns the number of objects, unreadable ones included.
@@ -221,8 +215,6 @@ impl List {
     }
 }
 
-// === impl WatchEvent ===
-
 impl WatchEvent {
     /// The version that the watch has reached with this event; `None` if the event ends the watch.
     fn version(&self) -> Option<&str> {
@@ -238,8 +230,6 @@ impl WatchEvent {
         }
     }
 }
-
-// === impl Watch ===
 
 impl Watch {
     /// Creates an idle watch. The kind and the seed determine its jitter.

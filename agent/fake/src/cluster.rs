@@ -29,8 +29,6 @@ pub struct Cluster {
     latency: Duration,
 }
 
-// === impl Cluster: time and calls ===
-
 impl Cluster {
     /// Creates a cluster with the namespaces `default` and `kube-system` and its nodes.
     #[must_use]
@@ -220,8 +218,6 @@ impl Cluster {
         result
     }
 }
-
-// === impl Cluster: watches, faults and looking in ===
 
 impl Cluster {
     /// Opens a watch of the changes after a version; 0 begins with all objects as added.

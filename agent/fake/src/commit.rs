@@ -17,8 +17,6 @@ use crate::{
     watch::{EventKind, WatchEvent},
 };
 
-// === changes ===
-
 /// Stores a new object, and schedules the tasks that follow.
 pub(crate) fn add(state: &mut State, kind: Kind, object: Value) -> Object {
     let object = state.store.put(kind, object);
@@ -92,8 +90,6 @@ pub(crate) fn set_node_status(
         change(state, Kind::Node, &node, new);
     }
 }
-
-// === what follows at once ===
 
 fn added(state: &mut State, kind: Kind, object: &Object) {
     match kind {

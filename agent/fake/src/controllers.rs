@@ -14,8 +14,6 @@ use crate::{
     wake::is_modelled,
 };
 
-// === tasks ===
-
 pub(crate) fn run(state: &mut State, task: Task) {
     match task {
         Task::Bind(pod) => kubelet::bind(state, &pod),
@@ -32,8 +30,6 @@ pub(crate) fn run(state: &mut State, task: Task) {
         } => node::lose_node(state, &node, outage, stage),
     }
 }
-
-// === the garbage collector ===
 
 /// Deletes an object without any owner left; otherwise removes the lost owners from the object.
 fn collect(state: &mut State, kind: Kind, key: &ObjectKey) {
@@ -102,8 +98,6 @@ fn has_other_owner(state: &State, object: &Value, than: &str) -> bool {
         None => !is_modelled(owner.kind),
     })
 }
-
-// === the end of a namespace ===
 
 fn empty(state: &mut State, namespace: &str) {
     if !state.is_terminating(namespace) {

@@ -25,8 +25,6 @@ pub(crate) enum Harm {
     Delay(Duration),
 }
 
-// === impl Fault ===
-
 impl Fault {
     /// Refuses calls with this answer; nothing is stored.
     #[must_use]
@@ -87,8 +85,6 @@ impl Fault {
         true
     }
 }
-
-// === impl Faults ===
 
 impl Faults {
     /// Switches a fault on. If several faults strike one call, the earliest one counts; delays add up.

@@ -19,8 +19,6 @@ use crate::{
     validate, wake,
 };
 
-// === impl Cluster: pods ===
-
 impl Cluster {
     /// Merges `status` into the status of a pod, as a kubelet would.
     ///
@@ -75,8 +73,6 @@ impl Cluster {
         Ok(commit::remove(&mut self.state, Kind::Pod, &pod))
     }
 }
-
-// === impl Cluster: nodes ===
 
 impl Cluster {
     /// Stops a node from responding; [`crate::NodeLoss`] sets the consequences.

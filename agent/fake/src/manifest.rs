@@ -325,8 +325,6 @@ fn check(Document { place, object }: &Document) -> Result<(), ManifestError> {
     }
 }
 
-// === impl Document ===
-
 impl Document {
     /// Returns the kind. Objects of API lists do not state their kind, so the fields tell.
     ///
@@ -343,8 +341,6 @@ impl Document {
         }
     }
 }
-
-// === impl Location ===
 
 impl Location {
     /// The document of a file at this place, from 0.

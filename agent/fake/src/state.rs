@@ -57,8 +57,6 @@ pub struct List {
     pub version: u64,
 }
 
-// === impl State ===
-
 impl State {
     pub(crate) fn new(config: ClusterConfig) -> Self {
         Self {
@@ -92,8 +90,6 @@ impl State {
         namespace.is_some_and(|it| object::is_deleting(it))
     }
 }
-
-// === impl List ===
 
 impl List {
     /// Returns the names of the objects, in order.

@@ -24,8 +24,6 @@ pub(crate) struct Store {
     unended_pods: BTreeMap<String, usize>,
 }
 
-// === impl ObjectKey ===
-
 impl ObjectKey {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self(format!("{namespace}\0{name}"))
@@ -44,8 +42,6 @@ impl ObjectKey {
         self.0.split_once('\0').map_or("", |(_, name)| name)
     }
 }
-
-// === impl Store ===
 
 impl Store {
     pub(crate) const fn version(&self) -> u64 {

@@ -53,8 +53,6 @@ pub(crate) struct Timeline {
     due: BTreeMap<(Timestamp, u64), Task>,
 }
 
-// === impl Timeline ===
-
 impl Timeline {
     pub(crate) const fn new(now: Timestamp) -> Self {
         Self {

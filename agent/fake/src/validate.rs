@@ -81,8 +81,6 @@ pub(crate) fn replica_set_status(object: &Value) -> Result<(), ApiError> {
     faults.into_result(Kind::ReplicaSet, object)
 }
 
-// === impl Faults ===
-
 impl Faults {
     fn into_result(self, kind: Kind, object: &Value) -> Result<(), ApiError> {
         let list = match self.0.as_slice() {

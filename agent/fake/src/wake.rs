@@ -17,8 +17,6 @@ const COLLECT_AFTER: Duration = Duration::from_millis(100);
 /// How long the namespace controller takes to empty a namespace under deletion.
 const EMPTY_NAMESPACE_AFTER: Duration = Duration::from_millis(200);
 
-// === the scheduler and the kubelets ===
-
 pub(crate) fn schedule_next_step(state: &mut State, pod: &Object) {
     let pace = state.config.kubelet.clone();
     let (delay, task): (_, fn(PodRef) -> Task) = match object::phase(pod) {
@@ -57,8 +55,6 @@ fn jittered(state: &mut State, delay: Duration) -> Duration {
     }
     delay.saturating_add(Duration::from_nanos(state.chance.below(jitter)))
 }
-
-// === the garbage collector and the namespace controller ===
 
 fn collect_later(state: &mut State, task: Task) {
     state.timeline.after(COLLECT_AFTER, task);

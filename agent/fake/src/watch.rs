@@ -103,8 +103,6 @@ pub(crate) struct Watches {
     are_patient: bool,
 }
 
-// === impl Log ===
-
 impl Log {
     fn push(&mut self, entry: Entry, log_max: usize) {
         self.entries.push_back(entry);
@@ -135,8 +133,6 @@ impl Log {
         self.entries.get(usize::try_from(index).ok()?)
     }
 }
-
-// === impl Watches ===
 
 impl Watches {
     pub(crate) fn new(log_max: usize, bookmark_every: Option<Duration>) -> Self {
@@ -254,8 +250,6 @@ impl Watches {
         }
     }
 }
-
-// === impl WatchReader ===
 
 impl WatchReader {
     fn poll_bookmark(

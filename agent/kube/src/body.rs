@@ -39,8 +39,6 @@ pub(crate) struct Departure {
 #[error("the request could not leave within {} ms of its check", LEAVE_WITHIN.as_millis())]
 pub(crate) struct TooLate;
 
-// === impl Departure ===
-
 impl Departure {
     /// A request that is checked now.
     pub(crate) fn checked_now() -> Self {
@@ -55,8 +53,6 @@ impl Departure {
         self.missed.load(Ordering::Acquire)
     }
 }
-
-// === impl RequestBody ===
 
 impl RequestBody {
     /// Holds the body back if it is asked for after `departure`.

@@ -65,8 +65,6 @@ pub struct KubeCluster {
     _renewal: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
-// === impl KubeClusterConfig ===
-
 impl KubeClusterConfig {
     /// Returns the settings for the requests of a person.
     #[must_use]
@@ -83,8 +81,6 @@ impl KubeClusterConfig {
         }
     }
 }
-
-// === impl KubeCluster ===
 
 impl KubeCluster {
     /// Reads the credentials. It makes no request, so the API server may still be down.

@@ -65,8 +65,6 @@ enum Origin {
     Home(PathBuf),
 }
 
-// === impl CredentialSource ===
-
 impl CredentialSource {
     /// Reads the credentials, and the identity of their cluster.
     pub(crate) async fn config(&self) -> Result<(Config, Target), ConnectError> {
@@ -152,8 +150,6 @@ impl CredentialSource {
         named.or_else(found).ok_or(ConnectError::Nowhere)
     }
 }
-
-// === impl Origin ===
 
 impl Origin {
     fn read(&self) -> Result<Kubeconfig, KubeconfigError> {

@@ -21,8 +21,6 @@ struct HeldLease {
     clock: Clock,
 }
 
-// === impl Fence ===
-
 impl Fence {
     /// Creates the fence of a lead. `lead` gets each renewal, with times of this clock.
     #[must_use]
@@ -77,8 +75,6 @@ impl Fence {
         times.try_fold(Duration::MAX, |least, time| Some(least.min(time?)))
     }
 }
-
-// === impl HeldLease ===
 
 impl HeldLease {
     /// The time limit of a create; `None` if it is too short for any.

@@ -27,8 +27,6 @@ struct Lane {
 /// The place of a request on a connection.
 pub(crate) struct LanePermit<'a>(&'a Lane);
 
-// === impl Lanes ===
-
 impl Lanes {
     /// Creates lanes for these clients.
     ///
@@ -69,15 +67,11 @@ impl Lanes {
     }
 }
 
-// === impl Lane ===
-
 impl Lane {
     fn client(&self) -> MutexGuard<'_, Client> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-// === impl LanePermit ===
 
 impl<'a> LanePermit<'a> {
     fn on(lane: &'a Lane) -> Self {

@@ -7,8 +7,6 @@ use agent_core::{
 
 use crate::{cluster::KubeCluster, objects, reading::unreadable, requests};
 
-// === impl KubeCluster ===
-
 impl KubeCluster {
     /// Reads, creates or replaces a Lease.
     ///

@@ -68,8 +68,6 @@ pub(crate) struct Permit<'a> {
     begun: Instant,
 }
 
-// === impl Limiter ===
-
 impl Limiter {
     pub(crate) fn new(calls_max: u16) -> Self {
         let limit_max = f64::from(calls_max.max(1));
@@ -105,8 +103,6 @@ impl Limiter {
     }
 }
 
-// === impl Permit ===
-
 impl Permit<'_> {
     /// Learns from the answer to a call of this verb. A refusal for another cause, or no answer, may come before any work.
     pub(crate) fn note<T>(&self, verb: &'static str, answer: &Result<T, ApiError>) {
@@ -125,8 +121,6 @@ impl Drop for Permit<'_> {
         self.limiter.lock().in_flight -= 1;
     }
 }
-
-// === impl State ===
 
 impl State {
     #[expect(
@@ -164,8 +158,6 @@ impl State {
         }
     }
 }
-
-// === impl Usual ===
 
 impl Usual {
     /// Takes an answer. Returns the quickest of late.

@@ -37,8 +37,6 @@ pub(crate) struct Exchange<'a> {
     is_timed: bool,
 }
 
-// === impl Metrics ===
-
 impl Metrics {
     pub(crate) fn new(url: &Uri) -> Self {
         let host = url.host().unwrap_or_default();
@@ -75,8 +73,6 @@ impl Metrics {
         }
     }
 }
-
-// === impl Exchange ===
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {

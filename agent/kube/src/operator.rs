@@ -47,8 +47,6 @@ pub struct OtherWrite {
     pub what: String,
 }
 
-// === impl KubeCluster ===
-
 impl KubeCluster {
     /// Reads the API server's version, such as `v1.36.3`.
     ///

@@ -43,8 +43,6 @@ struct Event {
     object: Value,
 }
 
-// === impl Probe ===
-
 impl Probe {
     /// Reads the probe; `None` if there is none.
     ///

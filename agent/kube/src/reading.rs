@@ -114,8 +114,6 @@ pub struct EventReader {
     searched: usize,
 }
 
-// === impl Pages ===
-
 impl PageStream for Pages {
     /// Returns the next page; `None` after the last, or after an error. If the pages go out of date (410), the list begins again from the
     /// newest state, with a first page. It also begins again if a token would continue from an inconsistent state. A page that is too long
@@ -171,8 +169,6 @@ impl Pages {
     }
 }
 
-// === impl Events ===
-
 impl EventStream for Events {
     /// Returns the next events; `None` once the watch has ended or is silent for too long.
     async fn next(&mut self) -> Option<Vec<WatchEvent>> {
@@ -217,8 +213,6 @@ impl Events {
         Some(())
     }
 }
-
-// === impl EventReader ===
 
 impl EventReader {
     /// Creates the reader of a watch on this kind.

@@ -171,8 +171,6 @@ pub(crate) fn patch_probe(namespace: &str, name: &str, manager: &str, patch: &Va
     write(Method::PATCH, &by(manager, &path), MERGE_PATCH, patch)
 }
 
-// === impl Scope ===
-
 impl Scope {
     /// The path of one page of a list. Without a version, it reads the newest state and no cache.
     pub(crate) fn page(

@@ -14,8 +14,6 @@ pub struct Resource {
     group: String,
 }
 
-// === impl Resource ===
-
 impl Resource {
     /// Returns the group and version as in objects and references, such as `apps/v1`.
     #[must_use]

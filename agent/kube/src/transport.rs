@@ -35,8 +35,6 @@ pub(crate) struct Transport {
     pub(crate) refused: Arc<Notify>,
 }
 
-// === impl Transport ===
-
 impl Transport {
     pub(crate) async fn fetch(&self, request: Request<RequestBody>) -> Result<Bytes, ApiError> {
         let mut exchange = self.metrics.begin(request.method(), true);

@@ -42,8 +42,6 @@ pub enum BudgetAction {
     Hold,
 }
 
-// === impl BudgetArgs ===
-
 impl BudgetArgs {
     /// Returns the configuration of the budget.
     #[must_use]

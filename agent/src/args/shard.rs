@@ -13,8 +13,6 @@ pub enum ShardArg {
     Shard(Shard),
 }
 
-// === impl ShardArg ===
-
 impl ShardArg {
     /// Returns the name of the shard in Hello.
     #[must_use]

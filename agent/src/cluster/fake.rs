@@ -44,8 +44,6 @@ struct FakeState {
     changed: watch::Sender<()>,
 }
 
-// === impl FakeCluster ===
-
 impl FakeCluster {
     /// Starts a cluster with these objects. Its time begins at `config.start` and passes in real time.
     ///
@@ -173,8 +171,6 @@ impl Cluster for FakeCluster {
         }
     }
 }
-
-// === impl FakeState ===
 
 impl FakeState {
     fn with<T>(&self, act: impl FnOnce(&mut agent_fake::Cluster) -> T) -> T {

@@ -33,8 +33,6 @@ struct ApiServer {
 type Shared = State<Arc<ApiServer>>;
 type Answer = (StatusCode, Json<Value>);
 
-// === impl ApiServer ===
-
 impl ApiServer {
     /// Stores the next version of a Lease, unless the write is based on an older version.
     fn store(&self, mut lease: Value) -> Option<Value> {

@@ -12,8 +12,6 @@ const READY_FOR: Duration = Duration::from_mins(1);
 #[derive(Debug, Default)]
 pub(super) struct Refusals([Option<Timestamp>; 2]);
 
-// === impl Refusals ===
-
 impl Refusals {
     pub(super) fn handle_failed(&mut self, now: Timestamp, kind: Kind) {
         self.0[kind as usize].get_or_insert(now);

@@ -17,8 +17,6 @@ const CALL_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Proof(Option<(TokenFile, Token)>);
 
-// === impl Proof ===
-
 impl Proof {
     pub(crate) fn read(file: Option<&TokenFile>) -> Result<Self, TokenFileError> {
         let token = file.map(|file| Ok((file.clone(), file.read()?)));

@@ -55,8 +55,6 @@ pub(crate) struct CheckArgs {
     pub(crate) server: ServerArgs,
 }
 
-// === impl CheckArgs ===
-
 impl CheckArgs {
     pub(crate) fn asks_for(&self, section: Section) -> bool {
         self.only.is_empty() || self.only.contains(&section)

@@ -22,8 +22,6 @@ pub(crate) struct KubeArgs {
     pub(crate) impersonate: Option<String>,
 }
 
-// === impl KubeArgs ===
-
 impl KubeArgs {
     /// Whether a flag asks for a cluster.
     pub(crate) const fn is_given(&self) -> bool {

@@ -10,8 +10,6 @@ pub(crate) struct LabelFilter(Selector);
 /// Key, operator, values.
 type Requirement<'a> = (&'a str, &'static str, Vec<&'a str>);
 
-// === impl LabelFilter ===
-
 impl LabelFilter {
     pub(crate) fn matches<'a>(
         &self,

@@ -57,8 +57,6 @@ pub(crate) struct NamespaceArgs {
     pub(crate) of_context: Option<String>,
 }
 
-// === impl Named ===
-
 impl Named {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self {
@@ -91,8 +89,6 @@ impl From<v1::ObjectRef> for Named {
     }
 }
 
-// === impl NameKind ===
-
 impl NameKind {
     /// Reads a word before a slash; any other word than a kind is a namespace.
     fn of(word: &str) -> Result<Self, String> {
@@ -115,8 +111,6 @@ impl NameKind {
     }
 }
 
-// === impl NameArg ===
-
 impl FromStr for NameArg {
     type Err = String;
 
@@ -138,8 +132,6 @@ impl FromStr for NameArg {
         })
     }
 }
-
-// === impl NamespaceArgs ===
 
 impl NamespaceArgs {
     /// One namespace, or the default for names without one.

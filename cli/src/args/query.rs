@@ -197,8 +197,6 @@ pub(crate) enum Output {
     Json,
 }
 
-// === impl GetArgs ===
-
 impl GetArgs {
     /// Reads `rs`, `rs NAME…`, `rs/NAME…` or `sessions`.
     pub(crate) fn wanted(&self) -> Result<Wanted, Failure> {
@@ -252,8 +250,6 @@ fn unknown(word: &str) -> Failure {
         }
     })
 }
-
-// === impl Scope ===
 
 impl Scope {
     /// The narrowest question whose answer has these ReplicaSets; if there are none, all of the namespace.

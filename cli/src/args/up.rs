@@ -75,8 +75,6 @@ pub(crate) struct DemoArgs {
     pub(crate) log_level: Option<service::Filter>,
 }
 
-// === impl UpArgs ===
-
 impl UpArgs {
     /// Whether the cluster is a real one. A real cluster has a different default mode, so this refuses flags that contradict each
     /// other.

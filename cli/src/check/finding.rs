@@ -21,8 +21,6 @@ pub(super) struct Finding {
     pub(super) hint: String,
 }
 
-// === impl Grade ===
-
 impl Grade {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
@@ -42,8 +40,6 @@ impl Grade {
         paint.paint(severity, mark)
     }
 }
-
-// === impl Finding ===
 
 impl Finding {
     pub(super) fn ok(check: impl Into<String>, detail: impl Into<String>) -> Self {

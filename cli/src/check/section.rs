@@ -19,8 +19,6 @@ pub(crate) enum Section {
     Others,
 }
 
-// === impl Section ===
-
 impl Section {
     /// The section of a check by its name. An unknown check belongs to the agent, as most checks do.
     pub(super) fn of(check: &str) -> Self {

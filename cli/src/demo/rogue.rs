@@ -82,8 +82,6 @@ pub(super) fn run(
     answered.ok_or_else(|| Failure::new(Exit::No, "the agent does not answer the rogue server"))
 }
 
-// === impl Session ===
-
 impl Session {
     async fn next(&mut self) -> Option<request::Frame> {
         self.incoming.message().await.ok()??.frame
@@ -229,8 +227,6 @@ impl Session {
         Some(format!("{done} done, {refused} refused: {words}"))
     }
 }
-
-// === impl Rogue ===
 
 #[tonic::async_trait]
 impl DecisionService for Rogue {

@@ -60,8 +60,6 @@ pub(super) struct Writes {
     pub(super) changes: u64,
 }
 
-// === impl Stage ===
-
 impl Stage {
     /// Starts everything, and lets the other controller create a pod twice, which the shadow reports after ten seconds.
     pub(super) fn open(deadline: Duration) -> Result<Self, Failure> {
@@ -256,8 +254,6 @@ async fn agent(
     budget.deletes.replica_set = Limit::count(DELETES_MAX);
     RunningAgent::of_embedded_cluster(server, ListenAddr::At(FREE), cluster, (mode, budget)).await
 }
-
-// === impl Writes ===
 
 impl Writes {
     fn of(cluster: &FakeCluster) -> Self {

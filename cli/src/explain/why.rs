@@ -150,8 +150,6 @@ fn victims(decision: &v1::Decision) -> impl Iterator<Item = (String, v1::Reason)
     })
 }
 
-// === impl Ladder ===
-
 impl<'a> Ladder<'a> {
     /// What the decisions that the server knows say about a pod that does not exist now.
     fn of_past(asked: &Asked<'_>, state: &'a v1::GetReplicaSetResponse) -> Option<Self> {

@@ -40,8 +40,6 @@ fn beyond(limit: &str) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, limit)
 }
 
-// === impl Used ===
-
 impl Used {
     /// Counts a file at this path in a folder or an archive.
     pub(super) fn count(&self, path: &Path) -> io::Result<()> {
@@ -77,8 +75,6 @@ impl Used {
     }
 }
 
-// === impl Packed ===
-
 impl<R> Packed<R> {
     pub(super) const fn new(inner: R, used: Rc<Used>) -> Self {
         Self { inner, used }
@@ -92,8 +88,6 @@ impl<R: Read> Read for Packed<R> {
         Ok(read)
     }
 }
-
-// === impl Bounded ===
 
 impl<R> Bounded<R> {
     pub(super) const fn new(inner: R, used: Rc<Used>) -> Self {

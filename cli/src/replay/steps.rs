@@ -73,8 +73,6 @@ fn shown(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-// === impl Steps ===
-
 impl Steps {
     /// Begins with the Hello, which a recording has before its calls.
     fn new(identity: &SessionIdentity) -> Self {
@@ -170,8 +168,6 @@ impl Steps {
         self.count += 1;
     }
 }
-
-// === impl Step ===
 
 impl Step {
     const fn new(title: String, time: Timestamp, input: Vec<String>) -> Self {

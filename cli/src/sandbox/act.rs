@@ -59,8 +59,6 @@ async fn act(
     }
 }
 
-// === impl Act ===
-
 impl Act {
     /// Executes the act, and says so as kubectl does.
     pub(crate) fn perform(&self, cluster: &mut Cluster) -> Result<String, Failure> {

@@ -32,8 +32,6 @@ struct Opened {
     answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
 }
 
-// === impl Listener ===
-
 impl Listener {
     pub(super) async fn bind() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;

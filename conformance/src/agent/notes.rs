@@ -73,8 +73,6 @@ rules! {
 #[derive(Debug, Default)]
 pub(super) struct Notes(BTreeMap<&'static str, Verdict>);
 
-// === impl Notes ===
-
 impl Notes {
     pub(super) fn verdict(&self, rule: &str) -> Option<&Verdict> {
         self.0.get(rule)

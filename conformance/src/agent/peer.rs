@@ -90,8 +90,6 @@ async fn pump(
     }
 }
 
-// === impl ConnectedAgent ===
-
 impl ConnectedAgent {
     pub(super) fn new(
         frames: Streaming<ReconcileRequest>,

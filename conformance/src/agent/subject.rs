@@ -42,8 +42,6 @@ pub struct Program {
 #[derive(Debug)]
 pub struct Process(Child);
 
-// === impl Program ===
-
 /// The standard input stays open and empty. The output is discarded.
 impl Subject for Program {
     type Running = Process;
@@ -64,8 +62,6 @@ impl Subject for Program {
             .map(Process)
     }
 }
-
-// === impl Process ===
 
 impl Running for Process {
     fn stop(&mut self) -> io::Result<()> {

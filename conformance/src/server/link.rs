@@ -44,8 +44,6 @@ pub(super) struct Link {
 /// A frame of the server, or the end of the stream.
 pub(super) type Next = Result<Answer, Status>;
 
-// === impl Server ===
-
 impl Server {
     pub(super) fn new(channel: Channel, number: usize) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -150,8 +148,6 @@ impl Server {
         link.ends(reason, &[]).await
     }
 }
-
-// === impl Link ===
 
 impl Link {
     pub(super) async fn send(&mut self, frame: Frame) {

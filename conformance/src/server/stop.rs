@@ -107,8 +107,6 @@ async fn refused(server: &Server) -> Verdict {
     holds(delay.is_some(), "a RetryInfo", &status)
 }
 
-// === impl Witness ===
-
 impl Witness {
     async fn new(mut link: Link) -> Self {
         let drained = match link.next().await {

@@ -28,8 +28,6 @@ pub struct Admission {
     is_name_granted: bool,
 }
 
-// === impl Authority ===
-
 impl Authority {
     /// Creates the authority of a policy. Without a policy, everyone may do everything, or everyone with a proven identity if
     /// `needs_proof`.
@@ -174,8 +172,6 @@ fn foreign(identity: &Identity, cluster: NamedCluster<'_>) -> Denial {
     let (identity, what) = (identity.to_string(), serve(cluster));
     Denial::OtherOwner { identity, what }
 }
-
-// === impl Admission ===
 
 impl Admission {
     /// Whether questions may name the cluster by the name from its agent.

@@ -47,8 +47,6 @@ pub enum Denial {
     },
 }
 
-// === impl Denial ===
-
 impl Denial {
     /// Whether the peer lacks a proof of its identity, and not a permission.
     #[must_use]

@@ -39,8 +39,6 @@ pub(crate) enum IdentityPattern {
     Uid(Option<u32>),
 }
 
-// === impl Identity ===
-
 impl Identity {
     /// Whether a credential proves it.
     #[must_use]
@@ -76,8 +74,6 @@ impl fmt::Display for Identity {
         }
     }
 }
-
-// === impl IdentityPattern ===
 
 impl IdentityPattern {
     /// Parses a pattern. The error gives the correct form, if the pattern can never match an identity.

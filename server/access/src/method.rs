@@ -84,8 +84,6 @@ pub fn find(path: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.path == path)
 }
 
-// === impl Shape ===
-
 impl Shape {
     /// The word of grpc-prometheus.
     #[must_use]

@@ -46,8 +46,6 @@ struct Word {
     since: u64,
 }
 
-// === impl Ownership ===
-
 impl Ownership {
     /// Takes a word for a session. Returns whether the identity may use it.
     pub(crate) fn open(&mut self, identity: &Identity, word: &str, ground: Ground) -> bool {

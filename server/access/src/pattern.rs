@@ -4,8 +4,6 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern(String);
 
-// === impl Pattern ===
-
 impl Pattern {
     /// The pattern of a text; every text is a pattern.
     pub(crate) fn new(text: &str) -> Self {

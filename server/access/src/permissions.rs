@@ -31,8 +31,6 @@ pub struct Permissions {
     pub(crate) viewer: Vec<GrantScope>,
 }
 
-// === impl GrantScope ===
-
 impl GrantScope {
     /// Whether a cluster is in the scope, the shard included.
     pub(crate) fn contains(&self, cluster: NamedCluster<'_>) -> bool {
@@ -42,8 +40,6 @@ impl GrantScope {
             && any(&self.shards, cluster.shard)
     }
 }
-
-// === impl Permissions ===
 
 impl Permissions {
     /// The permissions of everyone, without a restriction.

@@ -29,8 +29,6 @@ pub struct Policy {
 /// Positions of grants in the policy.
 type Positions = BTreeSet<usize>;
 
-// === impl Policy ===
-
 impl Policy {
     /// Parses the text of a policy file.
     ///

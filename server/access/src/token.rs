@@ -63,8 +63,6 @@ enum Audience {
     Many(Vec<String>),
 }
 
-// === impl Verifier ===
-
 impl Verifier {
     /// Checks a token at `now`.
     ///
@@ -122,8 +120,6 @@ fn decode(part: &str) -> Result<Vec<u8>, TokenError> {
 fn read<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, TokenError> {
     serde_json::from_slice(&decode(part)?).map_err(|_| TokenError::Malformed)
 }
-
-// === impl Audience ===
 
 impl Audience {
     fn contains(&self, wanted: &str) -> bool {

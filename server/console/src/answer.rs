@@ -35,8 +35,6 @@ pub(crate) fn json(text: &str) -> Response {
     (headers, text).into_response()
 }
 
-// === impl Refused ===
-
 impl Refused {
     pub(crate) fn new(code: Code, reason: &str, message: String) -> Self {
         let reason = reason.to_owned();

@@ -12,8 +12,6 @@ use tonic::{Request, Status, metadata::MetadataMap};
 #[derive(Clone, Debug, Default)]
 pub struct Caller(pub Extensions);
 
-// === impl Caller ===
-
 impl Caller {
     /// A request of this caller.
     pub(crate) fn ask<T>(&self, message: T) -> Request<T> {

@@ -26,8 +26,6 @@ pub(crate) struct Board {
     sent: HashMap<String, u64>,
 }
 
-// === impl Board ===
-
 impl Board {
     /// Sends the changed rows, page by page, and then the state of the board.
     pub(crate) async fn poll(

@@ -33,8 +33,6 @@ pub(crate) struct ConsoleState {
     pub(crate) streams: Arc<()>,
 }
 
-// === impl ConsoleState ===
-
 impl ConsoleState {
     pub(crate) fn new(server: Arc<dyn Backend>, config: ConsoleConfig) -> Self {
         let max = usize::from(config.streams_max);

@@ -25,8 +25,6 @@ pub(crate) struct PageReader {
     shown: BTreeMap<&'static str, String>,
 }
 
-// === impl PageReader ===
-
 impl PageReader {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Result<Bytes, Infallible>>) {
         let (queue, events) = mpsc::channel(QUEUE);

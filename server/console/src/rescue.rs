@@ -56,8 +56,6 @@ pub(crate) fn rescue(
     Ok(Some(answer))
 }
 
-// === impl RescueQuestion ===
-
 impl RescueQuestion<'_> {
     fn changes(&self, own: &Pod) -> Result<Vec<Value>, Interrupted> {
         let mut changes = Vec::new();

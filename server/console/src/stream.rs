@@ -97,8 +97,6 @@ pub(crate) async fn open(
     Ok((headers, body).into_response())
 }
 
-// === impl PageStream ===
-
 impl PageStream {
     /// Runs until the reader is gone or loses the permission, or another stream takes its slot.
     async fn run(mut self) {

@@ -28,8 +28,6 @@ pub(crate) fn subject(query: &HashMap<String, String>) -> v1::GetReplicaSetReque
     }
 }
 
-// === impl PageView ===
-
 impl PageView {
     pub(crate) fn parse(query: &HashMap<String, String>) -> Result<Self, Refused> {
         match query.get("view").map_or("", String::as_str) {

@@ -98,8 +98,6 @@ pub struct Victim {
     pub reason: Reason,
 }
 
-// === impl Action ===
-
 impl Action {
     /// The kind of the action.
     #[must_use]
@@ -140,8 +138,6 @@ impl Action {
         }
     }
 }
-
-// === impl Operation ===
 
 impl Operation {
     pub(crate) const fn kind(&self) -> Kind {

@@ -23,8 +23,6 @@ enum Repr {
     Text(Arc<str>),
 }
 
-// === impl CompactUid ===
-
 impl CompactUid {
     /// The UID with this text.
     #[must_use]

@@ -34,8 +34,6 @@ pub struct Brake {
     pub per_second: u32,
 }
 
-// === impl Config ===
-
 impl Default for Config {
     fn default() -> Self {
         Self {

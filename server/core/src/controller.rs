@@ -107,8 +107,6 @@ struct ReadySync {
 #[derive(Clone, Copy, Debug)]
 pub struct Inspect<'a>(&'a Controller);
 
-// === impl Controller ===
-
 impl Controller {
     /// Creates a controller without objects. It decides nothing until the snapshots of both kinds are complete.
     #[must_use]

@@ -229,8 +229,6 @@ fn created(name: &Arc<str>, set: &ReplicaSet) -> Pod {
     }
 }
 
-// === impl Decision ===
-
 impl Decision {
     fn say(&mut self, rule: Rule, detail: impl Into<Cow<'static, str>>) {
         self.reasons.push(Reason::new(rule, detail));

@@ -35,8 +35,6 @@ fn entry(value: &impl Held) -> usize {
     ENTRY + value.bytes()
 }
 
-// === impl HeldMap ===
-
 impl<K: Ord, V: Held> HeldMap<K, V> {
     /// Replaces the value of a key, and returns the value before it.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
@@ -83,8 +81,6 @@ impl<K, V> Held for HeldMap<K, V> {
         self.bytes
     }
 }
-
-// === impl HeldQueue ===
 
 impl<V: Held> HeldQueue<V> {
     /// Adds a value at the front.

@@ -157,8 +157,6 @@ pub(crate) enum PodUpdate {
     Changed(Option<PodChange>, PodChange),
 }
 
-// === impl Index ===
-
 impl Index {
     /// Creates an empty index, whose ReplicaSets name their pods by this seed. If `limits_creates`, it counts lost creates.
     pub(crate) fn new(names: NameSeed, limits_creates: bool) -> Self {

@@ -9,8 +9,6 @@ pub type Label = (Arc<str>, Arc<str>);
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Labels(Arc<[Label]>);
 
-// === impl Labels ===
-
 impl Labels {
     /// The value of a key.
     #[must_use]

@@ -91,8 +91,6 @@ pub(crate) fn base(generate_name: &str) -> &str {
     &generate_name[..generate_name.floor_char_boundary(BASE_LENGTH_MAX)]
 }
 
-// === impl NameSeed ===
-
 impl NameSeed {
     /// The seed of a session. Another epoch or session has another seed.
     #[must_use]
@@ -109,8 +107,6 @@ impl NameSeed {
         u32::try_from(first).unwrap_or(0)
     }
 }
-
-// === impl NameCursor ===
 
 impl NameCursor {
     /// `number` is the number of the ReplicaSet in its session.
@@ -231,15 +227,11 @@ impl NameCursor {
     }
 }
 
-// === impl Retry ===
-
 impl Retry {
     const fn is_open(&self) -> bool {
         self.unanswered > 0 && !self.is_shown
     }
 }
-
-// === impl Suffixes ===
 
 impl Suffixes {
     /// Keys the permutation by FNV-1a (64 bit) of the UID, finished as in MurmurHash3. It must never change: a decision from a snapshot

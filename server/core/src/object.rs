@@ -214,8 +214,6 @@ pub struct ByKind<T> {
     replica_sets: T,
 }
 
-// === impl Timestamp ===
-
 impl Default for Timestamp {
     /// The time before all others, so that a deadline without a time has always passed.
     fn default() -> Self {
@@ -249,8 +247,6 @@ impl Timestamp {
     }
 }
 
-// === impl Span ===
-
 impl Span {
     /// A span of whole seconds, saturating.
     #[must_use]
@@ -265,8 +261,6 @@ impl Span {
     }
 }
 
-// === impl Resume ===
-
 impl Resume {
     /// Reads a request: its first word can be `namespace` or `all`.
     #[must_use]
@@ -278,8 +272,6 @@ impl Resume {
         }
     }
 }
-
-// === impl ResourceVersion ===
 
 impl ResourceVersion {
     /// Parses a version in the form of the API: decimal digits, no leading zero, not 0. Any other text is `None`.
@@ -296,15 +288,11 @@ impl fmt::Display for ResourceVersion {
     }
 }
 
-// === impl Uid ===
-
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
-
-// === impl Key ===
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -312,13 +300,9 @@ impl fmt::Display for Key {
     }
 }
 
-// === impl Kind ===
-
 impl Kind {
     pub(crate) const BOTH: [Self; 2] = [Self::Pod, Self::ReplicaSet];
 }
-
-// === impl ByKind ===
 
 impl<T> ByKind<T> {
     /// The value of a kind.
@@ -340,8 +324,6 @@ impl<T> ByKind<T> {
     }
 }
 
-// === impl PodState ===
-
 impl PodState {
     /// Whether the pod counts as a replica (spec 1.3).
     #[must_use]
@@ -355,8 +337,6 @@ impl PodState {
         self.deleting && !self.phase.has_ended()
     }
 }
-
-// === impl Phase ===
 
 impl Phase {
     /// Whether the pod has ended, with success or not.

@@ -48,8 +48,6 @@ pub struct OwnerView<'a> {
     pub block_owner_deletion: Option<bool>,
 }
 
-// === impl PodView ===
-
 impl PodView<'_> {
     /// Copies the pod.
     #[must_use]
@@ -83,8 +81,6 @@ impl PodView<'_> {
     }
 }
 
-// === impl OwnerView ===
-
 impl OwnerView<'_> {
     /// Copies the reference.
     #[must_use]
@@ -107,8 +103,6 @@ fn common(text: &str) -> Arc<str> {
     known.map_or_else(|| text.into(), Arc::clone)
 }
 
-// === impl Pod ===
-
 impl Pod {
     /// Calls `read` with a view of the pod.
     pub fn viewed<T>(&self, read: impl FnOnce(&PodView<'_>) -> T) -> T {
@@ -126,8 +120,6 @@ impl Pod {
         })
     }
 }
-
-// === impl OwnerReference ===
 
 impl OwnerReference {
     /// The controller reference of a pod of a ReplicaSet (spec 5.3).

@@ -103,8 +103,6 @@ pub struct Unfinished {
     pub longest: Span,
 }
 
-// === impl Queue ===
-
 impl Queue {
     pub(crate) fn add(&mut self, id: SetId, priority: Priority) {
         let waiting = self.dirty.get(&id).copied();

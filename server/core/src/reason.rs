@@ -54,8 +54,6 @@ pub struct Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thousandths(pub u64);
 
-// === impl Reason ===
-
 impl Reason {
     pub(crate) fn new(rule: Rule, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();

@@ -214,8 +214,6 @@ pub struct UnreadyNode {
     pub pods: u32,
 }
 
-// === impl ControllerReport ===
-
 impl Held for ControllerReport {
     fn bytes(&self) -> usize {
         let held = match self {

@@ -75,8 +75,6 @@ pub struct Parts<'a> {
     pub match_expressions: Vec<(&'a str, &'a str, Vec<&'a str>)>,
 }
 
-// === impl Selector ===
-
 impl Selector {
     /// Builds a selector from its parts as written; without `parts` it is [`Selector::Nothing`].
     ///
@@ -161,8 +159,6 @@ impl Selector {
     }
 }
 
-// === impl Requirements ===
-
 impl Requirements {
     /// The requirements that no object without the key meets, sorted by key.
     #[must_use]
@@ -215,8 +211,6 @@ impl From<Vec<Requirement>> for Requirements {
     }
 }
 
-// === impl Test ===
-
 impl Test {
     /// Combines another test of the same key with this one, if one test can express both.
     fn absorb(&mut self, other: &Self) -> bool {
@@ -238,8 +232,6 @@ impl Test {
         true
     }
 }
-
-// === impl Requirement ===
 
 impl Requirement {
     fn of_label((key, value): (&str, &str)) -> Result<Self, Quarantine> {
@@ -352,8 +344,6 @@ fn refuse<T>(field: impl Into<String>, detail: impl Into<String>) -> Result<T, Q
     let (field, detail) = (field.into(), detail.into());
     Err(Quarantine { field, detail })
 }
-
-// === impl Quarantine ===
 
 impl fmt::Display for Quarantine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -74,8 +74,6 @@ pub(crate) enum Weight {
     Pods(usize),
 }
 
-// === impl SyncStep ===
-
 impl Held for SyncStep {
     fn bytes(&self) -> usize {
         let held = match self {

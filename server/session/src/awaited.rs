@@ -28,8 +28,6 @@ pub(crate) struct Awaited {
     lists: ByKind<Option<Duration>>,
 }
 
-// === impl Awaited ===
-
 impl Awaited {
     /// Records at `now` whether outcomes are due, and how many have come.
     pub(crate) fn note(&mut self, now: Duration, are_due: bool, outcomes: u64) {

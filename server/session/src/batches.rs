@@ -16,8 +16,6 @@ pub(crate) struct BatchFrames {
     held_back: HeldQueue<HeldMessage<v1::Batch>>,
 }
 
-// === impl BatchFrames ===
-
 impl BatchFrames {
     /// Returns the next frame of the batches from `poll`; `None` if there are none.
     pub(crate) fn poll(

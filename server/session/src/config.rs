@@ -30,8 +30,6 @@ pub struct Config {
 /// The number of heartbeat intervals without a frame that ends a session.
 const SILENT_INTERVALS: u32 = 4;
 
-// === impl Config ===
-
 impl Config {
     /// How long the agent may be silent.
     #[must_use]

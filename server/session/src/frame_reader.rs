@@ -41,8 +41,6 @@ pub(crate) struct FrameReader {
     lists: ByKind<Option<i64>>,
 }
 
-// === impl FrameReader ===
-
 impl FrameReader {
     /// Checks the sequence of the first frame, and takes the Hello out of it.
     pub(crate) fn hello(&mut self, request: v1::ReconcileRequest) -> Result<v1::Hello, Refusal> {

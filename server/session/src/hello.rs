@@ -161,8 +161,6 @@ fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> SessionIde
     }
 }
 
-// === impl SessionIdentity ===
-
 impl SessionIdentity {
     /// The cluster's name, or its UID if it has none.
     #[must_use]

@@ -41,8 +41,6 @@ pub(crate) enum Item<'a> {
     Outcome(&'a [u8]),
 }
 
-// === impl IncomingFrame ===
-
 impl IncomingFrame {
     /// Reads a whole frame that has no list, such as a Hello.
     ///
@@ -112,8 +110,6 @@ impl From<v1::ReconcileRequest> for IncomingFrame {
         Self(message.encode_to_vec().into())
     }
 }
-
-// === impl List ===
 
 impl List {
     /// Returns the list in a field of `ReconcileRequest`.

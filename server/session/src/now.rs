@@ -27,8 +27,6 @@ pub(crate) struct SteadyClock {
     time: Timestamp,
 }
 
-// === impl SteadyClock ===
-
 impl SteadyClock {
     pub(crate) const fn new(now: Now) -> Self {
         Self {

@@ -125,8 +125,6 @@ fn summarize(
     summary
 }
 
-// === impl Overview ===
-
 impl Overview {
     /// Describes the session of an agent.
     #[must_use]

@@ -133,8 +133,6 @@ pub enum Refusal {
     },
 }
 
-// === impl Refusal ===
-
 impl Refusal {
     /// The refusal of one field.
     #[must_use]

@@ -29,8 +29,6 @@ pub struct Registered<T> {
     pub handle: T,
 }
 
-// === impl SessionRegistry ===
-
 impl<T> Default for SessionRegistry<T> {
     fn default() -> Self {
         Self {

@@ -38,8 +38,6 @@ pub(crate) struct Rejections {
     reported_bytes: usize,
 }
 
-// === impl Rejections ===
-
 impl Rejections {
     /// Adds an object of the frame `sequence`: one that was not accepted, or a ReplicaSet that was accepted and quarantined.
     pub(crate) fn reject(&mut self, mut rejected: Rejected, sequence: u64) {

@@ -112,8 +112,6 @@ pub(crate) struct Reports {
     outcomes: BTreeMap<(&'static str, &'static str), u64>,
 }
 
-// === impl Reports ===
-
 impl Reports {
     pub(crate) fn push(&mut self, report: SessionReport) {
         if self.waiting.len() >= WAITING_MAX {

@@ -46,8 +46,6 @@ pub struct Session {
     end: Option<End>,
 }
 
-// === impl Session ===
-
 impl Session {
     /// Opens a session with the first frame, which must be a Hello. [`Self::poll_frame`] returns the Welcome first.
     ///

@@ -65,8 +65,6 @@ pub(crate) struct Shadow {
     deletable: usize,
 }
 
-// === impl Shadow ===
-
 impl Shadow {
     /// Notes a decision as it leaves: it is compared at rest.
     pub(crate) fn handle_batch(&mut self, now: Timestamp, controller: &Controller, key: &Key) {

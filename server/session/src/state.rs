@@ -52,8 +52,6 @@ pub(crate) struct FrameSink<'a> {
     pub(crate) config: &'a Config,
 }
 
-// === impl SessionState ===
-
 impl SessionState {
     pub(crate) fn new(identity: SessionIdentity, controller: Controller, bytes_max: usize) -> Self {
         let shadow = identity.mode == v1::Mode::Shadow;
@@ -276,8 +274,6 @@ impl SessionState {
         self.rejections.reject(rejected, self.sequence);
     }
 }
-
-// === impl FrameSink ===
 
 impl Sink for FrameSink<'_> {
     fn is_listed(&self, kind: Kind) -> bool {

@@ -86,8 +86,6 @@ struct Record {
     bytes: usize,
 }
 
-// === impl Timeline ===
-
 impl Timeline {
     /// Starts empty, for a session with this memory limit.
     pub(crate) fn new(bytes_max: usize) -> Self {
@@ -249,8 +247,6 @@ impl Held for Timeline {
     }
 }
 
-// === impl Ring ===
-
 impl Ring {
     /// Adds a result to its attempt. An attempt before it with the same result, and only status writes between them, goes.
     fn answered(&mut self, answered: Box<Answered>) {
@@ -318,8 +314,6 @@ impl Held for Ring {
     }
 }
 
-// === impl Entry ===
-
 impl Entry {
     const fn attempt(&self) -> Option<&Attempt> {
         match self {
@@ -347,8 +341,6 @@ impl Entry {
     }
 }
 
-// === impl Attempt ===
-
 impl Attempt {
     fn show(&self, shown: &mut Vec<(Timestamp, Happened)>) {
         let record = &self.record.record;
@@ -365,8 +357,6 @@ impl Attempt {
         shown.extend(result.map(|it| (it.first, Happened::Answered(it.encode()))));
     }
 }
-
-// === impl AttemptResult ===
 
 impl AttemptResult {
     fn encode(&self) -> v1::Answered {
@@ -393,8 +383,6 @@ impl AttemptResult {
         }
     }
 }
-
-// === impl Record ===
 
 impl Record {
     fn new(record: Arc<v1::DecisionRecord>) -> Self {

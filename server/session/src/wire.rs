@@ -100,8 +100,6 @@ pub struct Rejected {
     pub violations: Vec<Violation>,
 }
 
-// === impl Violation ===
-
 impl Violation {
     /// Creates a violation from the path of a field, its fault, and the correct form.
     pub fn new(field: impl Into<String>, fault: Fault, description: impl Into<String>) -> Self {
@@ -135,8 +133,6 @@ impl fmt::Display for Violation {
     }
 }
 
-// === impl Fault ===
-
 impl Fault {
     /// The word in `FieldViolation.reason`.
     #[must_use]
@@ -157,8 +153,6 @@ impl Fault {
         }
     }
 }
-
-// === impl Rejected ===
 
 impl Rejected {
     /// The message for the agent, for an object of the frame `sequence`.

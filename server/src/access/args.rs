@@ -40,8 +40,6 @@ pub struct AccessArgs {
     pub token_audience: String,
 }
 
-// === impl AccessArgs ===
-
 impl Default for AccessArgs {
     fn default() -> Self {
         config::defaults()

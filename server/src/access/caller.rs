@@ -22,8 +22,6 @@ pub(crate) struct Caller {
     pub(super) expires: Option<i64>,
 }
 
-// === impl Caller ===
-
 impl Caller {
     pub(crate) fn new(
         identity: Identity,

@@ -53,8 +53,6 @@ pub enum FetchError {
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-// === impl KeyServer ===
-
 impl KeyServer {
     pub(super) async fn fetch(&self) -> Result<Vec<u8>, FetchError> {
         timeout(PATIENCE, self.request())

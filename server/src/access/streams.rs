@@ -44,8 +44,6 @@ pub(crate) struct OpenStream {
     _admitted: Option<Admitted>,
 }
 
-// === impl Streams ===
-
 impl Streams {
     pub(super) fn open(
         self: &Arc<Self>,
@@ -107,16 +105,12 @@ impl Streams {
     }
 }
 
-// === impl StreamEntry ===
-
 impl StreamEntry {
     fn is_session(&self, session_id: &str) -> bool {
         let session = self.session.as_ref();
         session.is_some_and(|(id, _)| id == session_id)
     }
 }
-
-// === impl Admitted ===
 
 impl Drop for Admitted {
     fn drop(&mut self) {
@@ -125,8 +119,6 @@ impl Drop for Admitted {
         authority.release(&self.admission);
     }
 }
-
-// === impl OpenStream ===
 
 impl Drop for OpenStream {
     fn drop(&mut self) {

@@ -49,8 +49,6 @@ enum KeySource {
     Server(KeyServer),
 }
 
-// === impl Tokens ===
-
 impl Tokens {
     /// Reads the keys, if tokens are accepted. A key server is asked later, because it may not run yet.
     pub(super) fn new(args: &AccessArgs) -> Result<Option<Self>, AccessError> {
@@ -154,8 +152,6 @@ impl Tokens {
         }
     }
 }
-
-// === impl KeySource ===
 
 impl KeySource {
     /// The URL in the flag's value, if the value is a URL.

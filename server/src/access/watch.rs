@@ -7,8 +7,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::Access;
 
-// === impl Access ===
-
 impl Access {
     /// Checks periodically until `stop`. A slow file system or key server delays only its own reader, and never the end of streams whose
     /// credential has expired.

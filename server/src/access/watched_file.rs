@@ -93,8 +93,6 @@ pub enum AccessError {
     NoKeys,
 }
 
-// === impl WatchedFile ===
-
 impl<T> WatchedFile<T> {
     pub(super) fn open(
         flag: &'static str,

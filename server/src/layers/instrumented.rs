@@ -62,8 +62,6 @@ struct WatchedBody {
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-// === impl InstrumentedCall ===
-
 impl InstrumentedCall {
     pub(super) fn start(shared: &Arc<Shared>, path: &str) -> Self {
         let method = method::find(path).map_or(OTHER, |it| (it.path, it.shape));
@@ -173,8 +171,6 @@ impl Drop for InstrumentedCall {
         metrics.grpc_handled.get_or_create(&labels).inc();
     }
 }
-
-// === impl WatchedBody ===
 
 impl http_body::Body for WatchedBody {
     type Data = Bytes;

@@ -57,8 +57,6 @@ fn cost(length: u64) -> u64 {
     length.div_ceil(BLOCK).max(1).saturating_mul(BLOCK)
 }
 
-// === impl Ring ===
-
 impl Ring {
     /// Finds the existing recordings, and deletes the oldest ones beyond the maximum size.
     pub(super) fn open(folder: PathBuf, bytes_max: u64) -> io::Result<Self> {

@@ -30,8 +30,6 @@ pub(crate) struct RecordedSession {
     recording: Option<SessionRecording>,
 }
 
-// === impl RecordedSession ===
-
 impl RecordedSession {
     pub(crate) const fn new(session: Session, recording: Option<SessionRecording>) -> Self {
         Self { session, recording }
@@ -108,8 +106,6 @@ impl RecordedSession {
         }
     }
 }
-
-// === impl SessionRecording ===
 
 impl SessionRecording {
     pub(super) fn new(id: u64, queue: Queue, encoder: Encoder, opening: Vec<u8>) -> Self {

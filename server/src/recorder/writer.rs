@@ -76,8 +76,6 @@ struct OpenRecording {
     ended: Ended,
 }
 
-// === impl Queue ===
-
 impl Queue {
     pub(super) fn new() -> (Self, Receiver<Records>) {
         let (records, arriving) = sync_channel(WAITING_MAX);
@@ -97,8 +95,6 @@ impl Queue {
         is_sent
     }
 }
-
-// === impl RecordingWriter ===
 
 impl RecordingWriter {
     pub(super) fn new(ring: Ring, metrics: Metrics, waiting: Arc<AtomicUsize>) -> Self {
@@ -235,8 +231,6 @@ fn mark(file: &mut File, reason: EndReason) {
     }
 }
 
-// === impl Stop ===
-
 impl From<EndReason> for Stop {
     fn from(reason: EndReason) -> Self {
         let error = None;
@@ -252,8 +246,6 @@ impl From<io::Error> for Stop {
         }
     }
 }
-
-// === impl OpenRecording ===
 
 impl OpenRecording {
     /// The length for which the ring has given space.

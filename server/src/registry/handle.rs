@@ -46,8 +46,6 @@ pub(crate) struct Questions {
     current: Option<Question>,
 }
 
-// === impl SessionHandle ===
-
 impl SessionHandle {
     pub(crate) fn new() -> (Self, Questions) {
         let (questions, arriving) = mpsc::channel(1);
@@ -100,8 +98,6 @@ impl SessionHandle {
         self.questions.closed().await;
     }
 }
-
-// === impl Questions ===
 
 impl Questions {
     /// Works on a question for a short time, if there is one.

@@ -32,8 +32,6 @@ struct State {
     unfinished: (usize, Unfinished, Instant),
 }
 
-// === impl Shown ===
-
 impl Default for Shown {
     fn default() -> Self {
         let now = Instant::now();

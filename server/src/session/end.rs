@@ -18,8 +18,6 @@ pub(crate) enum SessionEnd {
     Refused(Refusal),
 }
 
-// === impl SessionEnd ===
-
 impl SessionEnd {
     /// The meaning of a broken inbound stream: an invalid message, or an agent that disappeared.
     pub(super) fn broken(status: &Status, shared: &Shared) -> Self {

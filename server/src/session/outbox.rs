@@ -26,8 +26,6 @@ pub(crate) struct Outbox {
     queued: VecDeque<(Instant, usize)>,
 }
 
-// === impl Outbox ===
-
 impl Outbox {
     /// `patience` is how long a frame may wait for the agent to read. [`FinalStatus`] reports the end of the session without the outbox;
     /// [`Frames`] is the receiver for the agent.
@@ -106,8 +104,6 @@ impl Outbox {
 /// again.
 #[derive(Debug)]
 pub(crate) struct FinalStatus(mpsc::OwnedPermit<Result<Bytes, Status>>);
-
-// === impl FinalStatus ===
 
 impl FinalStatus {
     pub(crate) fn send(self, refusal: Refusal) {

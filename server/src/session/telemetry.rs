@@ -39,8 +39,6 @@ pub(crate) struct Telemetry {
     looked: Option<Instant>,
 }
 
-// === impl Telemetry ===
-
 impl Telemetry {
     pub(crate) fn new(identity: &Arc<SessionIdentity>, shared: &Shared) -> Self {
         let metrics = shared.metrics.clone();

@@ -17,8 +17,6 @@ pub(crate) struct Traces {
 #[derive(Debug, Default)]
 pub(crate) struct Spans(Vec<(u64, Span)>);
 
-// === impl Traces ===
-
 impl Traces {
     pub(crate) fn new(tracer: Tracer, identity: &Arc<SessionIdentity>) -> Self {
         let identity = Arc::clone(identity);
@@ -53,8 +51,6 @@ impl Traces {
         spans
     }
 }
-
-// === impl Spans ===
 
 impl Spans {
     /// The trace id of the first span.

@@ -68,8 +68,6 @@ pub(super) struct AdminConnection {
     open: Arc<Open>,
 }
 
-// === impl AdminConnections ===
-
 impl AdminConnections {
     pub(super) fn new(listener: TcpListener, max: usize) -> Self {
         let pool = Pool::new(max, Yields::Oldest, ());
@@ -106,8 +104,6 @@ fn is_of_peer(error: &io::Error) -> bool {
     )
 }
 
-// === impl Open ===
-
 impl Open {
     /// Restarts the age of a kept connection, because its peer reads.
     fn rejuvenate(&self) {
@@ -132,8 +128,6 @@ impl Open {
     }
 }
 
-// === impl AdminPeer ===
-
 impl AdminPeer {
     /// Keeps the connection until the return value is dropped. From now on it does not count for the limit.
     #[must_use]
@@ -144,8 +138,6 @@ impl AdminPeer {
         KeptConnection(Arc::clone(&self.open))
     }
 }
-
-// === impl KeptConnection ===
 
 impl KeptConnection {
     /// Ends the connection, even if its peer has left bytes unread.
@@ -159,8 +151,6 @@ impl Drop for KeptConnection {
         self.0.kept.fetch_sub(1, Ordering::AcqRel);
     }
 }
-
-// === impl AdminConnection ===
 
 impl AdminConnection {
     fn new(stream: TcpStream, slot: Slot<(), ()>) -> Self {

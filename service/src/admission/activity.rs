@@ -22,8 +22,6 @@ struct Calls {
     idle_since: Instant,
 }
 
-// === impl Activity ===
-
 impl Activity {
     /// A connection that was just accepted.
     #[must_use]
@@ -54,8 +52,6 @@ impl Activity {
         (calls.active == 0).then(|| calls.idle_since + patience)
     }
 }
-
-// === impl ActiveCall ===
 
 impl Drop for ActiveCall {
     fn drop(&mut self) {

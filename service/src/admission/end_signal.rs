@@ -18,8 +18,6 @@ pub struct EndSignal<R> {
     polled: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
-// === impl EndSignal ===
-
 impl<R: Clone> EndSignal<R> {
     /// Sends the signal. Further calls have no effect.
     pub fn send(&self, why: R) {

@@ -43,8 +43,6 @@ struct QueueState {
     turns: Mutex<HashMap<u64, Weak<Semaphore>>>,
 }
 
-// === impl FairQueue ===
-
 impl FairQueue {
     /// A queue with this many permits.
     pub fn of(permits_max: usize) -> Self {
@@ -84,8 +82,6 @@ impl FairQueue {
         PeerQueue { queue, turn }
     }
 }
-
-// === impl PeerQueue ===
 
 impl PeerQueue {
     /// Waits for a permit.

@@ -59,8 +59,6 @@ pub async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
     .await
 }
 
-// === impl SessionPacer ===
-
 impl SessionPacer {
     /// `queue` supplies the permits of the session.
     pub const fn new(queue: PeerQueue) -> Self {
@@ -110,8 +108,6 @@ fn in_place<T>(step: impl FnOnce() -> T) -> T {
         step()
     }
 }
-
-// === impl ConnectionPacer ===
 
 impl ConnectionPacer {
     /// Starts to pace a new connection.

@@ -101,8 +101,6 @@ struct Holder<I, R> {
     end: EndSignal<R>,
 }
 
-// === impl PeerNetwork ===
-
 impl From<IpAddr> for PeerNetwork {
     fn from(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
@@ -114,8 +112,6 @@ impl From<IpAddr> for PeerNetwork {
         })
     }
 }
-
-// === impl Pool ===
 
 impl<I: PeerIdentity, R: Clone> Pool<I, R> {
     /// `max` is the maximum weight of all slots together.
@@ -214,8 +210,6 @@ impl<I: PeerIdentity, R: Clone> Pool<I, R> {
     }
 }
 
-// === impl Holders ===
-
 impl<I: PeerIdentity, R: Clone> Holders<I, R> {
     /// The weight of each owner that can give way.
     fn by_owner(&self) -> HashMap<&Owner<I>, usize> {
@@ -279,15 +273,11 @@ impl<I: PeerIdentity, R: Clone> Holders<I, R> {
     }
 }
 
-// === impl Holder ===
-
 impl<I, R> Holder<I, R> {
     const fn is_evictable(&self) -> bool {
         self.settled == 0 && !self.is_leaving
     }
 }
-
-// === impl Slot ===
 
 impl<I: PeerIdentity, R: Clone> Slot<I, R> {
     /// Access to the slot without holding it.
@@ -368,8 +358,6 @@ impl<I: PeerIdentity, R: Clone> Drop for Slot<I, R> {
         pool.released.notify_waiters();
     }
 }
-
-// === impl SlotHandle ===
 
 impl<I: PeerIdentity, R: Clone> SlotHandle<I, R> {
     /// Sets the proven identity of the holder.

@@ -88,8 +88,6 @@ struct Framing {
     left: usize,
 }
 
-// === impl Received ===
-
 impl<B, O> Received<B, O>
 where
     B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
@@ -214,8 +212,6 @@ where
         }
     }
 }
-
-// === impl Framing ===
 
 impl Framing {
     /// Takes a piece of a body. Returns the number of messages that the piece completes, and the number of its bytes that belong to an

@@ -24,8 +24,6 @@ pub(super) struct Fields {
     pub(super) values: Map<String, Value>,
 }
 
-// === impl Fields ===
-
 impl Fields {
     /// Cuts long texts.
     pub(super) fn shorten(&mut self) {

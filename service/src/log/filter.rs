@@ -18,8 +18,6 @@ pub struct Filter(String);
 #[error("{0:?} is neither a level ({levels}) nor TARGET=LEVEL, such as decree_server=debug", levels = LEVELS.join(", "))]
 pub struct FilterError(String);
 
-// === impl Filter ===
-
 impl FromStr for Filter {
     type Err = FilterError;
 

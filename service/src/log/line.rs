@@ -37,8 +37,6 @@ pub(super) struct Line {
     pub(super) omitted: u64,
 }
 
-// === impl Line ===
-
 impl Line {
     pub(super) fn of(event: &Event<'_>, around: Map<String, Value>) -> Self {
         let mut own = Fields::default();

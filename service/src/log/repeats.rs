@@ -42,8 +42,6 @@ struct Window {
     last: Option<Line>,
 }
 
-// === impl Repeats ===
-
 impl Repeats {
     /// Returns the line if it is to be written now.
     pub(super) fn admit(&mut self, now: Instant, line: Line) -> Option<Line> {
@@ -91,8 +89,6 @@ impl Repeats {
         due
     }
 }
-
-// === impl Window ===
 
 impl Window {
     fn since(now: Instant) -> Self {

@@ -48,8 +48,6 @@ struct Task {
     takes: bool,
 }
 
-// === impl Exporter ===
-
 impl Exporter {
     pub(crate) fn start(
         mut collector: SpanExporter,
@@ -87,8 +85,6 @@ impl Exporter {
     }
 }
 
-// === impl Queue ===
-
 impl SpanProcessor for Queue {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
@@ -106,8 +102,6 @@ impl SpanProcessor for Queue {
         Ok(())
     }
 }
-
-// === impl Task ===
 
 impl Task {
     async fn run(mut self) {

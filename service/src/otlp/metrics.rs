@@ -16,8 +16,6 @@ pub(crate) struct Metrics {
     pub(crate) failed: Counter,
 }
 
-// === impl Metrics ===
-
 impl Metrics {
     pub(crate) fn register_spans(registry: &mut Registry) -> Self {
         let spans = Family::<[(&str, &str); 1], Counter>::default();

@@ -14,8 +14,6 @@ use opentelemetry_sdk::trace;
 #[derive(Debug)]
 pub struct Span(pub(crate) trace::Span);
 
-// === impl Span ===
-
 impl Span {
     /// The context that makes another span a child of this span.
     #[must_use]

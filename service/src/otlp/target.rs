@@ -33,8 +33,6 @@ pub struct VariableError {
     source: Box<dyn StdError + Send + Sync>,
 }
 
-// === impl Target ===
-
 impl Target {
     /// The collector of the environment; `None` if there is none.
     pub(crate) fn of_environment() -> Result<Option<Self>, VariableError> {

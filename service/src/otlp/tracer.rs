@@ -52,8 +52,6 @@ pub enum StartError {
     Exporter(#[source] ExporterBuildError),
 }
 
-// === impl Tracer ===
-
 impl Tracer {
     /// Starts the tracer of a service, and the task that exports its spans. The tracer is off if the environment has no endpoint.
     ///

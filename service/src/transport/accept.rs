@@ -37,8 +37,6 @@ pub struct Acceptor {
     metrics: Metrics,
 }
 
-// === impl Acceptor ===
-
 impl Acceptor {
     /// Reads the flags and loads the files, which are watched from now on. `handshake_max` is the deadline of a handshake.
     ///

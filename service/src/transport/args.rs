@@ -82,8 +82,6 @@ pub enum ClientAuth {
     Optional,
 }
 
-// === impl TlsArgs ===
-
 impl Default for TlsArgs {
     fn default() -> Self {
         config::defaults()

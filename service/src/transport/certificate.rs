@@ -17,8 +17,6 @@ pub struct Certificate {
     pub not_after: Timestamp,
 }
 
-// === impl Certificate ===
-
 impl Certificate {
     /// Parses a chain. `None` if its first entry is not a certificate, or its alternative names are unreadable or there twice.
     #[must_use]

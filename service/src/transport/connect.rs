@@ -64,8 +64,6 @@ pub enum ConnectError {
     Handshake(#[source] HandshakeError),
 }
 
-// === impl Connector ===
-
 impl Connector {
     /// Reads the flags and loads the files, which are watched from now on.
     ///
@@ -187,8 +185,6 @@ async fn tcp(authority: &HostPort) -> io::Result<TcpStream> {
     let _ = stream.set_nodelay(true);
     Ok(stream)
 }
-
-// === impl Tls ===
 
 impl Tls {
     fn new(authority: &HostPort, args: &ClientArgs, metrics: &Metrics) -> Result<Self, SetupError> {

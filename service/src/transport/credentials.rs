@@ -31,8 +31,6 @@ fn unusable(why: impl Display) -> LoadError {
     LoadError::Content(format!("--tls-ca and --tls-crl cannot be used: {why}"))
 }
 
-// === impl ServerTls ===
-
 impl ServerTls {
     pub(crate) fn build(parsed: &Parsed, client_auth: ClientAuth) -> Result<Self, LoadError> {
         let Parsed {

@@ -58,8 +58,6 @@ pub enum EndpointError {
     Path,
 }
 
-// === impl Endpoint ===
-
 impl Endpoint {
     /// Whether all data stays on this machine.
     #[must_use]
@@ -124,8 +122,6 @@ impl fmt::Display for Endpoint {
     }
 }
 
-// === impl HostPort ===
-
 impl fmt::Display for HostPort {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
@@ -136,8 +132,6 @@ impl fmt::Display for HostPort {
         }
     }
 }
-
-// === impl ListenEndpoint ===
 
 impl ListenEndpoint {
     /// Whether only this machine can connect.

@@ -77,8 +77,6 @@ pub enum SetupError {
     ServerName(String),
 }
 
-// === impl HandshakeError ===
-
 impl HandshakeError {
     /// The label in the metric of failed handshakes.
     #[must_use]

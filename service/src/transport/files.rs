@@ -64,8 +64,6 @@ pub(crate) struct Expiries {
     pub(crate) crl: Option<Timestamp>,
 }
 
-// === impl Part ===
-
 impl Part {
     pub(crate) fn of(args: &TlsArgs) -> Vec<Self> {
         let TlsArgs {
@@ -102,8 +100,6 @@ impl Part {
     }
 }
 
-// === impl Contents ===
-
 impl Contents {
     /// Parses the files. All else is absent in the result.
     pub(crate) fn parse(&self) -> Result<Parsed, LoadError> {
@@ -135,8 +131,6 @@ impl Contents {
     }
 }
 
-// === impl Parsed ===
-
 impl Parsed {
     /// These files, and the others as they were.
     pub(crate) fn over(self, older: &Self) -> Self {
@@ -153,8 +147,6 @@ impl Parsed {
         }
     }
 }
-
-// === impl PemFile ===
 
 impl PemFile {
     fn read(flag: &str, path: &Path) -> Result<Self, LoadError> {

@@ -83,8 +83,6 @@ pub enum BindError {
     NoSocket(PathBuf),
 }
 
-// === impl Socket ===
-
 impl Socket {
     /// The address of the peer.
     #[must_use]
@@ -92,8 +90,6 @@ impl Socket {
         self.address
     }
 }
-
-// === impl Listener ===
 
 impl Listener {
     /// Opens the socket for gRPC. Port 0 picks a free port. A Unix socket without a listener is replaced.
@@ -159,8 +155,6 @@ impl Listener {
         }
     }
 }
-
-// === impl ListenerKind ===
 
 impl ListenerKind {
     async fn accept(&self) -> io::Result<Socket> {

@@ -25,8 +25,6 @@ metrics! {
         "When the first certificate (file cert, ca) or revocation list (file crl) in use expires. Near: renew it";
 }
 
-// === impl Metrics ===
-
 impl Metrics {
     /// Registers all metrics.
     pub fn register_tls(&self, registry: &mut Registry) {

@@ -58,8 +58,6 @@ pub enum Ended {
     Untrusted,
 }
 
-// === impl Peer ===
-
 impl Peer {
     /// A peer whose credential is valid for the whole connection.
     #[must_use]
@@ -103,8 +101,6 @@ impl Peer {
         pending().await
     }
 }
-
-// === impl PeerAddress ===
 
 impl PeerAddress {
     /// The machine of the peer; the loopback address for a Unix socket or this process.

@@ -96,8 +96,6 @@ async fn reload<T, B>(
     }
 }
 
-// === impl Settings ===
-
 impl<T, B> Settings<T, B>
 where
     B: Fn(&Parsed) -> Result<T, LoadError>,

@@ -22,8 +22,6 @@ pub enum Spoken {
     Nothing,
 }
 
-// === impl Spoken ===
-
 impl Spoken {
     /// Why gRPC in plain text fails there.
     #[must_use]

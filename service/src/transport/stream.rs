@@ -32,8 +32,6 @@ trait Transport: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Transport for T {}
 
-// === impl ByteStream ===
-
 impl ByteStream {
     fn transport(self: Pin<&mut Self>) -> Pin<&mut dyn Transport> {
         match self.get_mut() {

@@ -73,8 +73,6 @@ struct Outgoing {
 
 type Answer<T> = Result<Response<T>, Status>;
 
-// === impl Server ===
-
 impl Server {
     /// Starts a decision service with this session, on a free port of loopback.
     pub(super) fn speaking(session: Session) -> Self {
@@ -166,8 +164,6 @@ async fn serve(wire: &Wire, stream: TcpStream, tls: Option<TlsAcceptor>, shared:
     }
 }
 
-// === impl Shared ===
-
 impl Shared {
     fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
@@ -187,8 +183,6 @@ impl Shared {
         }
     }
 }
-
-// === impl Outgoing ===
 
 impl Outgoing {
     /// Returns whether the agent still reads.

@@ -63,15 +63,11 @@ fn yes() -> bool {
     true
 }
 
-// === impl Output ===
-
 impl Output {
     pub(super) fn frame(frame: Frame) -> Self {
         Self::Frame(Box::new(frame))
     }
 }
-
-// === impl Session ===
 
 impl Session {
     /// Whether pods are created before the session begins.

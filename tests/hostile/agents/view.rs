@@ -39,8 +39,6 @@ struct State {
     pods: BTreeSet<(String, String, bool)>,
 }
 
-// === impl View ===
-
 impl View {
     pub(super) fn replica_sets(&self) -> Vec<v1::ReplicaSet> {
         self.replica_sets.values().cloned().collect()

@@ -45,8 +45,6 @@ fn http2() -> Vec<String> {
     vec!["h2".to_owned()]
 }
 
-// === impl Tls ===
-
 impl Tls {
     pub(super) fn config(&self, guard: &Guard) -> ClientConfig {
         let (pair, ca) = guard.pems(self.certificate.as_deref().unwrap_or("none"));
@@ -70,8 +68,6 @@ impl Tls {
         config
     }
 }
-
-// === impl Cut ===
 
 impl AsyncRead for Cut {
     fn poll_read(

@@ -26,8 +26,6 @@ struct Release {
     workloads: Vec<String>,
 }
 
-// === impl Journey ===
-
 impl Journey {
     /// Downgrades to the last release, as the documents say, and then upgrades to this version again, if the release's programs
     /// are available.
@@ -83,8 +81,6 @@ impl Journey {
         self.is_rolled_out().await;
     }
 }
-
-// === impl Release ===
 
 impl Release {
     fn unpack(cluster: &Cluster, released: &Released, installation: Installation) -> Self {

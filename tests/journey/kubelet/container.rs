@@ -49,8 +49,6 @@ pub(crate) struct Container {
     waiting: (&'static str, String),
 }
 
-// === impl Container ===
-
 impl Container {
     pub(crate) fn of(spec: &Value, part: Part) -> Self {
         let now = Instant::now();

@@ -24,8 +24,6 @@ pub(crate) struct Network {
     space: File,
 }
 
-// === impl Network ===
-
 impl Network {
     /// Fails if this machine lets nobody make name spaces.
     pub(crate) fn create() -> io::Result<Self> {

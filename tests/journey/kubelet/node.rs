@@ -27,8 +27,6 @@ pub(crate) struct Node {
     network: Mutex<Option<Arc<Network>>>,
 }
 
-// === impl Node ===
-
 impl Node {
     /// Makes a running node, with a folder as its file system. Its name says whether it is of the control plane.
     pub(crate) fn of(name: &str, folder: &Path) -> io::Result<Self> {

@@ -69,8 +69,6 @@ pub(crate) struct Process {
     pid: u32,
 }
 
-// === impl Plan ===
-
 impl Plan {
     pub(crate) fn start(&self) -> io::Result<Process> {
         let mut keeper = Command::new("sh");
@@ -154,8 +152,6 @@ impl Plan {
         script
     }
 }
-
-// === impl Process ===
 
 impl Process {
     /// The id of the process.

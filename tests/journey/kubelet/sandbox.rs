@@ -28,8 +28,6 @@ pub(crate) struct Sandbox {
     listeners: BTreeMap<SocketAddr, JoinHandle<()>>,
 }
 
-// === impl Sandbox ===
-
 impl Sandbox {
     /// Makes a sandbox in a network for a pod in a namespace, with its file in a folder. The pod itself listens on `own_ports` at
     /// all addresses, so it answers its own calls of Services there.

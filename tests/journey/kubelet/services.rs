@@ -49,8 +49,6 @@ struct Service {
     ports: Vec<(u16, Value)>,
 }
 
-// === impl Services ===
-
 impl Services {
     /// Makes an empty list, for an API server at this address.
     pub(crate) fn of(api_server: SocketAddr) -> Self {
@@ -140,8 +138,6 @@ impl Services {
     }
 }
 
-// === impl Endpoint ===
-
 impl Endpoint {
     /// The addresses at which other pods find it.
     fn addresses(&self) -> Vec<SocketAddr> {
@@ -154,8 +150,6 @@ impl Endpoint {
         self.address.map(of).unwrap_or_default()
     }
 }
-
-// === impl Service ===
 
 impl Service {
     /// `None` if the Service has no address.

@@ -51,8 +51,6 @@ pub(crate) struct Place {
     pub(crate) pid: Option<u32>,
 }
 
-// === impl Shared ===
-
 impl Shared {
     pub(crate) fn of(api: Api, services: Arc<Services>, images: BTreeMap<String, PathBuf>) -> Self {
         Self {
@@ -118,8 +116,6 @@ impl Shared {
         texts.concat()
     }
 }
-
-// === impl Place ===
 
 impl Place {
     fn tail(&self) -> String {

@@ -105,16 +105,12 @@ where
     Ok(streams)
 }
 
-// === impl Stream ===
-
 impl Stream {
     /// The value of a header with a lowercase name; empty if there is none.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 }
-
-// === impl Output ===
 
 impl Output {
     /// Sends data. Fails if the connection is lost.
@@ -130,8 +126,6 @@ impl Output {
         put(&self.frames, frame(self.stream, FIN, &[])).await
     }
 }
-
-// === impl Connection ===
 
 impl<R: AsyncRead + Unpin> Connection<R> {
     /// Reads frames until the connection ends.

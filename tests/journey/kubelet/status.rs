@@ -12,8 +12,6 @@ pub(crate) struct Conditions {
     is_initialized: (bool, String),
 }
 
-// === impl Conditions ===
-
 impl Conditions {
     /// The conditions of a pod that has just come to its node.
     pub(crate) fn new() -> Self {

@@ -28,8 +28,6 @@ pub(crate) struct Maker<'a> {
     pub(crate) host: &'a Path,
 }
 
-// === impl Maker ===
-
 impl Maker<'_> {
     /// Makes all volumes, and returns their paths. The error says what is missing.
     pub(crate) async fn make(&self) -> Result<BTreeMap<String, PathBuf>, String> {

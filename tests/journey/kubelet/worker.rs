@@ -45,8 +45,6 @@ pub(crate) struct Worker {
     address: String,
 }
 
-// === impl Worker ===
-
 impl Worker {
     pub(crate) fn of(shared: &Arc<Shared>, node: &Arc<Node>, pod: Value) -> io::Result<Self> {
         let list = |key: &str| pod["spec"][key].as_array().cloned().unwrap_or_default();

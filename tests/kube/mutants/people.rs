@@ -52,8 +52,6 @@ struct Acting {
     began: Timestamp,
 }
 
-// === impl People ===
-
 impl People {
     pub(super) async fn begin(namespace: Namespace) -> Self {
         let people = Self {
@@ -114,8 +112,6 @@ impl People {
     }
 }
 
-// === impl Kubelets ===
-
 impl Kubelets {
     pub(crate) fn start(namespace: Namespace) -> Self {
         let (acts, acted) = watch::channel(Instant::now());
@@ -136,8 +132,6 @@ impl Drop for Kubelets {
         self.task.abort();
     }
 }
-
-// === impl Acting ===
 
 impl Acting {
     async fn run(mut self) {

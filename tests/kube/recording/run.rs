@@ -17,8 +17,6 @@ pub(super) struct Run {
     agent: Agent,
 }
 
-// === impl Run ===
-
 impl Run {
     /// Starts everything. `None` without programs to run a cluster.
     pub(super) async fn begin(name: &str) -> Option<Self> {

@@ -135,8 +135,6 @@ struct Relabelled {
     pod: Value,
 }
 
-// === impl Relabelled ===
-
 impl Relabelled {
     async fn new(name: &str) -> Option<Self> {
         let namespace = Attended::namespace(name).await?;

@@ -73,8 +73,6 @@ pub struct OpenWatch {
     pub number: u64,
 }
 
-// === impl AgentActor ===
-
 impl AgentActor {
     /// Returns an agent that starts in an epoch.
     #[must_use]

@@ -18,8 +18,6 @@ pub struct Clock {
     set: SignedDuration,
 }
 
-// === impl Clock ===
-
 impl Clock {
     /// Returns the clocks of a process that starts now on a machine whose clock is ahead by `offset` and drifts by `drift`
     /// millionths.

@@ -19,8 +19,6 @@ pub enum DecisionServer {
     Malicious(Box<MaliciousServer>),
 }
 
-// === impl DecisionServer ===
-
 impl DecisionServer {
     /// Takes a new connection. Returns whether it is accepted.
     pub fn handle_connected(&mut self, connection: u64) -> bool {

@@ -54,8 +54,6 @@ struct Stream {
     has_ended: bool,
 }
 
-// === impl MaliciousServer ===
-
 impl MaliciousServer {
     /// Returns a server that draws from the seed, with one kind of attack or with all kinds.
     #[must_use]

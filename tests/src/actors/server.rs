@@ -95,8 +95,6 @@ struct Held {
     added: i64,
 }
 
-// === impl ServerActor ===
-
 impl ServerActor {
     /// Returns a server without a session, with this limit of operations in flight and these clocks, that starts now.
     #[must_use]
@@ -375,8 +373,6 @@ impl ServerActor {
     }
 }
 
-// === impl Sent ===
-
 impl Sent {
     pub(super) const fn connection(&self) -> u64 {
         match self {
@@ -386,8 +382,6 @@ impl Sent {
         }
     }
 }
-
-// === impl Held ===
 
 impl Held {
     fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest, mutant: Option<Mutant>) {

@@ -29,8 +29,6 @@ pub(super) struct History {
     gone: Option<Timestamp>,
 }
 
-// === impl Sample ===
-
 impl Sample {
     pub(super) fn of<'a>(set: &Object, pods: impl Iterator<Item = &'a Object>) -> Self {
         let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0) as usize;
@@ -60,8 +58,6 @@ impl Sample {
         }
     }
 }
-
-// === impl History ===
 
 impl History {
     pub(super) fn note(&mut self, now: Timestamp, sample: Sample) {

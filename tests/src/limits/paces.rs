@@ -29,8 +29,6 @@ pub(super) struct Paces {
     last: BTreeMap<u64, Timestamp>,
 }
 
-// === impl Paces ===
-
 impl Paces {
     /// Judges a new connection of an agent.
     pub(super) fn dialed(&mut self, life: u64, now: Timestamp) -> Verdict {

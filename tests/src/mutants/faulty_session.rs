@@ -37,8 +37,6 @@ pub struct FaultySession {
     left_out: i64,
 }
 
-// === impl FaultySession: what it reads ===
-
 impl FaultySession {
     /// Returns the frames that the session reads instead of this frame of the agent. They have no numbers, which is valid only
     /// for all frames of a session or none.
@@ -223,8 +221,6 @@ impl FaultySession {
         }
     }
 }
-
-// === impl FaultySession: what it writes ===
 
 impl FaultySession {
     /// Changes an outgoing frame of the session. Returns whether the frame leaves at all.

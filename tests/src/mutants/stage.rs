@@ -44,8 +44,6 @@ pub struct Stage {
     pub neighbours: u64,
 }
 
-// === impl Mutant ===
-
 impl Mutant {
     /// Draws the world for the mutant.
     #[must_use]
@@ -208,8 +206,6 @@ impl Mutant {
         }
     }
 }
-
-// === impl Stage ===
 
 impl Stage {
     /// Lets people wait for rest before each act.

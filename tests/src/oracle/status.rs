@@ -11,8 +11,6 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Debug, Default)]
 pub(super) struct Ready(BTreeMap<String, BTreeMap<String, Option<Timestamp>>>);
 
-// === impl Ready ===
-
 impl Ready {
     pub(super) fn note(&mut self, pod: &v1::Pod) {
         let ready = pod.ready.as_ref().filter(|ready| ready.ready);

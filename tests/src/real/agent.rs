@@ -23,8 +23,6 @@ pub struct Agent {
     admin: String,
 }
 
-// === impl Agent ===
-
 impl Agent {
     /// Starts an agent with flags beside the required ones, and returns when its admin endpoint listens. The agent logs the
     /// messages that [`says`](Self::says) reads, unless the flags set the log level.

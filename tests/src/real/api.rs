@@ -52,8 +52,6 @@ pub struct Refusal {
     pub message: String,
 }
 
-// === impl Api ===
-
 impl Api {
     /// Makes a client of the user of a kubeconfig.
     ///
@@ -253,8 +251,6 @@ impl fmt::Debug for Api {
         formatter.debug_tuple("Api").field(&user).finish()
     }
 }
-
-// === impl Refusal ===
 
 impl From<kube::Error> for Refusal {
     fn from(error: kube::Error) -> Self {

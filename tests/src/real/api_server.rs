@@ -62,8 +62,6 @@ pub enum User {
 #[derive(Debug)]
 struct Warden(Child);
 
-// === impl ApiServer ===
-
 impl ApiServer {
     /// Returns the API server that all tests of this process share; the first call starts it. `None` without programs to run it.
     pub async fn shared() -> Option<&'static Self> {
@@ -318,8 +316,6 @@ impl ApiServer {
             && admin.get("/api/v1/namespaces/default").await.is_ok()
     }
 }
-
-// === impl Warden ===
 
 impl Warden {
     fn of(folder: &Path) -> Self {

@@ -17,8 +17,6 @@ pub struct Attended {
     cluster: ApiServer,
 }
 
-// === impl Attended ===
-
 impl Attended {
     /// Returns the cluster that all tests of this process share; the first call starts it. `None` without programs to run it.
     pub async fn shared() -> Option<&'static Self> {

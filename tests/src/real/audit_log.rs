@@ -15,8 +15,6 @@ pub struct AuditLog {
     folder: TempDir,
 }
 
-// === impl AuditLog ===
-
 impl AuditLog {
     /// Makes the policy and the file of a log of answered requests, with these rules of an audit policy.
     ///

@@ -10,8 +10,6 @@ pub struct ControllerManager {
     program: Program,
 }
 
-// === impl ControllerManager ===
-
 impl ControllerManager {
     /// Starts all controllers but the ReplicaSet controller, without a wait for their readiness.
     #[must_use]

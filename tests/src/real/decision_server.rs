@@ -24,8 +24,6 @@ pub struct DecisionServer {
     flags: Vec<String>,
 }
 
-// === impl DecisionServer ===
-
 impl DecisionServer {
     /// Starts a server on free ports, and returns when it listens.
     #[must_use]

@@ -29,8 +29,6 @@ pub(super) struct Kept {
     process: u32,
 }
 
-// === impl Kept ===
-
 impl Kept {
     /// Starts a program with flags. A relative path names a program of this workspace.
     pub(super) fn start(program: &Path, flags: &[&str]) -> Self {

@@ -11,8 +11,6 @@ pub struct Namespace {
     api: Api,
 }
 
-// === impl Namespace ===
-
 impl Namespace {
     /// Makes a namespace with the service account that admission requires for pods.
     ///

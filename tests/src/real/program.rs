@@ -22,8 +22,6 @@ pub(super) struct Program {
     keeper: Child,
 }
 
-// === impl Program ===
-
 impl Program {
     pub(super) fn start(
         assets: &Path,

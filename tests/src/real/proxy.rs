@@ -27,8 +27,6 @@ struct Gate {
     opened: Condvar,
 }
 
-// === impl Proxy ===
-
 impl Proxy {
     /// Starts a proxy in front of an address such as `127.0.0.1:6443`.
     ///
@@ -95,8 +93,6 @@ impl Proxy {
         count
     }
 }
-
-// === impl Gate ===
 
 impl Gate {
     fn set(&self, held: bool) {

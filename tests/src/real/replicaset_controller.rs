@@ -10,8 +10,6 @@ pub struct ReplicaSetController {
     program: Program,
 }
 
-// === impl ReplicaSetController ===
-
 impl ReplicaSetController {
     /// Starts a controller with a fault by its name in `tests/cluster/replicaset-controller`, or without one for an empty name,
     /// and does not wait for its readiness. `None` without tools to build it.

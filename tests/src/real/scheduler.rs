@@ -10,8 +10,6 @@ pub struct Scheduler {
     _program: Program,
 }
 
-// === impl Scheduler ===
-
 impl Scheduler {
     /// Starts a scheduler, and does not wait for its readiness. `None` without tools to build it.
     ///

@@ -16,8 +16,6 @@ pub struct Service {
     endpoints: Arc<Mutex<Vec<String>>>,
 }
 
-// === impl Service ===
-
 impl Service {
     /// Starts a service without endpoints.
     ///

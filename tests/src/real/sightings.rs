@@ -34,8 +34,6 @@ struct Sighting {
     counts_for: Option<String>,
 }
 
-// === impl Sightings ===
-
 impl Sightings {
     /// Starts to watch a namespace. Existing pods count as seen.
     #[must_use]
@@ -98,8 +96,6 @@ struct Watcher {
     seen: Arc<Mutex<Seen>>,
 }
 
-// === impl Seen ===
-
 impl Seen {
     fn see(&mut self, uid: String, sighting: Sighting) {
         if let Some(name) = &sighting.counts_for {
@@ -117,8 +113,6 @@ impl Seen {
         }
     }
 }
-
-// === impl Watcher ===
 
 impl Watcher {
     /// Watches from the last seen version, or from a new list if the version is too old.

@@ -13,8 +13,6 @@ pub struct Up {
     kept: Kept,
 }
 
-// === impl Up ===
-
 impl Up {
     /// Starts the command on free ports, with replacement of lost pods at once. Does not wait for its readiness.
     #[must_use]

@@ -13,8 +13,6 @@ pub fn run_stage(mutant: Mutant, seed: u64, is_broken: bool) -> Result<Rested, F
     Simulation::staged(mutant, seed, is_broken).run()
 }
 
-// === impl Simulation ===
-
 impl Simulation {
     /// The world for a mutant, and its neighbors, broken or sound.
     fn staged(mutant: Mutant, seed: u64, is_broken: bool) -> Self {

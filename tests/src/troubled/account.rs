@@ -76,8 +76,6 @@ struct Session {
     is_told: bool,
 }
 
-// === impl Account ===
-
 impl Account {
     pub(super) fn new(story: &Story) -> Self {
         let has_deletes =

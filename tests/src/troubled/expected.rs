@@ -39,8 +39,6 @@ struct News {
     below: Option<u64>,
 }
 
-// === impl Expected ===
-
 impl Expected {
     /// Forgets the expectations of a replaced agent.
     pub(super) fn forget(&mut self) {

@@ -128,8 +128,6 @@ pub enum Between {
     KillsAfter,
 }
 
-// === impl Story ===
-
 impl Story {
     /// Draws a world with one to three troubles.
     #[must_use]
@@ -193,8 +191,6 @@ impl Story {
     }
 }
 
-// === impl Stretch ===
-
 impl Stretch {
     fn draw(rng: &mut Rng) -> Self {
         let seconds = |rng: &mut Rng, low, high| Duration::from_secs(rng.between(low, high));
@@ -247,8 +243,6 @@ impl Stretch {
         }
     }
 }
-
-// === impl Trouble ===
 
 impl Trouble {
     /// A number that mutually exclusive troubles share.

@@ -83,21 +83,15 @@ pub(super) struct Boundaries {
     struck: Option<Boundary>,
 }
 
-// === impl Crash ===
-
 impl Crash {
     /// All crashes.
     pub const ALL: [Self; 4] = [Self::Server, Self::Agent, Self::Both, Self::Connection];
 }
 
-// === impl InFlight ===
-
 impl InFlight {
     /// Both fates.
     pub const ALL: [Self; 2] = [Self::Delivered, Self::Lost];
 }
-
-// === impl Strike ===
 
 impl Strike {
     /// Returns all crashes at a boundary.
@@ -112,8 +106,6 @@ impl Strike {
     }
 }
 
-// === impl Boundary ===
-
 impl fmt::Display for Boundary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = match self.moment {
@@ -126,8 +118,6 @@ impl fmt::Display for Boundary {
         write!(f, "{} {moment}", self.what)
     }
 }
-
-// === impl Boundaries ===
 
 impl Boundaries {
     pub(super) fn record(&mut self) {
@@ -160,8 +150,6 @@ impl Boundaries {
         Some(strike.crash)
     }
 }
-
-// === impl Happening ===
 
 impl Happening {
     /// The message of this event that passes a boundary, and the owner of its operation; `None` if it is no part of an operation.

@@ -33,8 +33,6 @@ struct ApiServer {
     begins: u64,
 }
 
-// === impl Caches ===
-
 impl Caches {
     /// Draws the lags, at most `lag_max`, of the caches of `servers` API servers. `lists`: whether lists are read from the
     /// caches.

@@ -107,8 +107,6 @@ pub(super) enum Destination {
     Elsewhere,
 }
 
-// === impl Happening ===
-
 impl Happening {
     pub(super) const fn destination(&self) -> Destination {
         match self {

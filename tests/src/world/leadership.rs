@@ -33,8 +33,6 @@ struct Contender {
     by_wall_clock: bool,
 }
 
-// === impl Leadership ===
-
 impl Leadership {
     /// The next Lease deadline of the processes that are awake.
     pub(super) fn poll_timeout(&self, awake: impl Fn(&u64) -> bool) -> Option<Timestamp> {
@@ -148,8 +146,6 @@ impl Leadership {
         answer
     }
 }
-
-// === impl Contender ===
 
 impl Contender {
     /// The time by its own clock.

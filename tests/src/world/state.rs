@@ -97,8 +97,6 @@ pub(super) struct Silence {
     pub(super) to_agent: bool,
 }
 
-// === impl World ===
-
 impl World {
     /// Returns a world whose servers and agents are about to start.
     #[must_use]

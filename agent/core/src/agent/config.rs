@@ -57,8 +57,6 @@ pub struct AgentConfig {
     pub lenient: bool,
 }
 
-// === impl AgentConfig ===
-
 impl AgentConfig {
     pub(super) fn hello(&self) -> v1::Hello {
         v1::Hello {

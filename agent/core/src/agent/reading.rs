@@ -35,8 +35,6 @@ pub(super) struct Reading {
     pub(super) history: History,
 }
 
-// === impl Reading ===
-
 impl Reading {
     pub(super) fn new(ask_version_every: Option<Duration>, seed: u64) -> Self {
         Self {

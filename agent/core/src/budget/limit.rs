@@ -61,8 +61,6 @@ pub struct BudgetConfig {
 )]
 pub struct LimitError;
 
-// === impl Limit ===
-
 impl Limit {
     /// Returns the limit of a number above 0.
     #[must_use]
@@ -119,8 +117,6 @@ impl fmt::Display for Limit {
     }
 }
 
-// === impl Limits ===
-
 impl FromStr for Limits {
     type Err = LimitError;
 
@@ -159,8 +155,6 @@ impl fmt::Display for Limits {
         }
     }
 }
-
-// === impl BudgetConfig ===
 
 impl BudgetConfig {
     /// Returns the budget of one of `shards` shards. The numbers of the cluster are divided among them, rounded up. A percentage applies to

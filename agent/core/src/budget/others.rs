@@ -21,8 +21,6 @@ pub struct PodOfOther {
     pub writer: String,
 }
 
-// === impl PodOfOther ===
-
 impl PodOfOther {
     pub(crate) fn new(set: &v1::ReplicaSet, pod: &v1::Pod, writer: &str) -> Self {
         Self {

@@ -24,8 +24,6 @@ pub enum Extent {
     All,
 }
 
-// === impl Extent ===
-
 impl Extent {
     pub(crate) fn of_annotation(value: &str) -> Self {
         match value.split_whitespace().next() {

@@ -29,8 +29,6 @@ pub enum Scope {
     Cluster,
 }
 
-// === impl Verb ===
-
 impl Verb {
     /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Create, Self::Delete];
@@ -44,8 +42,6 @@ impl Verb {
         }
     }
 }
-
-// === impl Scope ===
 
 impl Scope {
     /// The values of a metric's label: those that [`level`](Self::level) returns.

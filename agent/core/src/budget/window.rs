@@ -25,8 +25,6 @@ pub(super) struct Count {
     pub(super) pods: u32,
 }
 
-// === impl Count ===
-
 impl Count {
     /// One operation in a scope with this many pods.
     pub(super) const fn one(pods: u32) -> Self {
@@ -43,8 +41,6 @@ impl Count {
         }
     }
 }
-
-// === impl Window ===
 
 impl Window {
     pub(super) fn add(&mut self, now: Timestamp, count: Count) {

@@ -61,8 +61,6 @@ enum Recheck {
     Over,
 }
 
-// === impl SlowStart ===
-
 impl SlowStart {
     /// Creates a ramp over `total` operations, `initial` of them in the first round.
     pub(crate) fn new(total: u32, initial: u32) -> Self {
@@ -98,8 +96,6 @@ impl SlowStart {
         rest
     }
 }
-
-// === impl ActiveBatch ===
 
 impl ActiveBatch {
     pub(crate) fn new(batch: v1::Batch) -> Self {

@@ -38,8 +38,6 @@ pub(crate) struct Unsettled {
     until: BTreeMap<Operation, Timestamp>,
 }
 
-// === impl CreateLimits ===
-
 impl CreateLimits {
     /// Returns the limits for a cluster whose store works on a request for at most `request_timeout`.
     #[must_use]
@@ -56,8 +54,6 @@ impl Default for CreateLimits {
         Self::of_store(ETCD_REQUEST_TIMEOUT)
     }
 }
-
-// === impl Unsettled ===
 
 impl Unsettled {
     pub(crate) const fn new(limits: CreateLimits) -> Self {

@@ -36,8 +36,6 @@ pub(crate) struct Guard {
     pub(crate) lenient: bool,
 }
 
-// === impl Guard ===
-
 impl Guard {
     pub(crate) fn allows_all_namespaces(&self) -> bool {
         self.namespaces.is_empty() && self.namespaces_of.is_none()

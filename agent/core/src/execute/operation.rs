@@ -43,8 +43,6 @@ pub(crate) enum Step {
     Finish(OutcomeKind),
 }
 
-// === impl Stage ===
-
 impl Stage {
     pub(crate) fn handle_answer(self, owner: &v1::ObjectRef, answer: Answer) -> Step {
         match self {

@@ -42,8 +42,6 @@ pub(super) struct Turns {
     grouped: bool,
 }
 
-// === impl Weight ===
-
 impl Weight {
     pub(super) const fn of(operations: u32, counts_pods: bool) -> Self {
         if operations > LIGHT_MAX {
@@ -55,8 +53,6 @@ impl Weight {
         }
     }
 }
-
-// === impl Turns ===
 
 impl Turns {
     /// Puts a batch last among the batches of its weight.

@@ -30,8 +30,6 @@ pub struct Shard {
 )]
 pub struct InvalidShard;
 
-// === impl Shard ===
-
 impl Shard {
     /// Returns the shard with number `index`, from 0 on, of `count`; `None` if there are not that many.
     #[must_use]

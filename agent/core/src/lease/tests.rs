@@ -100,8 +100,6 @@ struct Table {
     answers: BTreeMap<String, Result<Record, ApiError>>,
 }
 
-// === impl Table ===
-
 impl Table {
     fn act(&mut self, statement: &str) -> Option<String> {
         let words: Vec<_> = statement.split_whitespace().collect();

@@ -24,8 +24,6 @@ pub(crate) struct Session {
     pub(super) heard: Timestamp,
 }
 
-// === impl Session ===
-
 impl Session {
     pub(super) fn new(now: Timestamp, welcome: &v1::Welcome) -> Self {
         Self {

@@ -14,8 +14,6 @@ pub struct TokenBucket {
     full: Timestamp,
 }
 
-// === impl TokenBucket ===
-
 impl TokenBucket {
     /// Creates a full bucket of at least one token, with one new token per interval.
     #[must_use]

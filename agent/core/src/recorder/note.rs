@@ -38,8 +38,6 @@ pub enum Reason {
     VersionsWentBack,
 }
 
-// === impl Reason ===
-
 impl Reason {
     /// Returns upstream's word, if it has one.
     #[must_use]

@@ -15,8 +15,6 @@ pub(super) struct Recent<K, V> {
     now: u64,
 }
 
-// === impl Recent ===
-
 impl<K: Clone + Eq + Hash, V> Recent<K, V> {
     pub(super) fn new(max: usize) -> Self {
         Self {

@@ -28,8 +28,6 @@ pub enum BuiltIn {
     FoundOn,
 }
 
-// === impl Declaration ===
-
 impl Declaration {
     /// Reads the value of the [annotation](DECLARATION_ANNOTATION).
     #[must_use]

@@ -88,8 +88,6 @@ pub(crate) fn key(namespace: &str, uid: &str) -> String {
     format!("{namespace}/{uid}")
 }
 
-// === impl Pods ===
-
 impl Pods {
     /// Replaces all pods by the pods of a list, page by page; `count` is an estimate. The agent's operations and the peaks stay. While the
     /// list is open, only the pods that it has shown count.
@@ -335,8 +333,6 @@ impl Pods {
     }
 }
 
-// === impl Controller ===
-
 impl Controller {
     fn is_empty(&self) -> bool {
         let none = Counts::default();
@@ -344,8 +340,6 @@ impl Controller {
         is_past && self.creates.is_empty() && self.unknown.is_empty()
     }
 }
-
-// === impl State ===
 
 impl State {
     fn of(pod: &v1::Pod) -> Self {
@@ -362,8 +356,6 @@ impl State {
         matches!(self, Self::Active { .. })
     }
 }
-
-// === impl Counts ===
 
 impl Counts {
     /// Changes the counts of which a pod is a part.

@@ -34,8 +34,6 @@ pub(crate) fn replicas(set: &v1::ReplicaSet) -> u32 {
     u32::try_from(set.replicas.unwrap_or(1)).unwrap_or(0)
 }
 
-// === impl Templates ===
-
 impl Templates {
     /// Creates an empty set, for ReplicaSets of this group and version.
     pub(crate) fn new(api_version: impl Into<String>) -> Self {
@@ -126,8 +124,6 @@ impl Default for Templates {
         Self::new(APPS_V1)
     }
 }
-
-// === impl Entry ===
 
 impl Entry {
     fn apply(&mut self, set: &ReplicaSet) -> bool {

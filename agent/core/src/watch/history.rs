@@ -89,8 +89,6 @@ struct Doubt {
     is_due: bool,
 }
 
-// === impl WentBack ===
-
 impl fmt::Display for WentBack {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, from, to } = self;
@@ -101,8 +99,6 @@ impl fmt::Display for WentBack {
         )
     }
 }
-
-// === impl History ===
 
 impl History {
     /// Creates a history without versions. Requests for the newest versions follow each other after at most `ask_every`, and at least half

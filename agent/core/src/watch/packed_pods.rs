@@ -19,8 +19,6 @@ pub struct PackedPods {
     count: usize,
 }
 
-// === impl PackedPods ===
-
 impl PackedPods {
     /// Returns the number of pods.
     #[must_use]

@@ -81,8 +81,6 @@ pub(super) fn read(text: &str, lines_before: usize) -> Result<Stream, Unreadable
     Ok(loader.stream)
 }
 
-// === impl Loader ===
-
 impl Loader {
     fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), String> {
         match event {

@@ -72,8 +72,6 @@ struct Words<'a> {
     fields: Vec<(&'a str, Value)>,
 }
 
-// === impl Story ===
-
 impl Story {
     fn new() -> Self {
         Self {
@@ -348,8 +346,6 @@ impl Story {
         uids.fold(text.to_owned(), |text, (name, uid)| text.replace(uid, name))
     }
 }
-
-// === impl Words ===
 
 impl<'a> Words<'a> {
     fn of(text: &'a str) -> Self {

@@ -60,8 +60,6 @@ pub enum ConnectError {
     Namespace(String),
 }
 
-// === impl ConnectError ===
-
 impl ConnectError {
     pub(super) fn kubeconfig(origin: String, error: &KubeconfigError) -> Self {
         let why = of_kubeconfig(error);

@@ -31,8 +31,6 @@ pub(super) struct Proxy {
     pub(super) intercept: Intercept,
 }
 
-// === impl Variables ===
-
 impl Variables {
     pub(super) fn read() -> Self {
         let read = |name: &str| {
@@ -95,8 +93,6 @@ impl Variables {
         matcher.intercept(target).is_none()
     }
 }
-
-// === impl Proxy ===
 
 impl Proxy {
     /// Returns the URL of the proxy for an API server.

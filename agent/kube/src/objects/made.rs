@@ -60,8 +60,6 @@ pub fn new_pod(object: &Value) -> Result<WatchEvent, InvalidObject> {
     Ok(added(pod, || Made::deserialize(object).ok()))
 }
 
-// === impl Made ===
-
 impl Made {
     /// The creator: the first writer of the object itself.
     fn maker(self) -> Option<String> {

@@ -70,8 +70,6 @@ pub(crate) struct Time {
     seconds: Option<i64>,
 }
 
-// === impl ObjectMeta ===
-
 impl ObjectMeta {
     /// The metadata of an existing object, which has a name and a UID.
     pub(super) fn required(metadata: Option<Self>, noun: &str) -> Result<Self, InvalidObject> {
@@ -89,8 +87,6 @@ impl ObjectMeta {
         }
     }
 }
-
-// === impl OwnerReference ===
 
 impl OwnerReference {
     /// Returns the managing owner: the first whose `controller` is true.
@@ -135,8 +131,6 @@ impl From<&v1::OwnerReference> for OwnerReference {
         }
     }
 }
-
-// === impl Time ===
 
 impl Time {
     /// A time of the contract, to the second; Go's zero time counts as absent (spec 1.1).

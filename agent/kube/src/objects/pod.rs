@@ -83,8 +83,6 @@ struct ContainerStatus {
     restart_count: Option<i32>,
 }
 
-// === impl Pod ===
-
 impl Pod {
     /// The last version, if an API server that answers a deletion with this pod has removed it at once: the grace period is over, and no
     /// finalizer holds the pod.

@@ -105,8 +105,6 @@ struct ReplicaSetCondition {
     message: Option<String>,
 }
 
-// === impl ReplicaSet ===
-
 impl Projected for ReplicaSet {
     const NOUN: &'static str = "replica set";
     type Into = api::ReplicaSet;
@@ -168,8 +166,6 @@ impl Projected for ReplicaSet {
     }
 }
 
-// === impl LabelSelector ===
-
 impl LabelSelector {
     /// The server judges whether the selector is valid.
     fn project(self) -> v1::LabelSelector {
@@ -196,8 +192,6 @@ impl LabelSelector {
     }
 }
 
-// === impl ReplicaSetStatus ===
-
 impl ReplicaSetStatus {
     fn project(self) -> v1::ReplicaSetStatus {
         let Self {
@@ -221,8 +215,6 @@ impl ReplicaSetStatus {
         }
     }
 }
-
-// === impl ReplicaSetCondition ===
 
 impl ReplicaSetCondition {
     fn project(self) -> v1::ReplicaSetCondition {

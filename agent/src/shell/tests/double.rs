@@ -33,8 +33,6 @@ struct Service(mpsc::Sender<Session>);
 
 type Answer<T> = Result<Response<T>, Status>;
 
-// === impl Double ===
-
 impl Double {
     pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0")
@@ -87,8 +85,6 @@ impl Drop for Double {
         self.task.abort();
     }
 }
-
-// === impl Session ===
 
 impl Session {
     /// Waits for the next frame; `None` when the agent has closed its half.

@@ -60,8 +60,6 @@ struct RawGrant {
     shards: Option<Texts>,
 }
 
-// === impl Grant ===
-
 impl Grant {
     pub(super) fn is_for(&self, identity: &Identity) -> bool {
         self.identities.iter().any(|it| it.matches(identity))

@@ -75,8 +75,6 @@ struct Jwk {
     y: Option<String>,
 }
 
-// === impl Keys ===
-
 impl Keys {
     /// Parses a JSON Web Key Set. Keys of other kinds and purposes are left out.
     ///
@@ -127,8 +125,6 @@ impl Keys {
     }
 }
 
-// === impl IssuerKey ===
-
 impl IssuerKey {
     fn read(jwk: Jwk) -> Option<Self> {
         let Jwk {
@@ -152,8 +148,6 @@ impl IssuerKey {
         fits.then_some(Self { id: kid, public })
     }
 }
-
-// === impl Public ===
 
 impl Public {
     fn rsa(n: &str, e: &str) -> Option<Self> {

@@ -80,8 +80,6 @@ pub struct NeedWalk {
     need: Need,
 }
 
-// === impl ImpactWalk ===
-
 impl ImpactWalk {
     /// Finds the ReplicaSets after a namespace and name that lose pods to a drain, which deletes all pods of a node.
     #[must_use]
@@ -174,8 +172,6 @@ impl ImpactWalk {
     }
 }
 
-// === impl Need ===
-
 impl Need {
     /// Adds the needs of another shard.
     pub const fn add(&mut self, other: Self) {
@@ -192,8 +188,6 @@ impl Need {
         QuotaLimits { room, refused }
     }
 }
-
-// === impl NeedWalk ===
 
 impl NeedWalk {
     /// Begins with nothing.

@@ -20,8 +20,6 @@ use crate::{
 /// The cause of a list for an outcome that did not carry its object.
 pub(super) const UNSEEN: &str = "an outcome did not show what its write led to";
 
-// === impl Controller ===
-
 impl Controller {
     /// Records an event, without a decision.
     pub fn handle_event(&mut self, now: Timestamp, event: Event) {

@@ -42,8 +42,6 @@ pub(super) struct InFlight {
     answered_of: Option<Timestamp>,
 }
 
-// === impl InFlight ===
-
 impl InFlight {
     /// Whether a batch with this number of operations may leave. A batch that is larger than the whole limit leaves alone.
     pub(super) const fn have_room(&self, operations: usize, max: usize) -> bool {
@@ -142,8 +140,6 @@ impl Held for InFlight {
         batches.bytes()
     }
 }
-
-// === impl SentBatch ===
 
 impl SentBatch {
     /// Returns the number of operations, and of those that have an outcome.

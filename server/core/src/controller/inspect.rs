@@ -49,8 +49,6 @@ pub struct Sizes {
     pub retries: u64,
 }
 
-// === impl Inspect ===
-
 impl<'a> Inspect<'a> {
     /// Whether a batch in flight has had no outcome since `since`, although a batch sent later has all its outcomes. The cost is a step for
     /// each batch in flight.

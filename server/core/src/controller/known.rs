@@ -34,8 +34,6 @@ pub struct Deletable {
     pub allowed: BTreeSet<CompactUid>,
 }
 
-// === impl Inspect ===
-
 impl<'a> Inspect<'a> {
     /// The pod as the controller knows it.
     #[must_use]
@@ -69,8 +67,6 @@ impl<'a> Inspect<'a> {
         Some(KnownSet { index, id, set })
     }
 }
-
-// === impl KnownSet ===
 
 impl<'a> KnownSet<'a> {
     /// The ReplicaSet.

@@ -345,8 +345,6 @@ impl Controller {
     }
 }
 
-// === impl AfterView ===
-
 impl AfterView<'_> {
     const fn version(&self) -> Option<ResourceVersion> {
         match self {

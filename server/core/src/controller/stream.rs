@@ -76,8 +76,6 @@ pub(super) struct ListWait {
     pub(super) result: BatchResult,
 }
 
-// === impl Stream ===
-
 impl Stream {
     /// Notes that the stream has shown everything up to a version.
     pub(super) fn saw(&mut self, now: Timestamp, version: ResourceVersion) {
@@ -177,8 +175,6 @@ impl Stream {
     }
 }
 
-// === impl Unseen ===
-
 impl Held for Unseen {
     fn bytes(&self) -> usize {
         let Self { after: _, names } = self;
@@ -198,8 +194,6 @@ impl Unseen {
         self.missing(streams).next().is_none()
     }
 }
-
-// === impl ListWait ===
 
 impl Held for ListWait {
     fn bytes(&self) -> usize {

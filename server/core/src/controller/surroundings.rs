@@ -55,8 +55,6 @@ pub struct SurroundingsIndex<'a> {
     near: BTreeMap<SetId, Vec<PodId>>,
 }
 
-// === impl SurroundingsCopy ===
-
 impl SurroundingsCopy {
     /// Begins with nothing. The copy ends early if it has more than `objects_max` objects.
     #[must_use]
@@ -159,8 +157,6 @@ impl SurroundingsCopy {
     }
 }
 
-// === impl SurroundingsIndex ===
-
 impl<'a> SurroundingsIndex<'a> {
     /// Looks at all pods in namespaces with ReplicaSets.
     #[must_use]
@@ -218,8 +214,6 @@ impl<'a> SurroundingsIndex<'a> {
         copy.around
     }
 }
-
-// === impl Surroundings ===
 
 impl Surroundings {
     /// The number of copied objects.

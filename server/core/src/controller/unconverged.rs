@@ -25,8 +25,6 @@ pub(super) struct Unconverged {
     recent: BTreeSet<(Timestamp, SetId)>,
 }
 
-// === impl Unconverged ===
-
 impl Unconverged {
     /// Records whether a ReplicaSet is in the state. The state lasts from the first record of it.
     pub(super) fn note(&mut self, now: Timestamp, id: SetId, is_in: bool) {

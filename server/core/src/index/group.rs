@@ -36,8 +36,6 @@ pub(crate) struct Groups {
     bytes: usize,
 }
 
-// === impl Groups ===
-
 impl Groups {
     /// Adds a pod to the group of the labels, and creates the group if it is new.
     pub(crate) fn join(&mut self, namespace: &Arc<str>, labels: Labels) -> GroupId {

@@ -15,8 +15,6 @@ pub(crate) enum Ids<I> {
     Many(Box<BTreeSet<I>>),
 }
 
-// === impl Ids ===
-
 impl<I: Copy + Ord> Ids<I> {
     pub(crate) fn insert(&mut self, id: I) {
         match self {

@@ -23,8 +23,6 @@ struct BySize<I> {
     order: BTreeSet<(usize, I)>,
 }
 
-// === impl LargeObjects ===
-
 impl<I: Copy + Ord> LargeObjects<I> {
     /// Notes the size of the content of an object, which has come or changed.
     pub(super) fn weigh(&mut self, id: I, size: usize) {
@@ -76,8 +74,6 @@ impl<I> Held for LargeObjects<I> {
         (held.sizes.len() + forgotten.sizes.len()) * OBJECT_BYTES
     }
 }
-
-// === impl BySize ===
 
 impl<I: Copy + Ord> BySize<I> {
     /// Sets the size of an object; 0 removes the object.

@@ -87,8 +87,6 @@ pub struct Ledger {
     sweep_at: usize,
 }
 
-// === impl Made ===
-
 impl Made {
     pub(crate) fn at(now: Timestamp) -> Self {
         Self(u32::try_from(now.0.div_euclid(1_000_000_000)).unwrap_or(0))
@@ -99,8 +97,6 @@ impl Made {
         self.0 != 0 && Timestamp::from_seconds(self.0.into()).plus(LASTING) > now
     }
 }
-
-// === impl Account ===
 
 impl Account {
     /// Begins with nothing lost.
@@ -194,8 +190,6 @@ impl Account {
     }
 }
 
-// === impl Loss ===
-
 impl Loss {
     const fn words(self) -> &'static str {
         match self {
@@ -210,8 +204,6 @@ impl Loss {
         }
     }
 }
-
-// === impl Ledger ===
 
 impl Ledger {
     /// Adds an account.

@@ -44,8 +44,6 @@ pub(super) struct NameUsers {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Namespaces(BTreeMap<Arc<str>, Namespace>);
 
-// === impl Namespaces ===
-
 impl Namespaces {
     pub(crate) fn name_use(&self, namespace: &str, name: &str) -> NameUse {
         match self.users(namespace, name) {

@@ -42,8 +42,6 @@ pub(crate) enum Readiness {
     NeverReady,
 }
 
-// === impl Nodes ===
-
 impl Nodes {
     /// Adds a pod to the node of this name.
     pub(crate) fn join(&mut self, name: &str) -> NodeId {

@@ -33,8 +33,6 @@ struct OrphanGroup {
     pods: BTreeSet<(Arc<str>, PodId)>,
 }
 
-// === impl Orphans ===
-
 impl Orphans {
     pub(super) fn insert(&mut self, group: GroupId, labels: &Labels, name: &Arc<str>, id: PodId) {
         let Self {

@@ -15,8 +15,6 @@ pub(crate) struct Owners {
     bytes: usize,
 }
 
-// === impl Owners ===
-
 impl Owners {
     /// Returns the shared copy of a reference, counted once more.
     pub(crate) fn share(&mut self, owner: Arc<OwnerReference>) -> Arc<OwnerReference> {

@@ -59,8 +59,6 @@ pub(crate) struct Contribution {
     pub(crate) unknown: bool,
 }
 
-// === impl Entry ===
-
 impl Entry {
     pub(crate) fn pod_ref(&self) -> PodRef {
         PodRef {

@@ -26,8 +26,6 @@ struct Differences {
     labels: bool,
 }
 
-// === impl Index ===
-
 impl Index {
     /// Applies a pod from the stream, or a member of a list, unless the index knows a newer state. A list says who owns a pod whose owner is
     /// presumed.

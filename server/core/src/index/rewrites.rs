@@ -18,8 +18,6 @@ pub(crate) struct Rewrites {
     is_done: bool,
 }
 
-// === impl Rewrites ===
-
 impl Rewrites {
     pub(crate) fn note(&mut self, now: Timestamp, status: &Status) {
         let hash = hash(status);

@@ -35,8 +35,6 @@ pub(super) enum Demand<'a> {
     Nothing,
 }
 
-// === impl Selectors ===
-
 impl Selectors {
     pub(crate) fn insert(&mut self, id: SetId, selector: &Selector) {
         match Demand::of(selector) {
@@ -65,8 +63,6 @@ impl Selectors {
         lists.flat_map(Ids::iter).collect()
     }
 }
-
-// === impl Demand ===
 
 impl<'a> Demand<'a> {
     pub(super) fn of(selector: &'a Selector) -> Self {

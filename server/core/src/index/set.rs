@@ -70,8 +70,6 @@ pub(crate) struct Counts {
     pub(crate) unknown: i32,
 }
 
-// === impl Set ===
-
 impl Set {
     pub(super) fn new(id: SetId, names: NameSeed, object: ReplicaSet) -> Self {
         Self {

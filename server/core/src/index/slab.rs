@@ -25,8 +25,6 @@ impl<T> Default for Slab<T> {
     }
 }
 
-// === impl Slab ===
-
 impl<T> Slab<T> {
     pub(crate) fn reserve(&mut self) -> Slot {
         self.vacant.pop().unwrap_or_else(|| self.append())

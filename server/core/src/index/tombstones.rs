@@ -35,8 +35,6 @@ struct OfKind {
     in_order: BTreeSet<(Gone, CompactUid)>,
 }
 
-// === impl Tombstones ===
-
 impl Tombstones {
     /// Records the deletion of an object at `version`. If the version is unknown, the deletion was after list number `list` began.
     pub(crate) fn insert(

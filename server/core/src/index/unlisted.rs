@@ -13,8 +13,6 @@ pub(crate) struct EndedList {
     pub(crate) shown: Option<ResourceVersion>,
 }
 
-// === impl EndedList ===
-
 impl EndedList {
     /// Returns whether an object that list number `named` named last is gone: this list did not name it, and it is not newer than this
     /// list.

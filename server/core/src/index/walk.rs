@@ -16,8 +16,6 @@ pub(crate) struct PodWalk {
     ids: vec::IntoIter<PodId>,
 }
 
-// === impl PodWalk ===
-
 impl PodWalk {
     pub(crate) fn new(namespaces: impl IntoIterator<Item = Arc<str>>) -> Self {
         let namespaces: Vec<_> = namespaces.into_iter().collect();

@@ -43,8 +43,6 @@ pub(crate) struct BatchResult {
     messages: Vec<(u32, String)>,
 }
 
-// === impl BatchResult ===
-
 impl BatchResult {
     pub(crate) fn count(&mut self, at: u32, operation: &Operation, effect: &OperationResult) {
         match effect {

@@ -32,8 +32,6 @@ pub(crate) struct ManageResult {
     pub(crate) retry_after: Option<Span>,
 }
 
-// === impl ManageResult ===
-
 impl ManageResult {
     /// Returns the result for the outcomes of a manage batch. A namespace that is being deleted counts as no error (W15).
     pub(super) fn of(surplus: i64, result: BatchResult) -> Self {

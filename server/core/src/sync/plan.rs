@@ -16,8 +16,6 @@ pub(crate) struct Plan {
     pub(crate) near_cut: Vec<RankedPod>,
 }
 
-// === impl Plan ===
-
 impl Plan {
     pub(super) const fn new(action: Action, reasons: Vec<Reason>) -> Self {
         Self {

@@ -96,8 +96,6 @@ pub(crate) fn choose<I: Copy>(
     }
 }
 
-// === impl Head ===
-
 impl Head {
     /// Returns the first `count` candidates of the order, at least 1 and at most all.
     fn of<I>(candidates: &[Candidate<'_, I>], count: usize, now: Timestamp) -> Self {
@@ -134,8 +132,6 @@ impl Head {
         chosen.collect()
     }
 }
-
-// === impl SortKey ===
 
 impl<'a> SortKey<'a> {
     fn new<I>((candidate, of): (usize, &Candidate<'a, I>), now: Timestamp) -> Self {

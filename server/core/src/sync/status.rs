@@ -21,8 +21,6 @@ pub(crate) struct StatusBasis {
     next_available: Option<Timestamp>,
 }
 
-// === impl StatusBasis ===
-
 impl StatusBasis {
     pub(crate) fn of(set: &Set, now: Timestamp) -> Self {
         Self {
@@ -88,8 +86,6 @@ impl StatusBasis {
     }
 }
 
-// === impl Counts ===
-
 impl Counts {
     pub(crate) fn status(self) -> Status {
         Status {
@@ -102,8 +98,6 @@ impl Counts {
         }
     }
 }
-
-// === impl Set ===
 
 impl Set {
     /// Returns the status that the pods call for, if their number is as desired; `None` if the status is up to date.

@@ -22,8 +22,6 @@ pub(super) struct Names<'a> {
     pub(super) name: &'a str,
 }
 
-// === impl Finding ===
-
 impl Finding {
     pub(super) fn new(severity: Severity, text: impl Into<String>) -> Self {
         Self {
@@ -56,8 +54,6 @@ impl Finding {
         }
     }
 }
-
-// === impl Names ===
 
 impl Names<'_> {
     pub(super) fn describe(self) -> String {

@@ -30,8 +30,6 @@ pub struct Encoder {
     last: Now,
 }
 
-// === impl Encoder ===
-
 impl Encoder {
     /// Begins the recording of the session that [`Session::open`] makes from the same arguments.
     #[must_use]

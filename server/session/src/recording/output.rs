@@ -14,8 +14,6 @@ pub(crate) struct Output(VecDeque<v1::ReconcileResponse>);
 /// A recorded frame, and the frame of this version; `None` if there is none.
 pub(crate) type Pair = (Option<v1::ReconcileResponse>, Option<v1::ReconcileResponse>);
 
-// === impl Output ===
-
 impl Output {
     /// Adds all that a session has to send now.
     pub(crate) fn add_all(&mut self, frames: impl Iterator<Item = v1::ReconcileResponse>) {

@@ -115,8 +115,6 @@ pub(crate) struct TimedStep {
 /// The bytes of a record, or the end of the recording.
 type Piece = Result<Vec<u8>, Ending>;
 
-// === impl Reader ===
-
 impl<R: Read> Reader<R> {
     /// Reads the first line and the header.
     pub(crate) fn open(mut bytes: R) -> Result<(Self, Opening), ReadError> {

@@ -124,8 +124,6 @@ pub struct Replay<R> {
     counts: Summary,
 }
 
-// === impl Replay ===
-
 impl<R: Read> Replay<R> {
     /// Begins with the session's opening.
     ///
@@ -327,8 +325,6 @@ impl<R: Read> Replay<R> {
         })
     }
 }
-
-// === impl Decisions ===
 
 impl Decisions {
     /// Adds the decisions of a frame of the server.

@@ -69,8 +69,6 @@ pub(super) enum Change<'a> {
     Decided,
 }
 
-// === impl Episode ===
-
 impl Episode {
     pub(super) fn new(now: Timestamp, desired: i32) -> Self {
         Self {

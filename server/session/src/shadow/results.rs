@@ -22,8 +22,6 @@ pub(super) struct Results {
     believes_from: u64,
 }
 
-// === impl Results ===
-
 impl Results {
     /// Counts a ReplicaSet without a rest.
     pub(super) const fn skip_episode(&mut self) {

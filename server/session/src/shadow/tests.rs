@@ -61,8 +61,6 @@ struct Story {
     found: Vec<String>,
 }
 
-// === impl Story ===
-
 impl Story {
     fn begin(pods: &str) -> Self {
         let replicas = i32::try_from(pods.split(' ').count()).expect("few");

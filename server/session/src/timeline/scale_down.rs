@@ -16,8 +16,6 @@ pub(super) struct LastScaleDown {
     is_over: bool,
 }
 
-// === impl LastScaleDown ===
-
 impl LastScaleDown {
     /// The scale-down after a further batch, which may continue the one before it.
     pub(super) fn after(last: Option<Self>, next: ScaleDown) -> Self {

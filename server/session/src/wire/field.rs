@@ -213,8 +213,6 @@ fn fraction(nanos: i64) -> i32 {
     i32::try_from(nanos).expect("a remainder of 10^9 fits")
 }
 
-// === impl Faults ===
-
 impl Faults {
     /// Adds the fault of a field, and returns the type's default instead.
     pub(crate) fn keep<T: Default>(&mut self, field: Result<T, Violation>) -> T {

@@ -17,8 +17,6 @@ pub(crate) struct LargeObject<'a> {
     bytes: &'a [u8],
 }
 
-// === impl LargeObject ===
-
 impl<'a> LargeObject<'a> {
     /// Returns the object with these bytes, if it is too large.
     pub(crate) fn of(kind: v1::Kind, bytes: &'a [u8]) -> Option<Self> {

@@ -372,8 +372,6 @@ impl From<Violation> for Quarantine {
     }
 }
 
-// === impl Rejected ===
-
 impl Rejected {
     /// Creates the rejection of an object with this namespace, name and UID, as far as they could be read.
     pub(crate) fn new(kind: v1::Kind, names: [&str; 3], violations: Vec<Violation>) -> Self {

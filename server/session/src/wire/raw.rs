@@ -35,8 +35,6 @@ pub(crate) struct RawPod<'a> {
 /// The labels of a pod, sorted by key, each key once.
 pub(crate) type RawLabels<'a> = Vec<(&'a str, &'a str)>;
 
-// === impl RawPod ===
-
 impl<'a> RawPod<'a> {
     /// Reads a pod, and puts its labels into `labels`. Returns `None` if prost must read it.
     pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {

@@ -57,8 +57,6 @@ pub(super) struct Attacker<'a> {
     pub(super) rng: &'a mut Rng,
 }
 
-// === impl Attacker ===
-
 impl Attacker<'_> {
     /// A batch for one of the ReplicaSets, without number and guard; `None` without a target.
     pub(super) fn batch(&mut self, attack: Attack) -> Option<v1::Batch> {

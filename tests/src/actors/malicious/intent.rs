@@ -27,8 +27,6 @@ pub(super) struct Intent {
     is_absurd: bool,
 }
 
-// === impl Intent ===
-
 impl Intent {
     pub(super) fn draw(rng: &mut Rng, only: Option<Attack>) -> Self {
         let trusted = rng.chance(400);

@@ -18,8 +18,6 @@ pub(super) struct Knowledge {
     listed: Option<Vec<String>>,
 }
 
-// === impl Knowledge ===
-
 impl Knowledge {
     pub(super) fn read(&mut self, frame: &Frame) {
         match frame {

@@ -85,8 +85,6 @@ struct Words<'a> {
     named: BTreeMap<&'a str, &'a str>,
 }
 
-// === impl Story ===
-
 impl Story {
     fn new(config: AgentConfig) -> Self {
         Self {
@@ -450,8 +448,6 @@ impl Story {
         }
     }
 }
-
-// === impl Words ===
 
 impl<'a> Words<'a> {
     fn of(text: &'a str) -> Self {

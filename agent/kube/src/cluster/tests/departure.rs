@@ -37,8 +37,6 @@ struct Slow {
     _held: std::sync::mpsc::SyncSender<()>,
 }
 
-// === impl Slow ===
-
 impl Slow {
     async fn start(protocol: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;

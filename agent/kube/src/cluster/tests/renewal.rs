@@ -38,8 +38,6 @@ struct Api {
     _server: AbortOnDropHandle<()>,
 }
 
-// === impl Api ===
-
 impl Api {
     async fn start(token: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;
@@ -68,8 +66,6 @@ async fn answer(State(token): State<Arc<Mutex<String>>>, request: HttpRequest) -
     let answer = Response::builder().status(if is_known { 200 } else { 401 });
     answer.body(namespace.into()).expect("the code is one")
 }
-
-// === impl Kept ===
 
 impl Kept {
     /// Writes the place of a token, and a kubeconfig that refers to it.

@@ -51,8 +51,6 @@ struct Script {
     asked: Mutex<Vec<Asked>>,
 }
 
-// === impl Answer ===
-
 impl Answer {
     pub(super) fn json(code: u16, object: Value) -> Self {
         Self::text(code, &object.to_string())
@@ -80,8 +78,6 @@ impl Answer {
         self
     }
 }
-
-// === impl Server ===
 
 impl Server {
     pub(super) async fn start(answers: Vec<Answer>) -> Self {

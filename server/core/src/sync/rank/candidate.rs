@@ -23,8 +23,6 @@ pub struct Candidate<'a, I> {
     pub uid: &'a CompactUid,
 }
 
-// === impl Candidate ===
-
 impl<I> Candidate<'_, I> {
     /// Packs the rules into two numbers, first rule highest; the smaller number comes first. The class contains the rules before restarts;
     /// the tail contains restarts, sidecar restarts and age.

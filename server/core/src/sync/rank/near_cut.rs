@@ -68,8 +68,6 @@ pub(super) fn compare<I: Copy>(
     compared.collect()
 }
 
-// === impl RankedPod ===
-
 impl RankedPod {
     /// The values that the rules compare, in the order of the rules.
     #[must_use]

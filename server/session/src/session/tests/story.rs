@@ -55,8 +55,6 @@ struct Story {
     printed: Vec<String>,
 }
 
-// === impl Story ===
-
 impl Story {
     fn new(objects_max: usize) -> Self {
         let config = Config {
