@@ -28,10 +28,8 @@ async function open(url, token) {
 /** Waits until a page is live and shows a text. Fails with all that it shows. */
 async function shows(page, text) {
   const is = (part) => document.getElementById('status')?.dataset.state === 'live' && document.getElementById('main')?.innerText.includes(part);
-  try {
-    await page.waitForFunction(is, { polling: 100 }, text);
-  } catch (error) {
-    throw new Error(`${page.url()}: ${error.message}: ${await page.evaluate(() => document.body.innerText)}`);
+  for (const end = Date.now() + PATIENCE; !(await page.evaluate(is, text)); await new Promise((done) => setTimeout(done, 100))) {
+    if (Date.now() > end) throw new Error(`${page.url()}: not within ${PATIENCE} ms: ${text}\n${await page.evaluate(() => document.body.innerText)}`);
   }
 }
 

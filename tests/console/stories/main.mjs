@@ -74,7 +74,7 @@ async function until(page, what, check, ...args) {
     }
   }
   const shown = await page.evaluate(() => document.body.innerText);
-  throw new Error(`not within ${PATIENCE} ms: ${what}\n${last}\nThe page shows:\n${shown}`);
+  throw new Error(`not shown: ${what}\n${last}\nThe page shows:\n${shown}`);
 }
 
 /** Waits until a row of the board contains a text, and returns the text of the row. */
