@@ -39,16 +39,22 @@ async function look(page, name, width, [scheme, theme], asks) {
   }
 }
 
-try {
-  const page = await browser.newPage();
+/** Walks the pages that no other window has taken. */
+async function walk(taken) {
+  const page = await (await browser.createBrowserContext()).newPage();
   page.setDefaultTimeout(PATIENCE);
   page.on('pageerror', (error) => faults.push(`${page.url()}: ${error.message}`));
-  for (const [number, name] of pages.entries()) {
+  for (const [number, name] of taken) {
     for (const [of, mode] of MODES.entries()) {
       if (!full && number % 2 !== of) continue;
       for (const [which, width] of WIDTHS.entries()) await look(page, name, width, mode, full || (number >> 1) % 2 === which);
     }
   }
+}
+
+try {
+  const taken = pages.entries();
+  await Promise.all([walk(taken), walk(taken)]);
 } finally {
   await browser.close();
 }
