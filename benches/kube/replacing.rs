@@ -37,8 +37,8 @@ pub(crate) struct Subject {
 struct Record {
     contender: Contender,
     times: Vec<f64>,
-    /// Processor time of the controller, including its work between losses.
-    processor: Duration,
+    /// Processor time of the controller in seconds, including its work between losses.
+    processor: f64,
 }
 
 /// Prints the table. The contenders lose pods in turn, so that all of them have the machine at its best and at its worst.
@@ -96,7 +96,7 @@ fn print(size: usize, mut records: Vec<Record>) {
                 .zip(base)
                 .map(|(it, base)| format!("{:.2}", it / base)),
         );
-        let processor = processor.as_secs_f64() * 1e3 / times.len() as f64;
+        let processor = processor * 1e3 / times.len() as f64;
         cells.push(format!("{processor:.2}"));
         row(&cells);
     }
@@ -107,7 +107,7 @@ impl Record {
         Self {
             contender,
             times: Vec::new(),
-            processor: Duration::ZERO,
+            processor: 0.0,
         }
     }
 }

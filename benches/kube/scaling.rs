@@ -188,7 +188,7 @@ pub(crate) async fn up(arena: &Arena, sets: usize, pods: usize) -> Cost {
 
 async fn scale(arena: &Arena, sets: usize, pods: usize, up: bool) -> Cost {
     let cluster = arena.cluster();
-    let spent = || [&arena.pids, &cluster].map(|pids| meter::processor_time(pids).as_secs_f64());
+    let spent = || [&arena.pids, &cluster].map(|pids| meter::processor_time(pids));
     let before = spent();
     let start = Instant::now();
     for at in 0..sets {

@@ -7,6 +7,7 @@ use std::{
 
 use decree::v1::{self, batch::Action, done::Object, event::Event, reconcile_request::Frame};
 use tests::objects;
+pub(crate) use tests::objects::events;
 
 /// The ReplicaSets, and the newest version.
 pub(crate) struct Cluster {
@@ -25,14 +26,8 @@ pub(crate) struct Followed {
 
 /// A ReplicaSet with all its `replicas` pods ready.
 pub(crate) fn replica_set(name: &str, replicas: i32) -> v1::ReplicaSet {
-    let mut set = objects::replica_set(name).replicas(replicas).build();
-    if let Some(status) = &mut set.status {
-        status.replicas = replicas;
-        status.fully_labeled_replicas = replicas;
-        status.ready_replicas = replicas;
-        status.available_replicas = replicas;
-    }
-    set
+    let set = objects::replica_set(name).replicas(replicas);
+    set.ready(replicas).build()
 }
 
 /// A typical pod: two labels, a node, an owner, ready.
@@ -59,16 +54,6 @@ pub(crate) fn pods(replica_sets: &[v1::ReplicaSet], each: i32) -> Vec<v1::Pod> {
         .iter()
         .flat_map(|set| (0..each).map(move |at| (format!("{}-{at}", set.name), &*set.name)));
     names.map(|(name, owner)| pod(&name, owner, 50)).collect()
-}
-
-/// Puts changes into one frame.
-pub(crate) fn events(events: impl IntoIterator<Item = Event>) -> Frame {
-    let events = events
-        .into_iter()
-        .map(|event| v1::Event { event: Some(event) });
-    Frame::Events(v1::Events {
-        events: events.collect(),
-    })
 }
 
 impl Cluster {
@@ -134,14 +119,8 @@ impl Cluster {
             }
             Action::Delete(delete) => {
                 let count = delete.victims.len();
-                let outcomes = delete.victims.into_iter().enumerate().map(|(at, victim)| {
-                    let pod = victim.pod.expect("a victim is named");
-                    let version = self.version().to_string();
-                    outcome(batch.id, at, &pod.uid, &version, Object::Gone(true))
-                });
-                let outcomes = outcomes.collect();
                 return Followed {
-                    outcomes: Frame::Outcomes(v1::Outcomes { outcomes }),
+                    outcomes: objects::done(batch.id, vec![Object::Gone(true); count]),
                     events: None,
                     pods: count,
                 };
@@ -164,33 +143,10 @@ impl Cluster {
             Object::ReplicaSet(set) => Some(Event::ReplicaSetApplied(set)),
             Object::Gone(_) => None,
         });
-        let events = Some(events(shown));
-        let outcomes = done.into_iter().enumerate().map(|(at, object)| {
-            let (uid, version) = match &object {
-                Object::Pod(pod) => (pod.uid.clone(), pod.resource_version.clone()),
-                Object::ReplicaSet(set) => (set.uid.clone(), set.resource_version.clone()),
-                Object::Gone(_) => unreachable!("deletions are done above"),
-            };
-            outcome(batch.id, at, &uid, &version, object)
-        });
-        let outcomes = outcomes.collect();
         Followed {
-            outcomes: Frame::Outcomes(v1::Outcomes { outcomes }),
-            events,
+            events: Some(events(shown)),
+            outcomes: objects::done(batch.id, done),
             pods,
         }
-    }
-}
-
-fn outcome(batch: u64, operation: usize, uid: &str, version: &str, object: Object) -> v1::Outcome {
-    v1::Outcome {
-        batch_id: batch,
-        operation: u32::try_from(operation).expect("bursts are small"),
-        outcome: Some(v1::outcome::Outcome::Done(v1::Done {
-            uid: uid.to_owned(),
-            resource_version: version.to_owned(),
-            object: Some(object),
-            already_existed: false,
-        })),
     }
 }

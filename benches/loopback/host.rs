@@ -38,8 +38,6 @@ pub(crate) const QUEUE: usize = 16;
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     thread: String,
-    /// The thread that writes recordings, if the server records.
-    recorder: Option<PathBuf>,
     runtime: Option<Runtime>,
 }
 
@@ -58,23 +56,8 @@ type Answers = mpsc::Sender<Result<v1::ReconcileResponse, Status>>;
 
 impl Host {
     pub(crate) fn decree() -> Self {
-        Self::decree_with(Config::embedded())
-    }
-
-    /// Starts the decision server with recordings in a folder.
-    pub(crate) fn recording(folder: &Path) -> Self {
-        let mut config = Config::embedded();
-        config.recording.record = Some(folder.to_owned());
-        let before = recorders();
-        let mut host = Self::decree_with(config);
-        host.recorder = iter::repeat_with(recorders)
-            .find_map(|now| now.into_iter().find(|thread| !before.contains(thread)));
-        host
-    }
-
-    fn decree_with(config: Config) -> Self {
         Self::start(async {
-            let server = Server::bind(config).await.expect("free ports");
+            let server = Server::bind(Config::embedded()).await.expect("free ports");
             let address = server.addresses().grpc.tcp().expect("TCP");
             tokio::spawn(server.serve(CancellationToken::new()));
             address
@@ -109,24 +92,16 @@ impl Host {
         Self {
             address,
             thread,
-            recorder: None,
             runtime: Some(runtime),
         }
     }
 
     /// The processor time of the threads of the server; `None` if the system does not report it.
     pub(crate) fn processor_time(&self) -> Option<Duration> {
-        let threads = threads(&self.thread)
-            .into_iter()
-            .chain(self.recorder.clone());
-        let times = threads.map(|thread| time_of(&thread));
+        let times = threads(&self.thread);
+        let times = times.into_iter().map(|thread| time_of(&thread));
         times.reduce(|sum, time| Some(sum? + time?)).flatten()
     }
-}
-
-/// The threads that write recordings, including threads of earlier hosts that have not ended.
-fn recorders() -> Vec<PathBuf> {
-    threads("recorder")
 }
 
 /// The threads with this name.

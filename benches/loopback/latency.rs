@@ -67,7 +67,7 @@ fn print(rate: u32, name: &str, rounds: &[[f64; 4]]) {
 }
 
 /// The quantiles 0.5, 0.99 and 0.999 in microseconds, and the server's share of one core, in percent.
-pub(crate) async fn round(rate: u32, host: Host) -> [f64; 4] {
+async fn round(rate: u32, host: Host) -> [f64; 4] {
     let (mut latencies, busy) = measure(rate, host).await;
     latencies.sort_by(f64::total_cmp);
     let at = |share| quantile(&latencies, share);

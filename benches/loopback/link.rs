@@ -6,6 +6,7 @@ use decree::v1::{
     self, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
     reconcile_response::Frame as Answer,
 };
+use tests::objects;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Streaming, transport::Channel};
@@ -76,43 +77,14 @@ impl Link {
 
     async fn greet(&mut self, replica_sets: &[v1::ReplicaSet], pods: &[v1::Pod]) {
         self.send(Frame::Hello(v1::Hello {
-            protocol_min: 1,
-            protocol_max: 1,
-            agent_instance: "bench".to_owned(),
-            cluster_uid: "bench".to_owned(),
-            options: Some(tests::objects::replacing_at_once()),
-            ..v1::Hello::default()
+            options: Some(objects::replacing_at_once()),
+            ..objects::hello("bench")
         }));
         let welcome = self.next().await;
         assert!(matches!(welcome, Answer::Welcome(_)), "{welcome:?}");
-        let counts = [
-            (v1::Kind::ReplicaSet, replica_sets.len()),
-            (v1::Kind::Pod, pods.len()),
-        ];
-        for (kind, _) in counts {
-            let kind = kind.into();
-            self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }));
+        for frame in objects::lists(replica_sets, pods, "100") {
+            self.send(frame);
         }
-        for replica_sets in replica_sets.chunks(500) {
-            self.show(replica_sets.to_vec(), Vec::new());
-        }
-        for pods in pods.chunks(500) {
-            self.show(Vec::new(), pods.to_vec());
-        }
-        for (kind, count) in counts {
-            self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
-                kind: kind.into(),
-                resource_version: "100".to_owned(),
-                count: i64::try_from(count).expect("loads are small"),
-            }));
-        }
-    }
-
-    fn show(&mut self, replica_sets: Vec<v1::ReplicaSet>, pods: Vec<v1::Pod>) {
-        self.send(Frame::SnapshotObjects(v1::SnapshotObjects {
-            pods,
-            replica_sets,
-        }));
     }
 
     pub(crate) fn send(&mut self, frame: Frame) {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tests::{rng::Rng, table::head};
+use tests::{rng::Rng, table::head, usage::peak_mb};
 use tokio::{task::JoinSet, time};
 
 use crate::{
@@ -161,7 +161,7 @@ async fn print_row(name: &str, agents: usize, server: &Server, connected: Connec
         &synced.to_string(),
         &seconds(connected.took),
         "10 s",
-        &megabytes(server.measured().peak()),
+        &megabytes(peak_mb(server.id())),
         &waits.cells([0.5, 0.99]).join(", "),
         &refused.join("; "),
     ]);

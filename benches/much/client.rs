@@ -10,6 +10,7 @@ use decree::v1::{
     self, batch::Action, decision_service_client::DecisionServiceClient, done::Object,
     event::Event, reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
+use tests::objects as messages;
 use tokio::{sync::mpsc, time};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Streaming, transport::Channel};
@@ -54,12 +55,8 @@ impl Client {
         let mut service = DecisionServiceClient::new(endpoint.connect().await?);
         let (frames, outbound) = mpsc::channel(FRAMES);
         let hello = Frame::Hello(v1::Hello {
-            protocol_min: 1,
-            protocol_max: 1,
-            agent_instance: cluster.to_owned(),
-            cluster_uid: cluster.to_owned(),
-            options: Some(tests::objects::replacing_at_once()),
-            ..v1::Hello::default()
+            options: Some(messages::replacing_at_once()),
+            ..messages::hello(cluster)
         });
         let first = v1::ReconcileRequest {
             sequence: 1,
@@ -157,11 +154,7 @@ impl Client {
             }),
             resource_version: self.next_version(),
         });
-        let event = v1::Event {
-            event: Some(deleted),
-        };
-        let events = vec![event];
-        self.send(Frame::Events(v1::Events { events })).await
+        self.send(messages::events([deleted])).await
     }
 
     async fn follow(&mut self, batch: v1::Batch, waits: &mut Waits) -> Result<(), Ended> {
@@ -179,25 +172,7 @@ impl Client {
                 return Err(format!("{owner} needs no {other:?}").into());
             }
         };
-        let outcomes = (0..).zip(done).map(|(operation, object)| {
-            let (uid, resource_version) = match &object {
-                Object::Pod(pod) => (pod.uid.clone(), pod.resource_version.clone()),
-                Object::ReplicaSet(set) => (set.uid.clone(), set.resource_version.clone()),
-                Object::Gone(_) => (String::new(), String::new()),
-            };
-            v1::Outcome {
-                batch_id: batch.id,
-                operation,
-                outcome: Some(v1::outcome::Outcome::Done(v1::Done {
-                    uid,
-                    resource_version,
-                    object: Some(object),
-                    already_existed: false,
-                })),
-            }
-        });
-        let outcomes = outcomes.collect();
-        self.send(Frame::Outcomes(v1::Outcomes { outcomes })).await
+        self.send(messages::done(batch.id, done)).await
     }
 
     fn create(&mut self, set: usize, names: &[String], waits: &mut Waits) -> Vec<Object> {

@@ -11,12 +11,13 @@ use tests::{
     binaries,
     running::{Running, Voice},
     table::head,
+    usage::{peak_mb, processor_s},
 };
 
 use crate::{
     api_server::ApiServer,
     client::Client,
-    measured::{Measured, megabytes, print, seconds},
+    measured::{megabytes, print, seconds},
     objects::Shape,
     server::Server,
     sizes::shape,
@@ -46,7 +47,7 @@ async fn server(shape: Shape) {
     let server = Server::start(&[]);
     let mut client = Client::open(&server.address, "cold", shape).await;
     let client = client.as_mut().expect("the session opens");
-    let before = server.measured().processor();
+    let before = processor_s(server.id());
     let start = Instant::now();
     let sent = client.send_list(frames.into_iter()).await;
     sent.expect("the list is taken");
@@ -56,9 +57,9 @@ async fn server(shape: Shape) {
         "the first byte of the list at the server",
         &seconds(decided - start),
         "1 s",
-        &megabytes(server.measured().peak()),
+        &megabytes(peak_mb(server.id())),
         "100 MB",
-        &format!("{:.2} s", server.measured().processor() - before),
+        &format!("{:.2} s", processor_s(server.id()) - before),
     ]);
 }
 
@@ -78,7 +79,6 @@ async fn agent(shape: Shape) {
         .arg(&kubeconfig);
     let start = Instant::now();
     let agent = Running::start(command, Voice::Stderr);
-    let measured = Measured(agent.id());
     let waited = tokio::time::timeout(Duration::from_secs(600), api.first_create()).await;
     let Ok(Some(decided)) = waited else {
         panic!("no pod was created: {}", agent.tail().join("\n"))
@@ -94,10 +94,10 @@ async fn agent(shape: Shape) {
         "",
         &format!(
             "{}, the server's {}",
-            megabytes(measured.peak()),
-            megabytes(server.measured().peak())
+            megabytes(peak_mb(agent.id())),
+            megabytes(peak_mb(server.id()))
         ),
         "150 MB",
-        &format!("{:.2} s", measured.processor()),
+        &format!("{:.2} s", processor_s(agent.id())),
     ]);
 }

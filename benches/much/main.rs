@@ -2,12 +2,11 @@
 //!
 //! Server and agent are separate processes, as shipped; this process is their clusters. The part `reading` has
 //! neither: a command reads the cluster. Words after `--` name the parts to run:
-//! reading, cold, million, agents, steady, breaking. The environment sets the sizes: `DECREE_MUCH_PART=100` makes a hundredth of each
+//! reading, cold, million, agents, steady. The environment sets the sizes: `DECREE_MUCH_PART=100` makes a hundredth of each
 //! size, and `DECREE_MUCH_MINUTES`, `DECREE_MUCH_RATE` and `DECREE_MUCH_AGENTS` set one figure each.
 
 mod agents;
 mod api_server;
-mod breaking;
 mod client;
 mod cold;
 mod measured;
@@ -48,8 +47,5 @@ fn main() {
     }
     if is_wanted("steady") {
         runtime.block_on(steady::run());
-    }
-    if is_wanted("breaking") {
-        breaking::run();
     }
 }

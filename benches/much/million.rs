@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tests::table::head;
+use tests::{
+    table::head,
+    usage::{peak_mb, processor_s},
+};
 
 use crate::{
     client::Client,
@@ -32,12 +35,12 @@ pub(crate) async fn run() {
     let server = Server::start(&ROOM.map(str::to_owned));
     let client = Client::open(&server.address, "million", shape).await;
     let mut client = client.expect("the session opens");
-    let before = server.measured().processor();
+    let before = processor_s(server.id());
     let start = Instant::now();
     let sent = client.send_list(frames.into_iter()).await;
     sent.expect("the list is taken");
     let decided = client.first_decision().await.expect("a decision comes");
-    let processor = server.measured().processor() - before;
+    let processor = processor_s(server.id()) - before;
     let rate = number("DECREE_MUCH_RATE", 100);
     let length = Duration::from_secs(number("DECREE_MUCH_SECONDS", 30));
     let (due, dues) = queue();
@@ -49,7 +52,7 @@ pub(crate) async fn run() {
         &shape.replica_sets.to_string(),
         &seconds(decided - start),
         &format!("{processor:.2} s"),
-        &megabytes(server.measured().peak()),
+        &megabytes(peak_mb(server.id())),
         &p50,
         &p99,
         &rate.to_string(),

@@ -24,17 +24,10 @@ impl Shape {
     /// A ReplicaSet with a status at rest.
     pub(crate) fn replica_set(self, number: usize) -> v1::ReplicaSet {
         let wanted = i32::try_from(self.pods).expect("ReplicaSets are small");
-        let mut set = objects::replica_set(&name_of(number))
-            .replicas(wanted)
-            .build();
-        set.uid = uid(0, number);
         let there = wanted - i32::from(number == 0);
-        if let Some(status) = &mut set.status {
-            status.replicas = there;
-            status.fully_labeled_replicas = there;
-            status.ready_replicas = there;
-            status.available_replicas = there;
-        }
+        let set = objects::replica_set(&name_of(number)).replicas(wanted);
+        let mut set = set.ready(there).build();
+        set.uid = uid(0, number);
         set
     }
 

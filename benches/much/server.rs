@@ -7,8 +7,6 @@ use tests::{
     running::{Running, Voice},
 };
 
-use crate::measured::Measured;
-
 /// A server process, killed on drop.
 pub(crate) struct Server {
     running: Running,
@@ -32,8 +30,8 @@ impl Server {
         Self { running, address }
     }
 
-    pub(crate) fn measured(&self) -> Measured {
-        Measured(self.running.id())
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
     }
 
     /// Kills the server without a drain, and waits for its end. Returns its address.

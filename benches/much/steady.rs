@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tests::table::head;
+use tests::{
+    table::head,
+    usage::{memory_mb, peak_mb, processor_s},
+};
 use tokio::time;
 
 use crate::{
@@ -45,16 +48,16 @@ pub(crate) async fn run() {
     let start = Instant::now();
     tokio::spawn(pace(rate, length, vec![due]));
     let losing = tokio::spawn(async move { client.lose(dues).await });
-    let measured = server.measured();
-    let mut before = measured.processor();
+    let server_id = server.id();
+    let mut before = processor_s(server_id);
     let mut samples = Vec::new();
     // The last minute may be shorter.
     while start.elapsed() < length {
         let left = length.saturating_sub(start.elapsed());
         time::sleep(left.min(Duration::from_secs(60))).await;
-        let processor = measured.processor();
+        let processor = processor_s(server_id);
         samples.push(Sample {
-            memory: measured.memory(),
+            memory: memory_mb(server_id),
             processor: processor - before,
         });
         before = processor;
@@ -69,7 +72,7 @@ pub(crate) async fn run() {
     }
     let slope = slope(&samples);
     let [p50, p99] = waits.cells([0.5, 0.99]);
-    let peak = format!("{} at most", megabytes(measured.peak()));
+    let peak = format!("{} at most", megabytes(peak_mb(server_id)));
     print(&["all", &peak, "", &p50, &p99]);
     let slope = format!("{slope:+.2} MB a minute (goal: 0)");
     print(&["slope from minute 2 on", &slope, "", "", ""]);

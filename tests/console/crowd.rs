@@ -3,14 +3,12 @@
 use std::{net::SocketAddr, time::Duration};
 
 use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_request::Frame};
-use tests::objects::replica_set;
+use tests::objects::{self, replica_set};
 use tokio::{sync::mpsc, time::interval};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
 const REPLICA_SETS: usize = 5_000;
-/// The number of objects in a frame of the list.
-const LISTED_AT_ONCE: usize = 500;
 /// The number of ReplicaSets that change in a step; there are 50 steps a second.
 const CHANGES_PER_STEP: usize = 10;
 const STEP: Duration = Duration::from_millis(20);
@@ -46,31 +44,14 @@ impl Crowd {
 
     async fn list(&self) {
         self.send(Frame::Hello(v1::Hello {
-            protocol_min: 1,
-            protocol_max: 1,
-            agent_instance: "crowd-agent".to_owned(),
-            cluster_uid: "crowd-uid".to_owned(),
             cluster_name: "crowd".to_owned(),
-            ..v1::Hello::default()
+            ..objects::hello("crowd-uid")
         }))
         .await;
-        let numbers: Vec<_> = (0..REPLICA_SETS).collect();
-        for (kind, count) in [(v1::Kind::ReplicaSet, REPLICA_SETS), (v1::Kind::Pod, 0)] {
-            let kind = kind.into();
-            self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
-                .await;
-            for some in numbers[..count].chunks(LISTED_AT_ONCE) {
-                let replica_sets = some.iter().map(|number| set(*number, 0)).collect();
-                let pods = Vec::new();
-                let objects = v1::SnapshotObjects { pods, replica_sets };
-                self.send(Frame::SnapshotObjects(objects)).await;
-            }
-            self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
-                kind,
-                resource_version: (9 + REPLICA_SETS).to_string(),
-                count: i64::try_from(count).expect("few"),
-            }))
-            .await;
+        let sets: Vec<_> = (0..REPLICA_SETS).map(|number| set(number, 0)).collect();
+        let version = (9 + REPLICA_SETS).to_string();
+        for frame in objects::lists(&sets, &[], &version) {
+            self.send(frame).await;
         }
     }
 
@@ -82,11 +63,9 @@ impl Crowd {
             let changes = step * CHANGES_PER_STEP..(step + 1) * CHANGES_PER_STEP;
             let events = changes.map(|change| {
                 let changed = set(change % REPLICA_SETS, change / REPLICA_SETS + 1);
-                let event = v1::event::Event::ReplicaSetApplied(changed);
-                v1::Event { event: Some(event) }
+                v1::event::Event::ReplicaSetApplied(changed)
             });
-            let events = events.collect();
-            self.send(Frame::Events(v1::Events { events })).await;
+            self.send(objects::events(events)).await;
         }
     }
 

@@ -9,7 +9,7 @@ use decree::{
 use server_core::Timestamp;
 use server_session::{Config, Now, Session};
 use tests::{
-    objects::{pod_ref, session_config},
+    objects::{events, hello, pod_ref, session_config},
     oracle::operations,
     rng::Rng,
 };
@@ -81,14 +81,10 @@ pub(crate) fn later(now: Now, record: &Record) -> Now {
 impl Author<'_> {
     fn open(&mut self) {
         let hello = v1::Hello {
-            protocol_min: 1,
-            protocol_max: 1,
-            agent_instance: "agent-0".to_owned(),
-            cluster_uid: "cluster-0".to_owned(),
             epoch: i64::from(contract::count(self.rng)),
             mode: i32::try_from(self.rng.between(0, 3)).expect("small"),
             options: self.rng.chance(300).then(|| contract::options(self.rng)),
-            ..v1::Hello::default()
+            ..hello("cluster-0")
         };
         self.frame(Frame::Hello(hello));
         let (sets, pods) = (self.rng.between(0, 4), self.rng.between(0, 8));
@@ -143,11 +139,8 @@ impl Author<'_> {
 
     fn change(&mut self) {
         let count = self.rng.between(1, 4);
-        let events = (0..count).map(|_| v1::Event {
-            event: Some(self.event()),
-        });
-        let events = events.collect();
-        self.frame(Frame::Events(v1::Events { events }));
+        let changes: Vec<_> = (0..count).map(|_| self.event()).collect();
+        self.frame(events(changes));
     }
 
     fn event(&mut self) -> v1::event::Event {

@@ -13,7 +13,7 @@ mod session;
 mod view;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fmt, fs,
     path::Path,
     process::Command,
@@ -25,18 +25,14 @@ use tempfile::TempDir;
 use tests::{
     admin, binaries,
     running::{Running, Voice},
+    usage::processor_s,
 };
 use tokio::runtime::Runtime;
 
-use self::{
-    server::{Server, Wire},
-    session::Session,
-    view::View,
-};
+use self::{server::Server, session::Session, view::View};
 use crate::{
     connections::Connections,
-    guard::{Guard, Proof},
-    process::{comes_to_rest, memory_mb, processor_s},
+    process::{comes_to_rest, peak_mib},
     run::beyond,
     seen::Seen,
     target::Target,
@@ -65,8 +61,8 @@ pub(crate) struct Cell {
     pub(crate) name: String,
     /// The frames of its sessions.
     session: Option<Session>,
-    /// Or its bytes below sessions.
-    wire: Option<Wire>,
+    /// Or its bytes below sessions: the steps of [`Connections`].
+    wire: Option<Vec<String>>,
     /// The requests to the agent's admin port meanwhile.
     #[serde(default)]
     asked: Vec<Connections>,
@@ -76,7 +72,7 @@ pub(crate) struct Cell {
     /// The minimum duration, in seconds.
     #[serde(default = "seconds")]
     pub(crate) seconds: u64,
-    /// The allowed reactions of the agent: it `stays` in its session, `returns` in others, or has `none`.
+    /// The allowed reactions of the agent: it `stays` in its session, or `returns` in others.
     ends: Vec<String>,
     /// The rule that refuses operations, if one does.
     rule: Option<String>,
@@ -110,11 +106,6 @@ pub(crate) struct Found {
     pub(crate) missed: Vec<String>,
 }
 
-#[derive(Deserialize)]
-struct File {
-    cell: Vec<Cell>,
-}
-
 fn seconds() -> u64 {
     2
 }
@@ -135,33 +126,11 @@ fn stop_max() -> f64 {
     5.0
 }
 
-/// All cells, by the names of their files.
-pub(crate) fn all() -> BTreeMap<String, Vec<Cell>> {
-    let folder = binaries::checkout().join("tests/hostile/agents");
-    let entries = fs::read_dir(folder).expect("the cells are in the checkout");
-    let paths = entries.map(|entry| entry.expect("the folder can be read").path());
-    let files = paths.filter(|path| path.extension().is_some_and(|it| it == "toml"));
-    files.map(|path| (stem(&path), read(&path))).collect()
-}
-
-fn stem(path: &Path) -> String {
-    let stem = path.file_stem().and_then(|stem| stem.to_str());
-    stem.expect("a name").to_owned()
-}
-
-fn read(path: &Path) -> Vec<Cell> {
-    let text = fs::read_to_string(path).expect("a file of cells can be read");
-    let file: Result<File, _> = toml::from_str(&text);
-    file.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-        .cell
-}
-
 pub(crate) fn run(cell: &Cell) -> Found {
     let start = Instant::now();
     let folder = TempDir::new().expect("a folder");
-    let guard = Guard::new(Proof::Tokens);
-    let server = cell.server(&guard);
-    let agent = cell.agent(server.address(), &guard, folder.path());
+    let server = cell.server();
+    let agent = start_agent(server.address(), folder.path());
     let admin = agent.address("admin");
     let mut faults = Vec::new();
     // The server turns malicious at the first session, or after the first pods if it starts honestly.
@@ -192,19 +161,14 @@ pub(crate) fn run(cell: &Cell) -> Found {
     if !comes_to_rest(agent.id()) {
         faults.push("it never waits for anything".to_owned());
     }
-    let is_refused = cell
-        .wire
-        .as_ref()
-        .is_some_and(|it| it.certificate.is_some());
     let mut found = Found {
         end: match view.sessions {
-            _ if is_refused && !view.has_entered => "none",
             0 | 1 => "stays",
             _ => "returns",
         },
         sessions: view.sessions,
         lists: view.lists,
-        memory_mb: memory_mb(agent.id()),
+        memory_mb: peak_mib(agent.id()),
         processor_s: processor_s(agent.id()),
         log_kb: agent.bytes() / 1024,
         stop_s: 0.0,
@@ -224,6 +188,17 @@ pub(crate) fn run(cell: &Cell) -> Found {
     found.bound(cell);
     found.took = start.elapsed();
     found
+}
+
+/// Starts the agent on an embedded cluster.
+fn start_agent(server: &str, folder: &Path) -> Running {
+    let manifest = folder.join("cluster.yaml");
+    fs::write(&manifest, CLUSTER).expect("it can be written");
+    let mut command = Command::new(binaries::folder().join("decree-agent"));
+    command.args(["--cluster", "fake", "--admin", "127.0.0.1:0", "--manifest"]);
+    command.arg(manifest);
+    command.args(["--server", &format!("http://{server}")]);
+    Running::start(command, Voice::Stderr)
 }
 
 /// The number of operations that the agent has refused by a rule.
@@ -273,31 +248,12 @@ fn writes(admin: &str) -> u64 {
 }
 
 impl Cell {
-    fn server(&self, guard: &Guard) -> Server {
+    fn server(&self) -> Server {
         match (self.session.clone(), self.wire.clone()) {
             (Some(session), None) => Server::speaking(session),
-            (None, Some(wire)) => Server::sending(wire, guard),
+            (None, Some(wire)) => Server::sending(wire),
             _ => panic!("{}: a server has a session or bytes", self.name),
         }
-    }
-
-    /// Starts the agent on an embedded cluster.
-    fn agent(&self, address: &str, guard: &Guard, folder: &Path) -> Running {
-        let manifest = folder.join("cluster.yaml");
-        fs::write(&manifest, CLUSTER).expect("it can be written");
-        let mut command = Command::new(binaries::folder().join("decree-agent"));
-        command.args(["--cluster", "fake", "--admin", "127.0.0.1:0", "--manifest"]);
-        command.arg(manifest);
-        let wire = self.wire.as_ref();
-        match wire.and_then(|wire| wire.certificate.as_ref()) {
-            None => command.args(["--server", &format!("http://{address}")]),
-            Some(_) => command
-                .args(["--server", &format!("https://{address}")])
-                .args(["--tls-server-name", "localhost"])
-                .arg("--tls-ca")
-                .arg(guard.ca()),
-        };
-        Running::start(command, Voice::Stderr)
     }
 
     /// Waits for the required results, which may be late on a slow machine. Returns the missing results.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use tests::binaries;
 
 use crate::{calls::Calls, connections::Connections, guard::Proof, script::Script};
@@ -69,8 +69,8 @@ pub(crate) enum Attack {
 }
 
 #[derive(Deserialize)]
-struct File {
-    cell: Vec<Cell>,
+struct File<T> {
+    cell: Vec<T>,
 }
 
 /// Long deadlines of the server for idle peers, so that a slow attacker does not reach them.
@@ -96,18 +96,19 @@ impl Cell {
     }
 }
 
-/// All cells of the files of this name, or of all files.
-pub(crate) fn all() -> Vec<(String, Cell)> {
-    let folder = binaries::checkout().join("tests/hostile/cells");
+/// The cells in a folder of this tier, each with the name of its file.
+pub(crate) fn read<T: DeserializeOwned>(folder: &str) -> Vec<(String, T)> {
+    let folder = binaries::checkout().join("tests/hostile").join(folder);
     let entries = fs::read_dir(folder).expect("the cells are in the checkout");
-    let mut paths: Vec<_> = entries
-        .map(|entry| entry.expect("the folder can be read").path())
+    let paths = entries.map(|entry| entry.expect("the folder can be read").path());
+    let mut paths: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|it| it == "toml"))
         .collect();
     paths.sort();
     let cells = paths.into_iter().flat_map(|path| {
         let text = fs::read_to_string(&path).expect("a file of cells can be read");
-        let file: File =
-            toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let file: Result<File<T>, _> = toml::from_str(&text);
+        let file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let group = path.file_stem().and_then(|stem| stem.to_str());
         let group = group.expect("a name").to_owned();
         file.cell.into_iter().map(move |cell| (group.clone(), cell))

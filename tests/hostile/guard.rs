@@ -8,19 +8,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rcgen::ExtendedKeyUsagePurpose;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use service::transport::{Connector, Metrics};
 use tempfile::TempDir;
 use tests::{
     issuer::{ISSUER, Issuer},
-    pki::{self, Authority, Files, Pair, Request},
+    pki::{Authority, Files, Pair, Request},
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// The lifetime of a certificate or a token that ends a stream: longer than a slow attacker takes to open one.
-const SHORT: Duration = Duration::from_secs(20);
 
 /// The permissions: every identity is the name in a certificate or a token.
 const POLICY: &str = include_str!("policy.toml");
@@ -81,9 +78,7 @@ impl Guard {
     pub(crate) fn new(proof: Proof) -> Self {
         let folder = TempDir::new().expect("a folder");
         let authority = Authority::new("CA of the cells");
-        let [(rsa, _), (sha1, _)] = pki::weak();
-        let trusted = [&authority.pem, rsa, sha1].concat();
-        let files = Files::new(&authority.issue(&Request::server()), &trusted);
+        let files = Files::new(&authority.issue(&Request::server()), &authority.pem);
         files.write("ca.crl", &authority.revoke(&[], SystemTime::now() + HOUR));
         let guard = Self {
             proof,
@@ -94,7 +89,7 @@ impl Guard {
             peers: Mutex::default(),
             authority,
         };
-        guard.write("policy", POLICY);
+        fs::write(guard.policy(), POLICY).expect("it can be written");
         guard
     }
 
@@ -107,9 +102,7 @@ impl Guard {
             Proof::Tokens => flags.retain(|flag| !flag.starts_with("--tls-ca")),
         }
         flags.extend([
-            "--tls-reload-interval=100ms".to_owned(),
-            "--access-interval=100ms".to_owned(),
-            format!("--policy={}", self.path("policy").display()),
+            format!("--policy={}", self.policy().display()),
             format!("--token-keys={}", self.issuer.file().display()),
             format!("--token-issuer={ISSUER}"),
         ]);
@@ -152,32 +145,12 @@ impl Guard {
         (self.peer(name).1, &self.authority.pem)
     }
 
-    /// A certificate with the fault of this name, or a valid one of this name.
+    /// A certificate of this name: `long name`, `1,000 names`, alternative names, or a valid one for this peer.
     fn pair(&self, name: &str) -> Pair {
-        let (now, own) = (SystemTime::now(), Request::client(&uri(name)));
+        let own = Request::client(&uri(name));
         let issue = |request: &Request| self.authority.issue(request);
         match name {
             "of another CA" => self.stranger.issue(&Request::client(&uri("agent-a"))),
-            "self-signed" => Request::client(&uri("agent-a")).self_signed(),
-            "expired" => issue(&own.valid(now - 2 * HOUR, now - HOUR)),
-            "of tomorrow" => issue(&own.valid(now + 23 * HOUR, now + 24 * HOUR)),
-            "for servers" => issue(&own.usage(ExtendedKeyUsagePurpose::ServerAuth)),
-            "agent-short" => issue(&own.valid(now - HOUR, now + SHORT)),
-            "of RSA 1024" => pki::weak()[0].1.clone(),
-            "of SHA-1" => pki::weak()[1].1.clone(),
-            "no name" => issue(&Request {
-                uris: Vec::new(),
-                ..own
-            }),
-            "two URIs" => issue(&Request {
-                uris: vec![uri("agent-a"), uri("admin")],
-                ..own
-            }),
-            "two DNS names" => issue(&Request {
-                uris: Vec::new(),
-                names: vec!["a.test".to_owned(), "b.test".to_owned()],
-                ..own
-            }),
             "1,000 names" => issue(&Request {
                 names: (0..1_000).map(|at| format!("n{at}.decree.test")).collect(),
                 ..own
@@ -191,68 +164,26 @@ impl Guard {
         }
     }
 
-    /// The file of the CA of peers and servers.
-    pub(crate) fn ca(&self) -> PathBuf {
-        self.peer("none").0.path("ca.crt")
-    }
-
-    /// A certificate for a server with the fault of this name.
-    pub(crate) fn server_pair(&self, name: &str) -> Pair {
-        let (now, own) = (SystemTime::now(), Request::server());
-        let issue = |request: &Request| self.authority.issue(request);
-        match name {
-            "right" => issue(&own),
-            "of another CA" => self.stranger.issue(&own),
-            "self-signed" => own.self_signed(),
-            "expired" => issue(&own.valid(now - 2 * HOUR, now - HOUR)),
-            "of tomorrow" => issue(&own.valid(now + 23 * HOUR, now + 24 * HOUR)),
-            "for clients" => issue(&own.usage(ExtendedKeyUsagePurpose::ClientAuth)),
-            "of another name" => issue(&Request {
-                names: vec!["elsewhere.test".to_owned()],
-                ..own
-            }),
-            "of RSA 1024" => pki::weak()[0].1.clone(),
-            _ => panic!("no server has a certificate {name}"),
-        }
-    }
-
-    /// A token with the fault of this name, or a valid one for a subject of this name.
+    /// A token that is long, deep or of a wrong key, by its name, or a valid one for a subject of this name.
     pub(crate) fn token(&self, name: &str, number: u64) -> String {
         let issuer = &self.issuer;
-        let claims = |seconds| Issuer::claims("agent-a", seconds);
-        let with = |key: &str, value: Value| {
-            let mut claims = claims(600);
-            claims[key] = value;
-            issuer.sign(&claims)
+        let claims = || Issuer::claims("agent-a", 600);
+        let of_key = |key: String| {
+            let header = json!({"alg": "ES256", "kid": key});
+            issuer.sign_as(&header, &claims())
         };
-        let headed = |header: &Value| issuer.sign_as(header, &claims(600));
         match name {
-            "expired" => issuer.sign(&claims(-1)),
-            "short" => issuer.sign(&claims(SHORT.as_secs().cast_signed())),
-            "of 1970" => with("exp", json!(0)),
-            "before 1970" => with("exp", json!(i64::MIN)),
-            "for ever" => with("exp", json!(i64::MAX)),
-            "of a broken time" => with("exp", json!("tomorrow")),
-            "without expiry" => with("exp", Value::Null),
-            "of tomorrow" => with("nbf", json!(9_000_000_000_i64)),
-            "for another audience" => with("aud", json!(["https://kubernetes.default.svc"])),
-            "without audience" => with("aud", Value::Null),
-            "for 300 audiences" => with("aud", (0..300).map(|at| format!("a-{at}")).collect()),
-            "of another issuer" => with("iss", json!("https://issuer.example.org")),
-            "of no subject" => with("sub", json!("")),
-            "of a subject of 600 bytes" => with("sub", json!("x".repeat(600))),
-            "of a subject with a line end" => with("sub", json!("agent-a\nagent-b")),
-            "of claims in 200 lists" => deep(issuer, 200),
-            "alg none" => headed(&json!({"alg": "none", "kid": "1"})),
-            "HS256 by the public key" => issuer.sign_by_public_key(&claims(600)),
-            "RS256 for a key on P-256" => headed(&json!({"alg": "RS256", "kid": "1"})),
-            "of an unknown key" => headed(&json!({"alg": "ES256", "kid": format!("k-{number}")})),
-            "of a key of 4 KB" => headed(&json!({"alg": "ES256", "kid": "k".repeat(4_000)})),
-            "with an extension" => headed(&json!({"alg": "ES256", "kid": "1", "crit": ["exp"]})),
-            "cut off" => issuer.token("agent-a").split_at(60).0.to_owned(),
+            "for 300 audiences" => {
+                let mut claims = claims();
+                claims["aud"] = (0..300).map(|at| format!("a-{at}")).collect();
+                issuer.sign(&claims)
+            }
+            "of claims in 200 lists" => {
+                issuer.sign(&(0..200).fold(json!(0), |inner, _| json!([inner])))
+            }
+            "of an unknown key" => of_key(format!("k-{number}")),
+            "of a key of 4 KB" => of_key("k".repeat(4_000)),
             "of another signature" => format!("{}AA", issuer.token("agent-a")),
-            "no JSON" => "bm8.bm8.bm8".to_owned(),
-            "empty" => String::new(),
             "of dots" => ".".repeat(5_000),
             "of 9 KB" => "x".repeat(9_000),
             "of 60 KB" => "x".repeat(60_000),
@@ -260,60 +191,9 @@ impl Guard {
         }
     }
 
-    /// Executes a step of a script: `revoke NAME`, `trust another`, `policy …`, `keys …`, `certificate …`.
-    pub(crate) fn turn(&self, words: &[&str]) {
-        match words {
-            ["revoke", name] => self.revoke(name),
-            ["revocations", "broken"] => self.files.write("ca.crl", "no list"),
-            ["trust", "another"] => self.files.write("ca.crt", &self.stranger.pem),
-            ["certificate", "broken"] => self.files.write("tls.crt", "no certificate"),
-            ["certificate", "half"] => {
-                let next = self.authority.issue(&Request::server());
-                self.files.write("tls.crt", &next.cert);
-            }
-            ["policy", "broken"] => self.write("policy", "[[grant]]\nidentities = 7"),
-            ["policy", "empty"] => self.write("policy", ""),
-            ["policy", "huge"] => self.write("policy", &"#\n".repeat(1 << 20)),
-            ["policy", "gone"] => fs::remove_file(self.path("policy")).expect("it is there"),
-            ["policy", "strict"] => {
-                let least = POLICY.split("[[grant]]").take(5).collect::<Vec<_>>();
-                self.write("policy", &least.join("[[grant]]"));
-            }
-            ["keys", "broken"] => fs::write(self.issuer.file(), "{").expect("it can be written"),
-            ["keys", "gone"] => fs::remove_file(self.issuer.file()).expect("it is there"),
-            ["keys", "thousand"] => {
-                let keys: Vec<_> = (0..1_000)
-                    .map(|at| json!({"kty": "EC", "kid": at.to_string()}))
-                    .collect();
-                let text = json!({ "keys": keys }).to_string();
-                fs::write(self.issuer.file(), text).expect("it can be written");
-            }
-            _ => panic!("{words:?} turns nothing"),
-        }
+    fn policy(&self) -> PathBuf {
+        self.folder.path().join("policy")
     }
-
-    fn revoke(&self, name: &str) {
-        let pair = self.peer(name).1;
-        let list = self.authority.revoke(&[&pair], SystemTime::now() + HOUR);
-        self.files.write("ca.crl", &list);
-    }
-
-    /// Writes a file of the server in one step.
-    fn write(&self, name: &str, text: &str) {
-        let (path, next) = (self.path(name), self.path(&format!("{name}.next")));
-        fs::write(&next, text).expect("it can be written");
-        fs::rename(&next, &path).expect("it can be written");
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-}
-
-/// A token whose claims are nested lists.
-fn deep(issuer: &Issuer, depth: usize) -> String {
-    let claims = (0..depth).fold(json!(0), |inner, _| json!([inner]));
-    issuer.sign(&claims)
 }
 
 /// Reads the alternative names of a certificate: `URI spiffe://a.test/b DNS c.test`.

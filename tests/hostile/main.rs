@@ -1,7 +1,7 @@
 //! Tier: harmful peers against the shipped programs.
 //!
 //! # Theory of operation
-//! The matrix is data: `cells/*.toml`, a [`cells::Cell`] for each attack. Each cell has a separate server process, with a harmless
+//! The matrix is data: `cells/*.toml`, a [`cells::Cell`] for each attack, or for several with the same end. Each cell has a separate server process, with a harmless
 //! session beside the attack ([`neighbour`]).
 //!
 //! ```text
@@ -75,8 +75,8 @@ static QUIET: Mutex<()> = Mutex::new(());
 #[test]
 fn no_cell_harms() {
     let wanted = env::var("DECREE_HOSTILE_CELL").unwrap_or_default();
-    let all = cells::all().into_iter();
-    let chosen = all.filter(|(group, cell)| {
+    let all = cells::read("cells").into_iter();
+    let chosen = all.filter(|(group, cell): &(String, Cell)| {
         let is_named = *group == wanted || cell.name.contains(&wanted);
         is_named && (cell.fails.is_none() || !wanted.is_empty())
     });
@@ -120,8 +120,7 @@ fn measure(cells: Vec<Cell>) -> Vec<(Cell, Found)> {
 #[test]
 fn no_server_harms_an_agent() {
     let wanted = env::var("DECREE_HOSTILE_CELL").unwrap_or_default();
-    let all = agents::all().into_iter();
-    let all = all.flat_map(|(group, cells)| cells.into_iter().map(move |it| (group.clone(), it)));
+    let all = cells::read::<agents::Cell>("agents").into_iter();
     let chosen = all.filter(|(group, cell)| *group == wanted || cell.name.contains(&wanted));
     let mut chosen: Vec<_> = chosen.map(|(_, cell)| cell).collect();
     chosen.sort_by_key(|cell| Reverse(cell.seconds));
@@ -173,10 +172,10 @@ fn in_lanes<T: Sync, R: Send>(of: &[T], lanes: usize, act: impl Fn(&T) -> R + Sy
 
 #[test]
 fn names_of_cells_are_unique() {
-    let cells = cells::all();
-    let names: BTreeSet<_> = cells.iter().map(|(_, cell)| &cell.name).collect();
-    assert_eq!(names.len(), cells.len());
-    let cells: Vec<_> = agents::all().into_values().flatten().collect();
-    let names: BTreeSet<_> = cells.iter().map(|cell| &cell.name).collect();
-    assert_eq!(names.len(), cells.len());
+    let cells = cells::read::<Cell>("cells").into_iter();
+    let agents = cells::read::<agents::Cell>("agents").into_iter();
+    let names = cells.map(|(_, cell)| cell.name);
+    let names: Vec<_> = names.chain(agents.map(|(_, cell)| cell.name)).collect();
+    let unique: BTreeSet<_> = names.iter().collect();
+    assert_eq!(unique.len(), names.len());
 }

@@ -22,12 +22,11 @@ use decree::v1::{
     reconcile_response::Frame as Answer,
 };
 use prost::Message as _;
-use tests::{objects, template::Template};
+use tests::{objects, template::Template, usage::processor_s};
 use tokio::{runtime::Builder, time};
 
 use crate::{
     frames,
-    process::processor_s,
     stream::{Stream, ending},
     target::Target,
 };
@@ -37,8 +36,6 @@ pub(crate) const OFTEN: Duration = Duration::from_millis(5);
 /// The interval of lost pods without measurements, because neighbors of other cells share the machine.
 pub(crate) const SELDOM: Duration = Duration::from_millis(50);
 const PODS: i32 = 10;
-/// The number of other objects in a frame.
-const PER_FRAME: u64 = 500;
 const NAME: &str = "neighbour";
 /// The timeout of one answer, which only a hanging server reaches.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -145,6 +142,10 @@ impl Session {
             .reached_from(Ipv4Addr::new(127, 0, high, low));
         let channel = target.connect().await?;
         let stream = Stream::open(channel, target.authorization(0)).await;
+        let cluster = match number {
+            0 => NAME.to_owned(),
+            number => format!("{NAME}-{number}"),
+        };
         let mut session = Self {
             stream: stream.map_err(|status| ending(&status))?,
             sequence: 0,
@@ -157,58 +158,34 @@ impl Session {
         };
         session
             .send(Frame::Hello(v1::Hello {
-                protocol_min: 1,
-                protocol_max: 1,
-                agent_instance: NAME.to_owned(),
-                cluster_uid: match number {
-                    0 => NAME.to_owned(),
-                    number => format!("{NAME}-{number}"),
-                },
                 options: Some(objects::replacing_at_once()),
-                ..v1::Hello::default()
+                ..objects::hello(&cluster)
             }))
             .await;
         Ok(session)
     }
 
     async fn list(&mut self, others: &[String]) {
-        let mut set = objects::replica_set(NAME).replicas(PODS).build();
-        if let Some(status) = &mut set.status {
-            status.replicas = PODS;
-            status.fully_labeled_replicas = PODS;
-            status.ready_replicas = PODS;
-            status.available_replicas = PODS;
-        }
         let pods = self.pods.iter();
         let pods = pods.map(|name| objects::pod(name, NAME).build());
-        let own = v1::SnapshotObjects {
+        let mut all = v1::SnapshotObjects {
             pods: pods.collect(),
-            replica_sets: vec![set],
+            replica_sets: vec![
+                objects::replica_set(NAME)
+                    .replicas(PODS)
+                    .ready(PODS)
+                    .build(),
+            ],
         };
-        let others = others.iter().flat_map(|step| objects_of(step));
-        let all: Vec<_> = others.chain([own]).collect();
-        for kind in [v1::Kind::ReplicaSet, v1::Kind::Pod] {
-            let kind = kind.into();
-            self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
-                .await;
+        for objects in others.iter().map(|step| objects_of(step)) {
+            all.pods.extend(objects.pods);
+            all.replica_sets.extend(objects.replica_sets);
         }
-        let (mut pods, mut sets) = (0, 0);
-        for objects in all {
-            pods += objects.pods.len();
-            sets += objects.replica_sets.len();
-            let listed = objects.replica_sets.iter();
-            let listed = listed.map(|set| (set.name.clone(), set.clone()));
-            self.sets.extend(listed);
-            self.send(Frame::SnapshotObjects(objects)).await;
+        for frame in objects::lists(&all.replica_sets, &all.pods, "100") {
+            self.send(frame).await;
         }
-        for (kind, count) in [(v1::Kind::ReplicaSet, sets), (v1::Kind::Pod, pods)] {
-            self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
-                kind: kind.into(),
-                resource_version: "100".to_owned(),
-                count: i64::try_from(count).expect("few"),
-            }))
-            .await;
-        }
+        let listed = all.replica_sets.into_iter();
+        self.sets.extend(listed.map(|set| (set.name.clone(), set)));
     }
 
     async fn send(&mut self, frame: Frame) {
@@ -229,10 +206,8 @@ impl Session {
             object: Some(objects::pod_ref(&objects::pod(&name, NAME).build())),
             resource_version: self.version.to_string(),
         });
-        let event = Some(event);
-        let events = vec![v1::Event { event }];
         let before = processor_s(self.server);
-        self.send(Frame::Events(v1::Events { events })).await;
+        self.send(objects::events([event])).await;
         let answered = time::timeout(PATIENCE, self.until_replaced(since)).await;
         let worked = processor_s(self.server) - before;
         self.waits.behind_s = self.waits.behind_s.max(worked);
@@ -269,7 +244,7 @@ impl Session {
 
     /// Executes a batch; returns whether a pod was created.
     async fn obey(&mut self, batch: v1::Batch, since: Instant) -> bool {
-        let (created, objects) = match batch.action {
+        let (created, done) = match batch.action {
             Some(Action::Create(create)) => {
                 self.count(since.elapsed());
                 let objects = create.names.iter().map(|name| {
@@ -291,34 +266,19 @@ impl Session {
             }
             other => unreachable!("nothing else is wanted of {NAME}: {other:?}"),
         };
-        let outcomes = (0..).zip(objects).map(|(operation, object)| v1::Outcome {
-            batch_id: batch.id,
-            operation,
-            outcome: Some(v1::outcome::Outcome::Done(v1::Done {
-                resource_version: self.version.to_string(),
-                object: Some(object),
-                ..v1::Done::default()
-            })),
-        });
-        let outcomes = outcomes.collect();
-        self.send(Frame::Outcomes(v1::Outcomes { outcomes })).await;
+        self.send(objects::done(batch.id, done)).await;
         created
     }
 }
 
 /// The objects of a step: `pods N …` or `sets N …`.
-fn objects_of(step: &str) -> impl Iterator<Item = v1::SnapshotObjects> {
+fn objects_of(step: &str) -> v1::SnapshotObjects {
     let mut words = step.split_whitespace();
     let mut word = || words.next().expect("a verb and a number");
-    let (verb, count) = (word().to_owned(), word().parse::<u64>());
-    let (template, count) = (Template::read(words), count.expect("a number"));
-    let first = (0..count).step_by(usize::try_from(PER_FRAME).expect("few"));
-    first.map(move |first| {
-        let numbers = first..count.min(first + PER_FRAME);
-        let frame = frames::frame(&verb, "", &template, numbers, 0);
-        let Frame::SnapshotObjects(objects) = frame else {
-            panic!("{frame:?} is no part of a list");
-        };
-        objects
-    })
+    let (verb, count) = (word(), word().parse().expect("a number"));
+    let frame = frames::frame(verb, "", &Template::read(words), 0..count, 0);
+    let Frame::SnapshotObjects(objects) = frame else {
+        panic!("{frame:?} is no part of a list");
+    };
+    objects
 }

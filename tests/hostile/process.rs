@@ -12,6 +12,7 @@ use serde::Deserialize;
 use tests::{
     admin, binaries,
     running::{Running, Voice},
+    usage::peak_mb,
 };
 
 use crate::{
@@ -91,11 +92,6 @@ impl Process {
         self.running.id()
     }
 
-    /// The peak memory of the process, in MB.
-    pub(crate) fn memory_mb(&self) -> u64 {
-        memory_mb(self.running.id())
-    }
-
     /// The size of its log, in KB.
     pub(crate) fn log_kb(&self) -> u64 {
         self.running.bytes() / 1024
@@ -119,27 +115,9 @@ impl Process {
     }
 }
 
-/// The peak memory of a process, in MB; 0 if it is gone.
-pub(crate) fn memory_mb(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let mut lines = status
-        .lines()
-        .filter_map(|line| line.strip_prefix("VmHWM:"));
-    let kb = lines
-        .next()
-        .and_then(|rest| rest.trim().strip_suffix(" kB"));
-    kb.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
-}
-
-/// The processor time of a process, in seconds; 0 if it is gone.
-pub(crate) fn processor_s(process: u32) -> f64 {
-    /// The clock ticks of a second, as Linux reports them to processes.
-    const TICKS: f64 = 100.0;
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name may contain blanks; the state, the third field, follows it.
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let fields = rest.split_whitespace().skip(11).take(2);
-    fields.filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
+/// The peak memory of a process, in MiB; 0 if it is gone.
+pub(crate) fn peak_mib(process: u32) -> u64 {
+    (peak_mb(process) * 1e6) as u64 >> 20
 }
 
 /// Waits until all threads of a process wait at once. Returns whether they do: a thread that spins never waits, however little

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tests::table::quantile;
+use tests::{table::quantile, usage::processor_s};
 use tokio::{
     runtime::{Builder, Runtime},
     time,
@@ -19,7 +19,7 @@ use crate::{
     cells::{Attack, Cell},
     neighbour::{Neighbour, OFTEN, SELDOM, Waits},
     others::{Others, Visited},
-    process::{Port, Process, comes_to_rest, processor_s},
+    process::{Port, Process, comes_to_rest, peak_mib},
     seen::Seen,
     target::Target,
 };
@@ -77,7 +77,7 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
         &process.who("visitor"),
         &cell.keeps,
     );
-    let seen = attack(cell, &process);
+    let seen = attack(cell, &process, &mut faults);
     faults.extend(newcomer(&process).err());
     let visited = others.finish().map_err(|error| faults.push(error)).ok();
     let waits = neighbour.and_then(|neighbour| neighbour.finish(least));
@@ -85,7 +85,7 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
     if !comes_to_rest(process.id()) {
         faults.push("it works on and on while nobody asks for anything".to_owned());
     }
-    let (memory_mb, log_kb) = (process.memory_mb(), process.log_kb());
+    let (memory_mb, log_kb) = (peak_mib(process.id()), process.log_kb());
     let processor_s = processor_s(process.id());
     let stopped = process.stop();
     let Seen {
@@ -106,9 +106,6 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
         ),
     ];
     faults.extend(beyond(&bounds));
-    if !ends.is_subset(&cell.ends) || ends.is_empty() {
-        faults.push(format!("ends as {ends:?}, not as {:?}", cell.ends));
-    }
     let mut found = Found {
         ends,
         answer_kb: bytes as u64 / 1024,
@@ -152,21 +149,26 @@ pub(crate) fn alone() -> f64 {
     quantile(&waits.ms, 0.99)
 }
 
-/// Runs all attacks of a cell.
-fn attack(cell: &Cell, process: &Process) -> Seen {
+/// Runs all attacks of a cell, in turn.
+fn attack(cell: &Cell, process: &Process, faults: &mut Vec<String>) -> Seen {
     let runtime = runtime();
     let mut seen = runtime.block_on(async {
         let mut seen = Seen::default();
         for attack in &cell.attacks {
             let target = || process.target("nobody");
-            seen.add(match attack {
+            let one = match attack {
                 Attack::Session(script) => script.run(target()).await,
                 Attack::Calls(calls) => calls.run(target()).await,
                 Attack::Connections(connections) => {
                     let address = process.address(connections.port);
                     connections.run(address, &target()).await
                 }
-            });
+            };
+            if !one.ends.is_subset(&cell.ends) || one.ends.is_empty() {
+                let (ends, wanted) = (&one.ends, &cell.ends);
+                faults.push(format!("{attack:?} ends as {ends:?}, not as {wanted:?}"));
+            }
+            seen.add(one);
         }
         seen
     });

@@ -15,7 +15,6 @@
 //! unread         reads nothing from here on
 //! prove          proves that the session is served: a new ReplicaSet gets a pod
 //! quiet MS       waits; close   closes the agent's half
-//! turn WORDS     changes the files of a server that asks for proofs: see `Guard::turn`
 //! ```
 //! A script ends with the end of its stream. It ends with `proved` if its last step is `prove`. It ends with `held` if its last
 //! step is `hold`, which keeps the stream open until the server has ended. It ends with `silent` if nothing came within the maximum
@@ -73,7 +72,6 @@ pub(crate) struct Script {
 
 /// One running session.
 struct Course {
-    target: Target,
     stream: Stream,
     /// The number of the last frame; `None` leaves frames unnumbered.
     sequence: Option<u64>,
@@ -129,7 +127,7 @@ impl Script {
             Err(error) => return Seen::ended(error),
         };
         let mut course = match opened {
-            Ok(stream) => Course::new(target.clone(), stream, number),
+            Ok(stream) => Course::new(stream, number),
             Err(status) => return Seen::ended(ending(&status)),
         };
         // A course that is out of time then ends as its stream does.
@@ -139,9 +137,8 @@ impl Script {
 }
 
 impl Course {
-    fn new(target: Target, stream: Stream, number: u64) -> Self {
+    fn new(stream: Stream, number: u64) -> Self {
         Self {
-            target,
             stream,
             sequence: Some(0),
             object: 0,
@@ -215,7 +212,6 @@ impl Course {
             ("prove", []) => self.prove().await,
             ("quiet", [ms]) => self.quiet(Duration::from_millis(number(ms))).await,
             ("close", []) => self.stream.frames = None,
-            ("turn", words) => self.target.guard().turn(words),
             ("times", [count, step @ ..]) => {
                 let step = step.join(" ");
                 for _ in 0..number(count) {
@@ -265,8 +261,7 @@ impl Course {
     }
 
     async fn event(&mut self, event: Event) {
-        let events = vec![v1::Event { event: Some(event) }];
-        self.send(Frame::Events(v1::Events { events })).await;
+        self.send(tests::objects::events([event])).await;
     }
 
     async fn send_frame(&mut self, frame: Option<Frame>) {

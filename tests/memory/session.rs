@@ -9,7 +9,7 @@ use decree::v1::{
 use server_core::{Span, Timestamp};
 use server_session::{Config, Now, Session};
 use tests::{
-    objects::{pod, pod_ref, replica_set, session_config},
+    objects::{self, pod, pod_ref, replica_set, session_config},
     oracle::operations,
 };
 
@@ -230,16 +230,12 @@ const ROWS: [Row; 18] = [
 
 fn open(config: Config, mode: v1::Mode) -> Session {
     let hello = v1::Hello {
-        protocol_min: 1,
-        protocol_max: 1,
-        agent_instance: "agent-0".to_owned(),
-        cluster_uid: "c1".to_owned(),
         mode: mode.into(),
         options: Some(v1::Options {
             burst_replicas: Some(5_000),
             ..v1::Options::default()
         }),
-        ..v1::Hello::default()
+        ..objects::hello("c1")
     };
     let first = v1::ReconcileRequest {
         sequence: 0,
@@ -318,28 +314,14 @@ impl Fed {
     }
 
     fn list(&mut self, replica_sets: Vec<v1::ReplicaSet>, pods: Vec<v1::Pod>) {
-        for (kind, count, replica_sets, pods) in [
-            (
-                v1::Kind::ReplicaSet,
-                replica_sets.len(),
-                replica_sets,
-                vec![],
-            ),
-            (v1::Kind::Pod, pods.len(), vec![], pods),
-        ] {
-            self.begin(kind);
-            self.say(Frame::SnapshotObjects(v1::SnapshotObjects {
-                replica_sets,
-                pods,
-            }));
-            self.end(kind, count);
+        let version = self.next_version();
+        for frame in objects::lists(&replica_sets, &pods, &version) {
+            self.say(frame);
         }
     }
 
     fn events(&mut self, events: Vec<Event>) {
-        let event = |event| v1::Event { event: Some(event) };
-        let events = events.into_iter().map(event).collect();
-        self.say(Frame::Events(v1::Events { events }));
+        self.say(objects::events(events));
     }
 
     fn outcomes(&mut self, outcomes: Vec<(u64, u32, Outcome)>) {

@@ -31,11 +31,7 @@ struct Up {
 
 impl Up {
     fn start(manifest: &str, replica_sets: usize) -> Self {
-        let mut up = world::program("decree");
-        up.args(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-            .args(["--agent-admin", "127.0.0.1:0", "--filename", manifest])
-            .args(["--log-level", "info"]);
-        let running = Running::start(up, Voice::Stderr);
+        let running = world::up(manifest, &["--agent-admin", "127.0.0.1:0"]);
         let grpc = running.address("grpc");
         let up = Self {
             server: grpc,

@@ -54,95 +54,34 @@ fn flags_of_the_documents_start_the_programs() {
     }
 }
 
-/// Flags of other programs in the documents.
-const OTHERS: [&str; 30] = [
-    // Of kubeadm.
-    "--client-name",
-    "--validity-period",
-    // Of k3s.
-    "--kube-controller-manager-arg",
-    // Of etcdutl.
-    "--bump-revision",
-    "--mark-compacted",
-    "--anonymous-auth",
-    "--bench",
-    "--bin",
-    "--branch",
-    "--build-arg",
-    "--bins",
-    "--controllers",
-    "--create-namespace",
-    "--election-timeout",
-    "--enable-feature",
-    "--for",
-    "--kube-api-qps",
-    "--locked",
-    "--from-file",
-    "--overwrite",
-    "--path",
-    "--raw",
-    "--release",
-    "--set",
-    "--tag",
-    "--test",
-    "--tracing-config-file",
-    "--workspace",
-    "--python_out",
-    "--grpc_python_out",
-];
+/// Flags of other programs in the documents, such as kubeadm, k3s and etcdutl.
+const OTHERS: &str = "--anonymous-auth --bench --bin --bins --branch --build-arg --bump-revision --client-name --controllers \
+    --create-namespace --election-timeout --enable-feature --for --from-file --grpc_python_out --kube-api-qps \
+    --kube-controller-manager-arg --locked --mark-compacted --overwrite --path --python_out --raw --release --set --tag --test \
+    --tracing-config-file --validity-period --workspace";
+/// The programs and commands whose flags the documents name.
+const COMMANDS: &str = "decree-server|decree-agent|decree-conformance server|decree-conformance agent|decree demo|decree up|\
+    decree decide|decree simulate|decree get|decree explain|decree watch|decree diff|decree check|decree replay|decree resume|\
+    decree sysdump|decree take-over|decree hand-back|decree console|decree pki dev";
+const PAGES: &str = "README.md docs/architecture.md docs/cli.md docs/metrics.md docs/operations.md docs/protocol.md \
+    docs/recordings.md docs/safeguards.md docs/security.md docs/settings.md docs/shadow.md docs/sharding.md docs/troubleshooting.md";
 
 #[test]
 fn flags_of_the_documents_exist() {
-    let help = |program: &str, arguments: &[&str]| {
-        let output = Command::new(binaries::folder().join(program))
-            .args(arguments)
-            .output();
+    let help = |command: &str| {
+        let mut words = command.split(' ');
+        let program = binaries::folder().join(words.next().expect("a program"));
+        let output = Command::new(program).args(words).arg("--help").output();
         let output = output.expect("it is built");
-        assert!(output.status.success(), "{program} {arguments:?}");
+        assert!(output.status.success(), "{command}");
         String::from_utf8(output.stdout).expect("help is text")
     };
-    let mut known: BTreeSet<_> = OTHERS.map(str::to_owned).into();
-    known.extend(flags(&help("decree-server", &["--help"])));
-    known.extend(flags(&help("decree-agent", &["--help"])));
-    for command in [
-        "demo",
-        "up",
-        "decide",
-        "simulate",
-        "get",
-        "explain",
-        "watch",
-        "diff",
-        "check",
-        "replay",
-        "resume",
-        "sysdump",
-        "take-over",
-        "hand-back",
-        "console",
-    ] {
-        known.extend(flags(&help("decree", &[command, "--help"])));
-    }
-    known.extend(flags(&help("decree", &["pki", "dev", "--help"])));
-    for command in ["server", "agent"] {
-        known.extend(flags(&help("decree-conformance", &[command, "--help"])));
+    let mut known: BTreeSet<_> = OTHERS.split(' ').map(str::to_owned).collect();
+    for command in COMMANDS.split('|') {
+        known.extend(flags(&help(command)));
     }
     let root = binaries::checkout();
-    for page in [
-        "README.md",
-        "docs/architecture.md",
-        "docs/cli.md",
-        "docs/metrics.md",
-        "docs/operations.md",
-        "docs/protocol.md",
-        "docs/recordings.md",
-        "docs/safeguards.md",
-        "docs/security.md",
-        "docs/settings.md",
-        "docs/shadow.md",
-        "docs/sharding.md",
-        "docs/troubleshooting.md",
-    ] {
+    for page in PAGES.split(' ') {
         let text = fs::read_to_string(root.join(page)).expect("the document is there");
         let unknown: Vec<_> = flags(&text).filter(|flag| !known.contains(flag)).collect();
         assert!(

@@ -24,7 +24,7 @@ use tests::{
 use crate::world;
 
 /// The programs of a release.
-const PROGRAMS: [&str; 4] = [
+pub(crate) const PROGRAMS: [&str; 4] = [
     "decree",
     "decree-agent",
     "decree-conformance",
@@ -327,49 +327,23 @@ fn content(archive: &Path) -> String {
     String::from_utf8(output.stdout).expect("names are text")
 }
 
+/// The packages: the end of the file's name, its start, a stub in it and the agent.
+const PACKAGES: &str = "\
+.tar.gz client-go /decree/v1/batch.pb.go /agent/agent.go
+-none-any.whl decree_client decree/v1/batch_pb2.py decree/agent.py
+.tar.gz decree_client /proto/decree/v1/batch.proto /decree/agent.py
+.tgz decree-dev-client dist/decree/v1/batch_pb.js dist/agent.js
+.jar decree-client dev/decree/v1/Batch.class dev/decree/agent/Agent.class
+-sources.jar decree-client dev/decree/v1/Batch.java dev/decree/agent/Agent.java";
+
 #[test]
 fn packages_of_a_release_have_the_stubs_and_the_agent() {
     let Some(release) = release() else { return };
-    let packages = [
-        (
-            ".tar.gz",
-            "client-go",
-            "/decree/v1/batch.pb.go",
-            "/agent/agent.go",
-        ),
-        (
-            "-none-any.whl",
-            "decree_client",
-            "decree/v1/batch_pb2.py",
-            "decree/agent.py",
-        ),
-        (
-            ".tar.gz",
-            "decree_client",
-            "/proto/decree/v1/batch.proto",
-            "/decree/agent.py",
-        ),
-        (
-            ".tgz",
-            "decree-dev-client",
-            "dist/decree/v1/batch_pb.js",
-            "dist/agent.js",
-        ),
-        (
-            ".jar",
-            "decree-client",
-            "dev/decree/v1/Batch.class",
-            "dev/decree/agent/Agent.class",
-        ),
-        (
-            "-sources.jar",
-            "decree-client",
-            "dev/decree/v1/Batch.java",
-            "dev/decree/agent/Agent.java",
-        ),
-    ];
-    let packages = packages.into_iter().take(if is_real() { 6 } else { 1 });
-    for (end, start, stub, agent) in packages {
+    for row in PACKAGES.lines().take(if is_real() { 6 } else { 1 }) {
+        let cells: Vec<_> = row.split_whitespace().collect();
+        let [end, start, stub, agent] = cells[..] else {
+            panic!("{row}")
+        };
         let names = fs::read_dir(release).expect("it is a folder").flatten();
         let mut names = names.map(|file| file.file_name().to_string_lossy().into_owned());
         let is_it = |name: &String| {

@@ -7,6 +7,7 @@ use decree::v1::{
 use serde_json::Value;
 use tests::{
     issuer::{ISSUER, Issuer},
+    objects,
     running::{Running, Voice},
 };
 use tonic::transport::Channel;
@@ -25,13 +26,7 @@ async fn channel(server: &Running) -> Channel {
 
 /// Opens a session, or is refused one.
 async fn open(channel: &Channel, cluster: &str) {
-    let hello = Frame::Hello(v1::Hello {
-        protocol_min: 1,
-        protocol_max: 1,
-        agent_instance: "agent-0".to_owned(),
-        cluster_uid: cluster.to_owned(),
-        ..v1::Hello::default()
-    });
+    let hello = Frame::Hello(objects::hello(cluster));
     let frame = v1::ReconcileRequest {
         sequence: 1,
         frame: Some(hello),

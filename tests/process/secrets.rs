@@ -25,19 +25,10 @@ const CANARY: &str = "Canary7f3a9Secret";
 const USER: &str = "user:Canary7f3a9Secret@";
 
 /// The programs that read a kubeconfig.
-const OF_A_CLUSTER: [&[&str]; 3] = [
-    &[
-        "decree-agent",
-        "--cluster",
-        "kubernetes",
-        "--mode",
-        "shadow",
-        "--leader-elect=false",
-        "--admin",
-        "off",
-    ],
-    &["decree", "check", "--only", "cluster"],
-    &["decree", "up", "--cluster", "kubernetes"],
+const OF_A_CLUSTER: [&str; 3] = [
+    "decree-agent --cluster kubernetes --mode shadow --leader-elect=false --admin off",
+    "decree check --only cluster",
+    "decree up --cluster kubernetes",
 ];
 
 /// The line of an agent that has used its credentials.
@@ -52,6 +43,10 @@ struct Run {
 }
 
 impl Run {
+    fn of(line: &str) -> Self {
+        Self::new(&line.split(' ').collect::<Vec<_>>())
+    }
+
     fn new(line: &[&str]) -> Self {
         let mut command = Command::new(binaries::folder().join(line[0]));
         command
@@ -231,10 +226,10 @@ fn kubeconfig_and_what_its_plugins_print_stay_secret() {
     let api = refusing();
     for row in Row::all() {
         for line in OF_A_CLUSTER {
-            let run = Run::new(line);
+            let run = Run::of(line);
             let config = row.kubeconfig(run.folder.path(), api);
             let run = run.file("--kubeconfig", &config);
-            if row.used && line[0] == "decree-agent" {
+            if row.used && line.starts_with("decree-agent") {
                 run.until(USED).check();
             } else {
                 run.check();
@@ -320,13 +315,14 @@ fn passwords_of_proxies_in_the_environment_stay_secret() {
     );
     for line in OF_A_CLUSTER {
         let run = |url| {
-            let run = Run::new(line).file("--kubeconfig", &target);
+            let run = Run::of(line).file("--kubeconfig", &target);
             run.env("HTTPS_PROXY", url)
         };
         for url in &good {
-            match line[0] {
-                "decree-agent" => run(url).until(USED).check(),
-                _ => run(url).check(),
+            if line.starts_with("decree-agent") {
+                run(url).until(USED).check();
+            } else {
+                run(url).check();
             }
         }
         bad.iter().for_each(|url| run(url).check());

@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tests::{
-    admin,
-    running::{Running, Voice},
-};
+use tests::{admin, running::Running};
 
 use crate::{monitoring::eventually, world};
 
@@ -15,11 +12,7 @@ const MANIFEST: &str = "docs/examples/web.yaml";
 const NOWHERE: &str = "127.0.0.1:9";
 
 fn up(agent_admin: &str) -> Running {
-    let mut up = world::program("decree");
-    up.args(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-        .args(["--agent-admin", agent_admin])
-        .args(["--filename", MANIFEST, "--log-level", "info"]);
-    Running::start(up, Voice::Stderr)
+    world::up(MANIFEST, &["--agent-admin", agent_admin])
 }
 
 /// The names of the metrics of an agent, as on the page.

@@ -9,7 +9,10 @@ use tests::{
     running::{Running, Voice, until_found},
 };
 
-use crate::console::{self, Step};
+use crate::{
+    console::{self, Step},
+    release::PROGRAMS,
+};
 
 /// The test that the documents' block of two processes names.
 const TWO_PROCESSES: &str = "two_processes_converge_and_drain";
@@ -21,6 +24,15 @@ pub(crate) fn server(listen: &str) -> Running {
         .env("DECREE_ADMIN", "127.0.0.1:0")
         .env("DECREE_PROBE", "off");
     Running::start(command, Voice::Stderr)
+}
+
+/// Starts `decree up` with these flags on an embedded cluster of this manifest, on free ports.
+pub(crate) fn up(manifest: &str, flags: &[&str]) -> Running {
+    let mut up = program("decree");
+    up.args(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        .args(["--filename", manifest, "--log-level", "info"])
+        .args(flags);
+    Running::start(up, Voice::Stderr)
 }
 
 pub(crate) fn recording_server(folder: &Path) -> Running {
@@ -114,12 +126,7 @@ pub(crate) fn stripped() -> &'static Path {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = TempDir::with_prefix("decree-stripped-").expect("there is room");
-        for name in [
-            "decree",
-            "decree-agent",
-            "decree-conformance",
-            "decree-server",
-        ] {
+        for name in PROGRAMS {
             let (from, to) = (binaries::folder().join(name), folder.path().join(name));
             let strip = Command::new("strip").arg("-o").arg(&to).arg(&from).status();
             if !strip.is_ok_and(|status| status.success()) {

@@ -48,7 +48,7 @@ pub(crate) fn scale(set: &str, replicas: i32) -> Act {
     }
 }
 
-pub(crate) fn annotate(set: &str, value: &str) -> Act {
+fn annotate(set: &str, value: &str) -> Act {
     let patch = json!({"metadata": {"annotations": {"decree.dev/resume": value}}});
     Act::Patch {
         set: set.to_owned(),
@@ -57,7 +57,7 @@ pub(crate) fn annotate(set: &str, value: &str) -> Act {
 }
 
 /// A calm world with acts of people at these times.
-pub(crate) fn world(seed: u64, budget: BudgetConfig, plan: Vec<(Duration, Act)>) -> World {
+fn world(seed: u64, budget: BudgetConfig, plan: Vec<(Duration, Act)>) -> World {
     let world = World::new(seed, Rng::new(seed), Chaos::calm(), None);
     world.with_budget(budget).with_plan(plan)
 }

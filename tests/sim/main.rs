@@ -41,7 +41,6 @@ macro_rules! test_each_workload {
     };
 }
 
-mod another;
 mod backoff;
 mod budget;
 mod canonical;

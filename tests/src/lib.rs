@@ -110,5 +110,6 @@ pub mod template;
 pub mod tools;
 pub mod trace;
 pub mod troubled;
+pub mod usage;
 pub mod workloads;
 pub mod world;

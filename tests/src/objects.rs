@@ -1,9 +1,12 @@
-//! Pods and ReplicaSets in the messages of the contract, for tests without an agent.
+//! Pods, ReplicaSets and the frames with them in the messages of the contract, for tests without an agent.
 
 use std::{borrow::Cow, time::Duration};
 
-use decree::v1;
+use decree::v1::{self, done::Object, event::Event, reconcile_request::Frame};
 use server_session::Config;
+
+/// The number of objects in a frame of a list.
+const PAGE: usize = 500;
 
 /// Builds a ReplicaSet of `default` that selects `app=NAME`.
 #[derive(Clone, Debug)]
@@ -117,7 +120,96 @@ pub fn set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
     }
 }
 
+/// Returns the Hello of the only agent of a cluster.
+#[must_use]
+pub fn hello(cluster: &str) -> v1::Hello {
+    v1::Hello {
+        protocol_min: 1,
+        protocol_max: 1,
+        agent_instance: cluster.to_owned(),
+        cluster_uid: cluster.to_owned(),
+        ..v1::Hello::default()
+    }
+}
+
+/// Returns a frame with events.
+pub fn events(events: impl IntoIterator<Item = Event>) -> Frame {
+    let events = events
+        .into_iter()
+        .map(|event| v1::Event { event: Some(event) });
+    Frame::Events(v1::Events {
+        events: events.collect(),
+    })
+}
+
+/// Returns the frames of the lists of both kinds, which end at a version.
+pub fn lists(
+    replica_sets: &[v1::ReplicaSet],
+    pods: &[v1::Pod],
+    version: &str,
+) -> impl Iterator<Item = Frame> {
+    let page = |replica_sets: &[v1::ReplicaSet], pods: &[v1::Pod]| {
+        Frame::SnapshotObjects(v1::SnapshotObjects {
+            replica_sets: replica_sets.to_vec(),
+            pods: pods.to_vec(),
+        })
+    };
+    let counts = [
+        (v1::Kind::ReplicaSet.into(), replica_sets.len()),
+        (v1::Kind::Pod.into(), pods.len()),
+    ];
+    let begin = |(kind, _)| Frame::SnapshotBegin(v1::SnapshotBegin { kind });
+    let end = |(kind, count)| {
+        Frame::SnapshotEnd(v1::SnapshotEnd {
+            kind,
+            resource_version: version.to_owned(),
+            count: i64::try_from(count).expect("lists are small"),
+        })
+    };
+    let sets = replica_sets.chunks(PAGE).map(move |sets| page(sets, &[]));
+    let pods = pods.chunks(PAGE).map(move |pods| page(&[], pods));
+    let begins = counts.into_iter().map(begin);
+    let ends = counts.into_iter().map(end);
+    begins.chain(sets).chain(pods).chain(ends)
+}
+
+/// Returns the frame with the successes of all operations of a batch.
+#[must_use]
+pub fn done(batch_id: u64, objects: Vec<Object>) -> Frame {
+    let outcome = |(operation, object)| {
+        let (uid, resource_version) = match &object {
+            Object::Pod(pod) => (pod.uid.clone(), pod.resource_version.clone()),
+            Object::ReplicaSet(set) => (set.uid.clone(), set.resource_version.clone()),
+            Object::Gone(_) => (String::new(), String::new()),
+        };
+        v1::Outcome {
+            batch_id,
+            operation,
+            outcome: Some(v1::outcome::Outcome::Done(v1::Done {
+                uid,
+                resource_version,
+                object: Some(object),
+                already_existed: false,
+            })),
+        }
+    };
+    let outcomes = (0..).zip(objects).map(outcome).collect();
+    Frame::Outcomes(v1::Outcomes { outcomes })
+}
+
 impl ReplicaSetBuilder {
+    /// Sets the pods in its status, all of them ready.
+    #[must_use]
+    pub fn ready(mut self, pods: i32) -> Self {
+        if let Some(status) = &mut self.0.status {
+            status.replicas = pods;
+            status.fully_labeled_replicas = pods;
+            status.ready_replicas = pods;
+            status.available_replicas = pods;
+        }
+        self
+    }
+
     /// Sets the desired replicas.
     #[must_use]
     pub fn replicas(mut self, replicas: i32) -> Self {

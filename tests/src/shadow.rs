@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use server_session::{Now, Session};
 
 use crate::{
-    objects::{pod_ref, session_config, set_ref},
+    objects::{events, hello, lists, pod_ref, session_config, set_ref},
     oracle::operations,
     rng::Rng,
     schedule::{Lane, Schedule},
@@ -52,11 +52,7 @@ impl Shadow {
         let now = world.now();
         let hello = v1::Hello {
             mode: Mode::Shadow.into(),
-            agent_instance: "shadow".to_owned(),
-            cluster_uid: "shadowed".to_owned(),
-            protocol_min: 1,
-            protocol_max: 1,
-            ..v1::Hello::default()
+            ..hello("shadow")
         };
         let first = v1::ReconcileRequest {
             sequence: 1,
@@ -76,15 +72,8 @@ impl Shadow {
             sequence: 1,
             heard: now,
         };
-        for kind in api::Kind::ALL.map(|kind| kind.to_wire().into()) {
-            shadow.tell(now, Frame::SnapshotBegin(v1::SnapshotBegin { kind }));
-            let resource_version = version.to_string();
-            let end = v1::SnapshotEnd {
-                kind,
-                resource_version,
-                count: 0,
-            };
-            shadow.tell(now, Frame::SnapshotEnd(end));
+        for frame in lists(&[], &[], &version.to_string()) {
+            shadow.tell(now, frame);
         }
         shadow
     }
@@ -130,8 +119,7 @@ impl Shadow {
         }
         while self.arriving.next_at().is_some_and(|at| at <= now) {
             let event = self.arriving.pop();
-            let events = vec![v1::Event { event }];
-            self.tell(now, Frame::Events(v1::Events { events }));
+            self.tell(now, events(event));
         }
         if self.heard + HEARTBEAT <= now {
             self.tell(now, Frame::Heartbeat(v1::Heartbeat::default()));

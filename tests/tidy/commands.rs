@@ -75,9 +75,10 @@ fn each_test_that_a_block_names_exists() {
 fn is_run(block: &Block, sources: &[files::File], place: &str) -> bool {
     let marks = [block.test(), block.journey(), block.check()];
     if let Some(test) = block.test() {
-        let definition = format!("fn {test}(");
-        let is_there = sources.iter().any(|file| file.text.contains(&definition));
-        assert!(is_there, "{place}: no test is called {test}");
+        assert!(
+            files::has_function(sources, test),
+            "{place}: no test is called {test}"
+        );
     }
     if let Some(word) = block.journey() {
         let quoted = format!("\"{word}\"");

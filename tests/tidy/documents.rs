@@ -31,12 +31,8 @@ fn links_between_files_lead_somewhere() {
 
 #[test]
 fn each_must_of_the_protocol_names_what_verifies_it() {
-    let protocol = std::fs::read_to_string(files::root().join("docs/protocol.md"))
-        .expect("the document is there");
-    let tests: Vec<_> = files::with_ending(&[".rs"])
-        .into_iter()
-        .filter(|file| file.text.contains("fn "))
-        .collect();
+    let protocol = files::read("docs/protocol.md");
+    let tests = files::with_ending(&[".rs"]);
     let rules: Vec<_> = protocol
         .lines()
         .filter(|line| line.starts_with("- ") && line.contains("MUST"))
@@ -70,20 +66,19 @@ fn exists(name: &str, files: &[files::File]) -> bool {
     if is_rule && lines.any(|line| line == scenario) {
         return true;
     }
-    let mut files = files.iter();
-    files.any(|file| {
-        if is_rule {
-            file.path.starts_with("conformance/") && file.text.contains(&format!("\"{name}\""))
-        } else {
-            file.text.contains(&format!("fn {name}("))
-        }
-    })
+    if !is_rule {
+        return files::has_function(files, name);
+    }
+    let quoted = format!("\"{name}\"");
+    let mut kit = files
+        .iter()
+        .filter(|file| file.path.starts_with("conformance/"));
+    kit.any(|file| file.text.contains(&quoted))
 }
 
 #[test]
 fn every_metric_is_explained_to_operators_and_no_other() {
-    let page = std::fs::read_to_string(files::root().join("docs/metrics.md"))
-        .expect("the document is there");
+    let page = files::read("docs/metrics.md");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let first_cells = rows.filter_map(|line| line.split(" | ").next());
     let explained: BTreeSet<_> = first_cells
@@ -112,9 +107,8 @@ fn every_metric_is_explained_to_operators_and_no_other() {
 
 /// Returns the names of metrics in collectors and in build information.
 fn collected() -> Vec<String> {
-    let read = |file| std::fs::read_to_string(files::root().join(file)).expect("the file is there");
-    let process = read("service/src/process.rs");
-    let sessions = read("server/src/gauges.rs");
+    let process = files::read("service/src/process.rs");
+    let sessions = files::read("server/src/gauges.rs");
     let is_name = |text: &&str| {
         let is_word = text
             .bytes()
@@ -128,7 +122,7 @@ fn collected() -> Vec<String> {
     let texts = process.split('"').chain(sessions.split('"'));
     let collected = texts.filter(is_name);
     let builds = ["server/src/serve.rs", "agent/src/admin.rs"].map(|file| {
-        let text = read(file);
+        let text = files::read(file);
         let call = text.split("process::register(&mut registry, \"").nth(1);
         let prefix = call.and_then(|call| call.split('"').next());
         format!("{}_build_info", prefix.expect("it registers its build"))
@@ -138,7 +132,7 @@ fn collected() -> Vec<String> {
 
 /// Returns the names of the metrics that a file registers: texts followed by a help text.
 fn registered(file: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(files::root().join(file)).expect("the file is there");
+    let text = files::read(file);
     let registering = match text.split_once("\nmetrics! {") {
         Some((_, table)) => table.split("\n}").next(),
         None => text.split_once("fn register_").map(|(_, rest)| rest),
@@ -159,8 +153,7 @@ fn registered(file: &str) -> Vec<String> {
 
 #[test]
 fn each_cited_paragraph_of_the_specification_exists() {
-    let page = std::fs::read_to_string(files::root().join("docs/internals/spec.md"))
-        .expect("the document is there");
+    let page = files::read("docs/internals/spec.md");
     let paragraphs: BTreeSet<_> = page.lines().filter_map(paragraph_of_heading).collect();
     let weaknesses = page.lines().filter_map(|line| line.strip_prefix("| "));
     let exist: BTreeSet<_> = weaknesses
@@ -232,25 +225,18 @@ fn folders_of_the_architecture_are_the_packages() {
         .map(|(folder, package)| (folder.trim_matches(['`', '/']), package.trim_matches('`')))
         .map(|(folder, package)| (folder.to_owned(), package.to_owned()))
         .collect();
-    let manifests = files::with_ending(&["Cargo.toml"]);
-    let packages = manifests.iter().filter_map(|file| {
-        let manifest: toml::Table = file.text.parse().expect("a manifest is TOML");
-        let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
-        let folder = file
-            .path
-            .trim_end_matches("Cargo.toml")
-            .trim_end_matches('/');
+    let packages = files::packages().into_iter().map(|(folder, name)| {
         // The root package keeps its sources, the contract, in `proto`.
-        let folder = if folder.is_empty() { "proto" } else { folder };
-        Some((folder.to_owned(), name))
+        let is_root = folder.is_empty();
+        (if is_root { "proto".to_owned() } else { folder }, name)
     });
     assert_eq!(written, packages.collect());
 }
 
 #[test]
 fn tiers_of_the_architecture_are_the_test_binaries() {
-    let manifest = std::fs::read_to_string(files::root().join("tests/Cargo.toml"));
-    let manifest: toml::Table = manifest.expect("it is there").parse().expect("it is TOML");
+    let manifest = files::read("tests/Cargo.toml");
+    let manifest: toml::Table = manifest.parse().expect("it is TOML");
     let binaries = manifest["test"]
         .as_array()
         .expect("there are test binaries");
@@ -258,8 +244,7 @@ fn tiers_of_the_architecture_are_the_test_binaries() {
         .iter()
         .filter_map(|it| it["name"].as_str())
         .collect();
-    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
-    let page = page.expect("the document is there");
+    let page = files::read("docs/architecture.md");
     let row = page.lines().find(|line| line.starts_with("| `tests/` |"));
     let cell = row
         .and_then(|row| row.split('|').nth(3))
@@ -270,8 +255,7 @@ fn tiers_of_the_architecture_are_the_test_binaries() {
 
 /// Returns the first two cells of each row of the table under a heading.
 pub(crate) fn architecture_rows(heading: &str) -> Vec<(String, String)> {
-    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
-    let page = page.expect("the document is there");
+    let page = files::read("docs/architecture.md");
     let (_, section) = page.split_once(heading).expect("the section is there");
     let section = section.split("\n## ").next().unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with("| `"));
@@ -287,8 +271,7 @@ const FIELD: &str = "deletion_cost";
 
 #[test]
 fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
-    let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
-        .expect("the document is there");
+    let page = files::read("docs/changing.md");
     let section = page.split("\n## ").nth(1).unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with("| [`"));
     let listed: BTreeSet<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
@@ -306,17 +289,13 @@ fn field_of_a_pod_is_named_in_the_files_that_changing_md_lists() {
 
 #[test]
 fn each_row_of_what_is_tried_names_a_test_that_exists() {
-    let page = std::fs::read_to_string(files::root().join("docs/internals/security-tests.md"));
-    let page = page.expect("the document is there");
+    let page = files::read("docs/internals/security-tests.md");
     let (_, section) = page
         .split_once("## Tested attacks")
         .expect("it has a table");
     let section = section.split("\n## ").next().unwrap_or_default();
     let sources = files::with_ending(&[".rs"]);
-    let is_there = |test: &str| {
-        let definition = format!("fn {test}(");
-        sources.iter().any(|file| file.text.contains(&definition))
-    };
+    let is_there = |test: &str| files::has_function(&sources, test);
     let rows = section.lines().filter(|line| line.starts_with("| "));
     let cells = rows.skip(2).filter_map(|row| row.rsplit(" | ").next());
     let mut count = 0;
@@ -336,8 +315,7 @@ fn each_row_of_what_is_tried_names_a_test_that_exists() {
 
 #[test]
 fn files_and_tests_that_changing_md_names_exist() {
-    let page = std::fs::read_to_string(files::root().join("docs/changing.md"))
-        .expect("the document is there");
+    let page = files::read("docs/changing.md");
     let sources = files::with_ending(&[".rs"]);
     let prose: String = page.split("```").step_by(2).collect();
     for word in prose.split('`').skip(1).step_by(2) {
@@ -345,10 +323,7 @@ fn files_and_tests_that_changing_md_names_exist() {
         let is_test = word.contains('_') && word.len() > 25 && !is_path;
         let is_there = match (is_path, is_test) {
             (true, _) => files::root().join(word).exists(),
-            (_, true) => sources.iter().any(|file| {
-                let text = &file.text;
-                text.contains(&format!("fn {word}("))
-            }),
+            (_, true) => files::has_function(&sources, word),
             (false, false) => true,
         };
         assert!(is_there, "docs/changing.md: {word} is not there");

@@ -1,6 +1,7 @@
 //! The files of the checkout that the rules check.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -16,6 +17,30 @@ pub(crate) fn root() -> PathBuf {
         .parent()
         .expect("the tests are in a folder of the checkout")
         .to_owned()
+}
+
+/// Reads a file of the checkout.
+pub(crate) fn read(path: &str) -> String {
+    let text = fs::read_to_string(root().join(path));
+    text.unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Returns the names of the packages by their folders.
+pub(crate) fn packages() -> BTreeMap<String, String> {
+    let manifests = with_ending(&["Cargo.toml"]).into_iter();
+    let packages = manifests.filter_map(|file| {
+        let manifest: toml::Table = file.text.parse().expect("a manifest is TOML");
+        let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
+        let folder = file.path.trim_end_matches("Cargo.toml");
+        Some((folder.trim_end_matches('/').to_owned(), name))
+    });
+    packages.collect()
+}
+
+/// Returns whether one of these sources has a function of this name.
+pub(crate) fn has_function(sources: &[File], name: &str) -> bool {
+    let definition = format!("fn {name}(");
+    sources.iter().any(|file| file.text.contains(&definition))
 }
 
 /// Returns all files with one of these endings, sorted by path.

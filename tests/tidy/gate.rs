@@ -1,6 +1,6 @@
 //! The table of CONTRIBUTING.md names each check of the gate.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
 
 use crate::files;
 
@@ -9,9 +9,7 @@ type Check = (String, String);
 
 #[test]
 fn each_check_of_the_gate_stands_in_the_table() {
-    let read =
-        |file: &str| fs::read_to_string(files::root().join(file)).expect("the file is there");
-    let (script, table) = (read(".ci/run"), read("CONTRIBUTING.md"));
+    let (script, table) = (files::read(".ci/run"), files::read("CONTRIBUTING.md"));
     let checks = checks_of(&script);
     assert!(checks.len() > 10, "the search finds {checks:?} only");
     assert_eq!(
@@ -62,15 +60,13 @@ fn rows_of(page: &str) -> Vec<Check> {
 /// `.ci/check` reads the table.
 #[test]
 fn each_crate_has_its_tiers_in_the_table() {
-    let read =
-        |file: &str| fs::read_to_string(files::root().join(file)).expect("the file is there");
-    let page = read("CONTRIBUTING.md");
+    let page = files::read("CONTRIBUTING.md");
     let table = page.split_once("<!-- tiers -->");
     let table = table.and_then(|(_, rest)| rest.split_once("<!-- /tiers -->"));
     let (table, _) = table.expect("the page marks its table of tiers");
-    let known = read("tests/Cargo.toml");
+    let known = files::read("tests/Cargo.toml");
     let rows = table.lines().filter(|line| line.starts_with("| `"));
-    let crates: BTreeSet<_> = rows
+    let crates: BTreeSet<String> = rows
         .map(|row| {
             let words: Vec<_> = row.split('`').skip(1).step_by(2).collect();
             let (name, tiers) = words.split_first().expect("a row names a crate");
@@ -82,49 +78,5 @@ fn each_crate_has_its_tiers_in_the_table() {
             (*name).to_owned()
         })
         .collect();
-    let manifest: toml::Table = read("Cargo.toml").parse().expect("it is TOML");
-    let members = manifest["workspace"]["members"].as_array();
-    let members = members.expect("a list").iter().filter_map(|it| it.as_str());
-    let names = members.chain(["."]).map(|member| {
-        let manifest = read(&format!("{member}/Cargo.toml"));
-        let manifest: toml::Table = manifest.parse().expect("it is TOML");
-        let name = manifest["package"]["name"].as_str();
-        name.expect("a package has a name").to_owned()
-    });
-    assert_eq!(crates, names.collect::<BTreeSet<_>>());
-}
-
-#[test]
-fn checks_and_rows_are_read() {
-    let script = r#"
-check() {
-    check gate "inside is none"
-check gate "formatting" cargo fmt --check
-check both "the README's test command" readme test
-check full "release, made twice" release
-check gate "licences" when Cargo.lock,deny.toml deny
-"#;
-    let table = "
-| command | what |
-<!-- checks -->
-| check | runs | what it proves |
-| --- | --- | --- |
-| formatting | gate and full | layout |
-| the README's test command | gate, deeper in full | all tiers |
-| release, made twice | full | the same bytes |
-| licences | gate and full, by path | all may be used |
-<!-- /checks -->
-| another | table | here |
-";
-    assert_eq!(checks_of(script).len(), 4);
-    assert_eq!(checks_of(script), rows_of(table));
-    for (from, to) in [
-        ("gate, deeper in full", "full"),
-        (", by path", ""),
-        ("| formatting", "| format"),
-        ("| release, made twice | full | the same bytes |\n", ""),
-    ] {
-        let wrong = table.replace(from, to);
-        assert_ne!(checks_of(script), rows_of(&wrong), "{from} as {to:?}");
-    }
+    assert_eq!(crates, files::packages().into_values().collect());
 }

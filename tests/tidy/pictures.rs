@@ -35,15 +35,14 @@ type Pair = [Vec<String>; 2];
 
 #[test]
 fn chart_of_the_performance_is_that_of_its_table() {
-    let page = std::fs::read_to_string(files::root().join("docs/performance.md"));
-    let page = page.expect("the document is there");
-    let drawn = chart(&pairs(&page));
-    let path = files::root().join(CHART);
+    let drawn = chart(&pairs(&files::read("docs/performance.md")));
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(&path, &drawn).expect("the checkout can be written");
+        std::fs::write(files::root().join(CHART), &drawn).expect("the checkout can be written");
     }
-    let kept = std::fs::read_to_string(path).expect("the chart is there");
-    assert!(kept == drawn, "draw {CHART} again with UPDATE_EXPECT=1");
+    assert!(
+        files::read(CHART) == drawn,
+        "draw {CHART} again with UPDATE_EXPECT=1"
+    );
 }
 
 #[test]
@@ -75,14 +74,13 @@ fn drawings_are_described_and_readable_on_light_and_dark_pages() {
 
 #[test]
 fn drawing_of_the_order_of_deletion_has_the_rules_of_the_manual() {
-    let read = |path| std::fs::read_to_string(files::root().join(path)).expect("it is there");
-    let manual = read("docs/cli.md");
+    let manual = files::read("docs/cli.md");
     let (_, table) = manual
         .split_once("| `ALL_GO` |")
         .expect("it lists the rules");
     let rows = table.lines().skip(1).map_while(|it| it.strip_prefix("| `"));
     let rules: Vec<_> = rows.filter_map(|it| it.split('`').next()).collect();
-    let drawing = read("docs/pictures/order.svg");
+    let drawing = files::read("docs/pictures/order.svg");
     let names = drawing.split("<text class=\"h\"").skip(1);
     let names = names.filter_map(|it| it.split(['>', '<']).nth(1));
     assert_eq!(names.collect::<Vec<_>>(), rules);

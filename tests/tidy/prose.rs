@@ -56,8 +56,7 @@ fn headings_and_names_have_the_terms_of_the_glossary() {
 
 /// Returns the words of the table "Not used" of the glossary, each with whether names must not have it either.
 fn refused() -> Vec<(String, bool)> {
-    let glossary = std::fs::read_to_string(files::root().join("docs/glossary.md"));
-    let glossary = glossary.expect("the document is there");
+    let glossary = files::read("docs/glossary.md");
     let (_, table) = glossary.split_once("## Not used").expect("it lists them");
     let rows = table.lines().filter(|line| line.starts_with("| ")).skip(2);
     let words = rows.flat_map(|row| {

@@ -10,14 +10,9 @@ const LINES_MAX: usize = 120;
 const SCREEN: usize = 15;
 const SCREENS: usize = 60;
 
-fn read(path: &str) -> String {
-    let text = std::fs::read_to_string(files::root().join(path));
-    text.unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
 #[test]
 fn readme_shows_a_picture_and_two_commands_in_its_first_screens() {
-    let readme = read("README.md");
+    let readme = files::read("README.md");
     let lines: Vec<_> = readme.lines().collect();
     assert!(lines.len() <= LINES_MAX, "{} lines", lines.len());
     let picture = lines
@@ -34,7 +29,7 @@ fn readme_shows_a_picture_and_two_commands_in_its_first_screens() {
 
 #[test]
 fn times_of_the_readme_are_those_of_the_benchmark() {
-    let page = read("docs/performance.md");
+    let page = files::read("docs/performance.md");
     let number = |section: &str, row: &str, column: usize| -> f64 {
         let (_, rest) = page.split_once(section).expect("it is measured");
         let line = rest.lines().find(|line| line.starts_with(row));
@@ -59,14 +54,17 @@ fn times_of_the_readme_are_those_of_the_benchmark() {
     ];
     for page in ["README.md", "docs/README.md"] {
         for claim in &claims {
-            assert!(read(page).contains(claim), "{page}, measured: {claim}");
+            assert!(
+                files::read(page).contains(claim),
+                "{page}, measured: {claim}"
+            );
         }
     }
 }
 
 #[test]
 fn versions_of_the_readme_are_those_that_are_tested() {
-    let readme = read("README.md");
+    let readme = files::read("README.md");
     let cluster = constant("tests/kube/check.rs", "(\"OK\", \"answers, ");
     let minor = cluster.rsplit_once('.').map_or("", |(minor, _)| minor);
     let kubectl = constant("tests/src/tools.rs", "OLDEST_KUBECTL: &str = \"kubectl-");
@@ -84,7 +82,7 @@ fn versions_of_the_readme_are_those_that_are_tested() {
 
 /// Returns the text after an opening in a file, up to the closing quote.
 fn constant(path: &str, opening: &str) -> String {
-    let text = read(path);
+    let text = files::read(path);
     let (_, rest) = text
         .split_once(opening)
         .unwrap_or_else(|| panic!("{path} has no {opening}"));

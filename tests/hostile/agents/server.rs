@@ -14,14 +14,11 @@ use decree::v1::{
     decision_service_server::{DecisionService, DecisionServiceServer},
     reconcile_response::Frame,
 };
-use rustls::version::TLS13;
-use serde::Deserialize;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     runtime::Runtime,
     sync::{Notify, mpsc},
 };
-use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming, transport};
 
@@ -29,20 +26,10 @@ use super::{
     session::{Output, Session},
     view::View,
 };
-use crate::{connections::Connections, guard::Guard};
+use crate::connections::Connections;
 
 /// The capacity of the queue of frames for the agent.
 const FRAMES_MAX: usize = 16;
-
-/// The acts on each connection below sessions.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wire {
-    /// The sent bytes: the steps of [`Connections`].
-    steps: Vec<String>,
-    /// The certificate of the server, by its name in [`Guard::server_pair`]; without one, the server speaks no TLS.
-    pub(super) certificate: Option<String>,
-}
 
 /// The server. Dropping it ends its connections.
 pub(super) struct Server {
@@ -87,18 +74,17 @@ impl Server {
         })
     }
 
-    /// Starts a server that sends these bytes on each connection, on a free port of loopback.
-    pub(super) fn sending(wire: Wire, guard: &Guard) -> Self {
-        let tls = wire.certificate.as_ref().map(|name| {
-            let mut config = guard.server_pair(name).server_config(&[&TLS13]);
-            config.alpn_protocols = vec![b"h2".to_vec()];
-            TlsAcceptor::from(Arc::new(config))
-        });
+    /// Starts a server that executes these steps of [`Connections`] on each connection, on a free port of loopback.
+    pub(super) fn sending(steps: Vec<String>) -> Self {
         Self::start(|listener, shared| async move {
             while let Ok((stream, _)) = listener.accept().await {
                 shared.change(|view| view.sessions += 1);
-                let (wire, tls, shared) = (wire.clone(), tls.clone(), Arc::clone(&shared));
-                tokio::spawn(async move { serve(&wire, stream, tls, &shared).await });
+                let acts = Connections::of_server(steps.clone());
+                tokio::spawn(async move {
+                    if !acts.run_on(stream, false).await.held.is_empty() {
+                        std::future::pending::<()>().await;
+                    }
+                });
             }
         })
     }
@@ -146,24 +132,6 @@ impl Server {
     }
 }
 
-/// Sends the bytes on one connection, and keeps it as long as the server.
-async fn serve(wire: &Wire, stream: TcpStream, tls: Option<TlsAcceptor>, shared: &Shared) {
-    let acts = Connections::of_server(wire.steps.clone());
-    let seen = match tls {
-        None => acts.run_on(stream, false).await,
-        Some(tls) => {
-            let Ok(stream) = tls.accept(stream).await else {
-                return;
-            };
-            shared.change(|view| view.has_entered = true);
-            acts.run_on(stream, false).await
-        }
-    };
-    if !seen.held.is_empty() {
-        std::future::pending::<()>().await;
-    }
-}
-
 impl Shared {
     fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
@@ -189,7 +157,6 @@ impl Outgoing {
     async fn send(&mut self, output: Output) -> bool {
         self.sequence += 1;
         let frame = match output {
-            Output::Gap => return true,
             Output::End(status) => return self.frames.send(Err(status)).await.is_err(),
             Output::Nothing => None,
             Output::Frame(frame) => Some(*frame),

@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1::{self, batch::Action, event::Event, reconcile_request::Frame};
-use tests::{
-    objects::{pod_ref, set_ref},
-    oracle::operations,
-};
+use tests::{objects::set_ref, oracle::operations};
 
 /// The letters of suffixes.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -18,8 +15,6 @@ pub(crate) struct View {
     pub(crate) sessions: u64,
     /// The number of lists, of either kind.
     pub(crate) lists: u64,
-    /// Whether a connection has completed its handshake.
-    pub(super) has_entered: bool,
     /// What the cluster became after it had settled.
     pub(crate) violations: Vec<String>,
     replica_sets: BTreeMap<String, v1::ReplicaSet>,
@@ -105,11 +100,11 @@ impl View {
     pub(super) fn desired_batches(&mut self) -> Vec<v1::Batch> {
         let mut batches = Vec::new();
         for set in self.replica_sets() {
-            let missing = desired(&set).saturating_sub(self.pods_of(&set.uid).len());
+            let missing = desired(&set).saturating_sub(self.pods_of(&set.uid));
             if missing > 0 && !self.is_settled() {
                 let prefix = format!("{}-", set.name);
                 let names = (0..missing as u64).map(|at| format!("{prefix}{}", suffix(at)));
-                let action = create(&prefix, names.collect(), 500);
+                let action = create(&prefix, names.collect());
                 batches.push(self.batch(&set, action));
             }
         }
@@ -135,20 +130,11 @@ impl View {
         batch
     }
 
-    /// The active pods of a ReplicaSet.
-    pub(super) fn pods_of(&self, uid: &str) -> Vec<v1::ObjectRef> {
+    /// The number of active pods of a ReplicaSet.
+    fn pods_of(&self, uid: &str) -> usize {
         let pods = self.pods.values();
         pods.filter(|pod| pod.deleted.is_none() && controller(pod) == uid)
-            .map(pod_ref)
-            .collect()
-    }
-
-    /// The pods without a controlling ReplicaSet.
-    pub(super) fn outside(&self) -> Vec<v1::ObjectRef> {
-        let pods = self.pods.values();
-        pods.filter(|pod| !self.replica_sets.contains_key(controller(pod)))
-            .map(pod_ref)
-            .collect()
+            .count()
     }
 
     fn apply(&mut self, event: v1::Event) {
@@ -175,7 +161,7 @@ impl View {
             replica_sets: self.replica_sets.clone(),
             pods: pods.collect(),
         };
-        let has_pods = |set: &v1::ReplicaSet| self.pods_of(&set.uid).len() == desired(set);
+        let has_pods = |set: &v1::ReplicaSet| self.pods_of(&set.uid) == desired(set);
         match &self.settled {
             Some(settled) if *settled == state => {}
             Some(settled) => self
@@ -198,11 +184,11 @@ fn controller(pod: &v1::Pod) -> &str {
 }
 
 /// A create in the format of an honest server.
-pub(super) fn create(generate_name: &str, names: Vec<String>, slow: i32) -> Action {
+pub(super) fn create(generate_name: &str, names: Vec<String>) -> Action {
     Action::Create(v1::Create {
         names,
         generate_name: generate_name.to_owned(),
-        slow_start_initial: slow,
+        slow_start_initial: 500,
     })
 }
 

@@ -9,6 +9,7 @@ use server_session::Refusal;
 use crate::{
     actors::{DecisionServer, session_id},
     facts::{Teller, Told},
+    oracle::operations,
     world::World,
 };
 
@@ -94,16 +95,8 @@ impl Expected {
     }
 
     pub(super) fn sent(&mut self, now: Timestamp, connection: u64, batch: &v1::Batch) {
-        use v1::batch::Action;
-        let operations = match &batch.action {
-            Some(Action::Create(it)) => it.names.len(),
-            Some(Action::Delete(it)) => it.victims.len(),
-            Some(Action::Claim(it)) => it.adopts.len() + it.releases.len(),
-            Some(Action::WriteStatus(_)) => 1,
-            None => 0,
-        };
-        self.batches
-            .insert((connection, batch.id), (now, operations));
+        let missing = (now, operations(batch));
+        self.batches.insert((connection, batch.id), missing);
     }
 
     pub(super) fn answered(&mut self, now: Timestamp, connection: u64, batches: &[u64]) {

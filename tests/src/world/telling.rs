@@ -3,7 +3,7 @@
 use std::fmt;
 
 use agent_core::{
-    api::{Object, Reply, Request},
+    api::{Answer, Object, Reply, Request},
     lease::Command,
     watch::WatchEvent,
 };
@@ -21,12 +21,7 @@ impl fmt::Display for Happening {
             Self::AgentStarts => write!(f, "agent starts"),
             Self::AgentWakes { life } => write!(f, "agent {life} goes on"),
             Self::LeaseAsked { life, command } => {
-                let verb = match command {
-                    Command::Read => "reads",
-                    Command::Create(_) => "creates",
-                    Command::Replace(_) => "replaces",
-                };
-                write!(f, "agent {life}: {verb} the Lease")
+                write!(f, "agent {life}: {} the Lease", verb(command))
             }
             Self::LeaseAnswered { life, answer } => match answer {
                 Ok(lease) => write!(f, "agent {life}: the Lease is held by {:?}", lease.holder),
@@ -34,27 +29,19 @@ impl fmt::Display for Happening {
             },
             Self::Connecting { connection } => write!(f, "connection {connection}: opens"),
             Self::ToServer { connection, frame } => {
-                write!(
-                    f,
-                    "connection {connection}: to the server: {}",
-                    ToServer(frame)
-                )
+                let frame = ToServer(frame);
+                write!(f, "connection {connection}: to the server: {frame}")
             }
             Self::ServerSeesEnd { connection, .. } => {
                 write!(f, "connection {connection}: the server sees its end")
             }
             Self::ToAgent { connection, frame } => {
-                write!(
-                    f,
-                    "connection {connection}: to the agent: {}",
-                    ToAgent(frame)
-                )
+                let frame = ToAgent(frame);
+                write!(f, "connection {connection}: to the agent: {frame}")
             }
             Self::AgentSeesEnd { connection, cause } => {
-                write!(
-                    f,
-                    "connection {connection}: the agent sees its end: {cause:?}"
-                )
+                let end = format_args!("the agent sees its end: {cause:?}");
+                write!(f, "connection {connection}: {end}")
             }
             Self::CallArrives {
                 life,
@@ -62,46 +49,21 @@ impl fmt::Display for Happening {
                 cause,
                 answered,
             } => {
-                let late = if *answered { ", late" } else { "" };
                 let batch = cause.as_ref().map_or(0, |cause| cause.batch);
-                write!(
-                    f,
-                    "agent {life}: call {} of batch {batch} arrives{late}: {}",
-                    call.id.0,
-                    Asked(&call.request)
-                )
+                write!(f, "agent {life}: call {} of batch {batch} ", call.id.0)?;
+                let arrives = if *answered {
+                    "arrives, late"
+                } else {
+                    "arrives"
+                };
+                write!(f, "{arrives}: {}", Asked(&call.request))
             }
-            Self::Reply { .. }
-            | Self::ListArrives { .. }
-            | Self::Listed { .. }
-            | Self::WatchOpens { .. }
-            | Self::WatchTells { .. }
-            | Self::WatchEnds { .. } => FromCluster(self).fmt(f),
-            Self::Act { act, .. } => write!(f, "user: {act:?}"),
-            Self::Fault(fault) => write!(f, "planned: {fault:?}"),
-        }
-    }
-}
-
-struct FromCluster<'a>(&'a Happening);
-struct ToServer<'a>(&'a v1::ReconcileRequest);
-struct ToAgent<'a>(&'a v1::ReconcileResponse);
-struct Asked<'a>(&'a Request);
-
-impl fmt::Display for FromCluster<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Happening::Reply { life, id, result } => {
+            Self::Reply { life, id, result } => {
                 write!(f, "agent {life}: call {} is answered: ", id.0)?;
-                match result {
-                    Ok(Reply::Pod(pod)) => tell_pod(f, pod),
-                    Ok(Reply::ReplicaSet(set)) => tell_set(f, &set.projected),
-                    Ok(Reply::Gone(version)) => write!(f, "gone v{version}"),
-                    Err(error) => write!(f, "{:?} {}", error.code, error.message),
-                }
+                tell_reply(f, result)
             }
-            Happening::ListArrives { life, kind, .. } => write!(f, "agent {life}: lists {kind:?}"),
-            Happening::Listed {
+            Self::ListArrives { life, kind, .. } => write!(f, "agent {life}: lists {kind:?}"),
+            Self::Listed {
                 life, kind, list, ..
             } => match list {
                 Ok(list) => {
@@ -110,45 +72,24 @@ impl fmt::Display for FromCluster<'_> {
                 }
                 Err(error) => write!(f, "agent {life}: is given no list of {kind:?}: {error}"),
             },
-            Happening::WatchOpens {
+            Self::WatchOpens {
                 life, kind, from, ..
             } => write!(f, "agent {life}: watches {kind:?} from {from}"),
-            Happening::WatchTells { life, event, .. } => {
-                write!(f, "agent {life}: sees ")?;
-                match event {
-                    WatchEvent::Applied(object) => tell_object(f, object),
-                    WatchEvent::MadeByOther { object, writer } => {
-                        write!(f, "by {writer} ").and_then(|()| tell_object(f, object))
-                    }
-                    WatchEvent::Deleted(object) => {
-                        write!(f, "deleted ").and_then(|()| tell_object(f, object))
-                    }
-                    WatchEvent::Invalid { error, .. } => write!(f, "{error}"),
-                    WatchEvent::Bookmark(version) => write!(f, "bookmark v{version}"),
-                    WatchEvent::Error(error) => write!(f, "{:?} {error}", error.code),
-                }
+            Self::WatchTells { life, event, .. } => {
+                write!(f, "agent {life}: sees ").and_then(|()| tell_seen(f, event))
             }
-            Happening::WatchEnds {
+            Self::WatchEnds {
                 life, kind, error, ..
-            } => {
-                write!(f, "agent {life}: the watch of {kind:?} ends: {error:?}")
-            }
-            Happening::ServerStarts { .. }
-            | Happening::AgentStarts
-            | Happening::AgentWakes { .. }
-            | Happening::LeaseAsked { .. }
-            | Happening::LeaseAnswered { .. }
-            | Happening::Connecting { .. }
-            | Happening::ToServer { .. }
-            | Happening::ServerSeesEnd { .. }
-            | Happening::ToAgent { .. }
-            | Happening::AgentSeesEnd { .. }
-            | Happening::CallArrives { .. }
-            | Happening::Act { .. }
-            | Happening::Fault(_) => Ok(()),
+            } => write!(f, "agent {life}: the watch of {kind:?} ends: {error:?}"),
+            Self::Act { act, .. } => write!(f, "user: {act:?}"),
+            Self::Fault(fault) => write!(f, "planned: {fault:?}"),
         }
     }
 }
+
+struct ToServer<'a>(&'a v1::ReconcileRequest);
+struct ToAgent<'a>(&'a v1::ReconcileResponse);
+struct Asked<'a>(&'a Request);
 
 impl fmt::Display for ToServer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,12 +104,8 @@ impl fmt::Display for ToServer<'_> {
                 write!(f, "{pods} pods, {sets} replica sets")
             }
             Some(request::Frame::SnapshotEnd(end)) => {
-                write!(
-                    f,
-                    "list of {:?} ends at {}",
-                    end.kind(),
-                    end.resource_version
-                )
+                let (kind, version) = (end.kind(), &end.resource_version);
+                write!(f, "list of {kind:?} ends at {version}")
             }
             Some(request::Frame::Events(events)) => events
                 .events
@@ -224,6 +161,36 @@ impl fmt::Display for Asked<'_> {
     }
 }
 
+const fn verb(command: &Command) -> &'static str {
+    match command {
+        Command::Read => "reads",
+        Command::Create(_) => "creates",
+        Command::Replace(_) => "replaces",
+    }
+}
+
+fn tell_reply(f: &mut fmt::Formatter<'_>, result: &Answer) -> fmt::Result {
+    match result {
+        Ok(Reply::Pod(pod)) => tell_pod(f, pod),
+        Ok(Reply::ReplicaSet(set)) => tell_set(f, &set.projected),
+        Ok(Reply::Gone(version)) => write!(f, "gone v{version}"),
+        Err(error) => write!(f, "{:?} {}", error.code, error.message),
+    }
+}
+
+fn tell_seen(f: &mut fmt::Formatter<'_>, event: &WatchEvent) -> fmt::Result {
+    match event {
+        WatchEvent::Applied(object) => tell_object(f, object),
+        WatchEvent::MadeByOther { object, writer } => {
+            write!(f, "by {writer} ").and_then(|()| tell_object(f, object))
+        }
+        WatchEvent::Deleted(object) => write!(f, "deleted ").and_then(|()| tell_object(f, object)),
+        WatchEvent::Invalid { error, .. } => write!(f, "{error}"),
+        WatchEvent::Bookmark(version) => write!(f, "bookmark v{version}"),
+        WatchEvent::Error(error) => write!(f, "{:?} {error}", error.code),
+    }
+}
+
 fn tell_object(f: &mut fmt::Formatter<'_>, object: &Object) -> fmt::Result {
     match object {
         Object::Pod(pod) => tell_pod(f, pod),
@@ -250,23 +217,8 @@ fn tell_set(f: &mut fmt::Formatter<'_>, set: &v1::ReplicaSet) -> fmt::Result {
 fn tell_event(f: &mut fmt::Formatter<'_>, event: Option<&Event>) -> fmt::Result {
     match event {
         None => write!(f, "nothing; "),
-        Some(Event::PodApplied(pod)) => {
-            let deleting = if pod.deleted.is_some() {
-                " deleting"
-            } else {
-                ""
-            };
-            write!(
-                f,
-                "pod {} v{} {:?}{deleting}; ",
-                pod.name,
-                pod.resource_version,
-                pod.phase()
-            )
-        }
-        Some(Event::ReplicaSetApplied(set)) => {
-            write!(f, "set {} v{}; ", set.name, set.resource_version)
-        }
+        Some(Event::PodApplied(pod)) => tell_pod(f, pod).and_then(|()| write!(f, "; ")),
+        Some(Event::ReplicaSetApplied(set)) => tell_set(f, set).and_then(|()| write!(f, "; ")),
         Some(Event::Deleted(deleted)) => {
             let name = deleted.object.as_ref().map(|object| &object.name);
             write!(f, "gone {name:?} v{}; ", deleted.resource_version)
