@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) timeline: Timeline,
     pub(crate) nodes: BTreeMap<String, NodeState>,
-    /// The source of names and UIDs; separate from `chance`, so that jitter changes no name.
+    /// The source of UIDs; separate from `chance`, so that jitter changes no UID.
     pub(crate) identity: Random,
     pub(crate) chance: Random,
     pub(crate) watches: Watches,
