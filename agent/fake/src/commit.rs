@@ -46,6 +46,12 @@ pub(crate) fn remove(state: &mut State, kind: Kind, object: &Object) -> Object {
     last
 }
 
+/// Removes an object with the last state `last`.
+pub(crate) fn remove_as(state: &mut State, kind: Kind, last: Value) -> Object {
+    let last = state.store.put(kind, last);
+    remove(state, kind, &last)
+}
+
 fn publish(state: &mut State, kind: Kind, event: EventKind, object: &Object) {
     let event = WatchEvent {
         kind: event,

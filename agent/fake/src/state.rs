@@ -90,10 +90,3 @@ impl State {
         namespace.is_some_and(|it| object::is_deleting(it))
     }
 }
-
-impl List {
-    /// Returns the names of the objects, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.items.iter().map(|object| object::name(object))
-    }
-}

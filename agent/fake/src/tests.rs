@@ -9,7 +9,7 @@ use std::time::Duration;
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use crate::{ApiError, Cluster, ClusterConfig, Kubelet};
+use crate::{Cluster, ClusterConfig, Kubelet};
 
 /// Tests that play the stories of a table.
 macro_rules! tables {
@@ -93,13 +93,4 @@ fn uids_and_jitter_come_from_the_seed() {
     };
     assert_eq!(end(1), end(1));
     assert!(end(1).iter().zip(end(2)).all(|(one, two)| *one != two));
-}
-
-#[test]
-fn errors_are_written_as_status_objects() {
-    let error = ApiError::too_many_requests(3).with_cause("Busy");
-    let status = error.to_status();
-    assert_eq!(status["kind"], "Status");
-    assert_eq!(status["details"]["retryAfterSeconds"], 3);
-    assert_eq!(status["details"]["causes"][0]["reason"], "Busy");
 }

@@ -89,8 +89,7 @@ pub(crate) fn replace_status(
 /// Stores a change. If only finalizers held the object, it goes with the last of them.
 pub(crate) fn store_update(state: &mut State, kind: Kind, old: &Object, new: Value) -> Object {
     if object::is_released(kind, &new) && !object::is_released(kind, old) {
-        let last = state.store.put(kind, new);
-        return commit::remove(state, kind, &last);
+        return commit::remove_as(state, kind, new);
     }
     commit::change(state, kind, old, new)
 }
