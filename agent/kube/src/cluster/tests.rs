@@ -14,7 +14,6 @@ use std::time::Duration;
 use agent_core::{
     api::{CreatePod, Object, Template},
     cluster::{EventStream as _, PageStream as _},
-    lease::Command,
     watch::{Items, List, Part, WatchEvent},
 };
 use decree::v1;
