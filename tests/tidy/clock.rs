@@ -80,7 +80,6 @@ const MEASURES: &[(&str, usize, &str)] = &[
         3,
         "reported, with a limit of minutes",
     ),
-    ("tests/kube/leading.rs", 2, "a lower bound"),
     ("tests/kube/mutants/people.rs", 5, "when people act"),
     ("tests/kube/names.rs", 2, "a lower bound"),
     ("tests/kube/restored.rs", 4, "reported"),
