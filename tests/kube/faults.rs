@@ -5,16 +5,6 @@ use tests::real::{Agent, ApiServer, DecisionServer, Proxy, User, found};
 use crate::growth::{FEW_AT_A_TIME, Growth};
 
 #[tokio::test]
-async fn an_api_server_that_restarts_gets_each_pod_once() {
-    let mut cluster = tests::or_skip!(ApiServer::start().await);
-    let growth = Growth::new(&cluster, "api-server-restarts").await;
-    let (agent, _server) = attend(&cluster, &growth);
-    growth.begin().await;
-    cluster.restart().await;
-    ends_without_deletes(&growth, &agent).await;
-}
-
-#[tokio::test]
 async fn an_api_server_whose_etcd_restarts_gets_each_pod_once() {
     let mut cluster = tests::or_skip!(ApiServer::start().await);
     let growth = Growth::new(&cluster, "etcd-restarts").await;
