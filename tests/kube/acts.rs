@@ -111,13 +111,6 @@ pub(crate) fn name(object: &Value) -> &str {
     name.expect("a stored object has a name")
 }
 
-/// Sorted.
-pub(crate) fn names(objects: &[Value]) -> Vec<&str> {
-    let mut names: Vec<_> = objects.iter().map(name).collect();
-    names.sort_unstable();
-    names
-}
-
 async fn patch_at(namespace: &Namespace, path: &str, patch: &Value) -> Value {
     let patched = namespace.api().patch(path, Patch::Merge, patch).await;
     patched.expect("the patch is valid")

@@ -1,17 +1,16 @@
 //! The first example of the README: beside the controller of a cluster, with permission only to read, to a report.
 
-use std::{fs, path::Path, process::Output, time::Duration};
+use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};
 use tests::{
     binaries,
     fenced::{self, Block},
-    real::{ApiServer, ControllerManager, Namespace, PATIENCE, Patch, User, decree},
+    real::{ApiServer, ControllerManager, Namespace, Patch, User, decree, found},
     running::{self, Running, Voice},
 };
-use tokio::time::{self, Instant};
 
-use crate::{acts, modes::may_only_read, objects};
+use crate::{acts, another, modes::may_only_read, objects};
 
 const TEST: &str = "report_of_the_readme_comes_from_a_shadow";
 
@@ -63,16 +62,12 @@ impl Up {
 
     /// Waits until `is_so` holds for an answer.
     async fn until(&self, words: &[&str], is_so: impl Fn(&Value) -> bool) {
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(Duration::from_millis(50));
-        loop {
-            looks.tick().await;
+        found(async || {
             let answer = self.ask(words);
-            if is_so(&answer) {
-                return;
-            }
-            assert!(Instant::now() < until, "{words:?}: {answer:#}");
-        }
+            let failure = || format!("{words:?}: {answer:#}");
+            is_so(&answer).then_some(()).ok_or_else(failure)
+        })
+        .await;
     }
 
     /// Interrupts the process as Ctrl-C does; returns its output.
@@ -93,10 +88,7 @@ impl Up {
 impl Attended<'_> {
     /// Creates the ReplicaSet; returns its uid.
     async fn create(&self, replicas: u32) -> Value {
-        let mut set = objects::replica_set(self.name, replicas);
-        set["spec"]["selector"]["matchLabels"] = self.labels();
-        set["spec"]["template"]["metadata"]["labels"] = self.labels();
-        let created = acts::create_set(self.namespace, &set).await;
+        let created = acts::create_set(self.namespace, &another::set(self.name, replicas)).await;
         created["metadata"]["uid"].clone()
     }
 
@@ -113,7 +105,7 @@ impl Attended<'_> {
     /// Creates a pod of the ReplicaSet.
     async fn has(&self, uid: &Value, pod: &str, cost: &str) {
         let mut object = objects::pod(pod);
-        object["metadata"]["labels"] = self.labels();
+        object["metadata"]["labels"] = json!({"app": self.name});
         object["metadata"]["annotations"] = json!({ objects::DELETION_COST: cost });
         object["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": self.name, "uid": uid, "controller": true,
@@ -134,10 +126,6 @@ impl Attended<'_> {
             "observedGeneration": set["metadata"]["generation"],
         });
         acts::set_status(self.namespace, self.name, &status).await;
-    }
-
-    fn labels(&self) -> Value {
-        json!({"app": self.name})
     }
 }
 

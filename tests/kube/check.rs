@@ -4,18 +4,14 @@ use std::{
     net::TcpListener,
     path::Path,
     process::{Command, Output},
-    time::Instant,
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{
     binaries,
-    real::{
-        Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Patch, User, decree,
-    },
+    real::{Agent, ApiServer, DecisionServer, Namespace, Patch, User, decree, found},
 };
-use tokio::time;
 
 use crate::{acts, objects};
 
@@ -50,25 +46,20 @@ async fn check_finds_all_well_where_an_agent_leads() {
     let flags = ["--namespace", place, "--lease-namespace", place];
     let agent = Agent::start(&server, &kubeconfig, &flags);
     let words = "-n check-well --lease-namespace check-well";
-    let until = Instant::now() + PATIENCE;
-    let mut looks = time::interval(LOOK_EVERY);
     // The check passes once the session has synced.
-    let session = loop {
-        looks.tick().await;
+    let session = found(async || {
         let output = check(&server, &kubeconfig, &format!("{words} -o json"));
-        if output.status.success() {
-            break output;
-        }
-        let late = Instant::now() >= until;
-        assert!(!late, "{output:?}: {:#?}", agent.running().tail());
-    };
-    assert_eq!(session.status.code(), Some(0), "{session:?}");
-    let found = lines(&session);
-    let grade = |check: &str| result(&found, check).0;
+        let failure = || format!("{output:?}: {:#?}", agent.running().tail());
+        let is_well = output.status.success();
+        is_well.then_some(&output).ok_or_else(failure).cloned()
+    })
+    .await;
+    let told = lines(&session);
+    let grade = |check: &str| result(&told, check).0;
     assert_eq!([grade("server"), grade("versions")], ["OK", "OK"]);
-    assert_eq!(result(&found, "api server"), ("OK", "answers, v1.36.3"));
-    assert_eq!(result(&found, "permissions"), ("OK", "all 20 are granted"));
-    let (grade, holder) = result(&found, "lease check-well/decree-agent");
+    assert_eq!(result(&told, "api server"), ("OK", "answers, v1.36.3"));
+    assert_eq!(result(&told, "permissions"), ("OK", "all 20 are granted"));
+    let (grade, holder) = result(&told, "lease check-well/decree-agent");
     assert!(grade == "OK" && holder.starts_with("held by "), "{holder}");
     let table = check(&server, &kubeconfig, words);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();

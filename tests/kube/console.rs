@@ -18,13 +18,15 @@ use tests::{
     tools,
 };
 
-use crate::{manifests::FOLDERS, rendered::Rendered};
+use crate::{
+    manifests::{FOLDERS, server_of, static_pod},
+    rendered::Rendered,
+};
 
 /// Writes the opened address to a file.
 const BROWSER: &str = r#"#!/bin/sh
 echo "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"
 "#;
-const STATIC: &str = "deploy/static-pods/decree.yaml";
 
 /// A folder with a script in the place of a browser.
 struct Stage {
@@ -103,28 +105,15 @@ async fn pod(api: &Api, namespace: &Namespace, name: &str, template: &Value, is_
 
 /// The template of the pods with a server, of each shipped manifest.
 fn templates() -> Option<Vec<Value>> {
-    let has_server = |template: &Value| {
-        let kinds = ["initContainers", "containers"].into_iter();
-        let mut containers = kinds
-            .flat_map(|kind| template["spec"][kind].as_array())
-            .flatten();
-        containers.any(|it| it["command"] == json!(["/decree-server"]))
-    };
     let mut templates = vec![static_pod()];
     for folder in FOLDERS {
         let rendered = Rendered::of(folder)?;
         let pods = rendered.workloads().map(|it| &it["spec"]["template"]);
         let before = templates.len();
-        templates.extend(pods.filter(|it| has_server(it)).cloned());
+        templates.extend(pods.filter(|it| server_of(it).is_some()).cloned());
         assert!(templates.len() > before, "{folder} has a server");
     }
     Some(templates)
-}
-
-fn static_pod() -> Value {
-    let text = fs::read_to_string(binaries::checkout().join(STATIC)).expect("it is there");
-    let (_, text) = text.split_once("apiVersion: v1\n").expect("an object");
-    serde_saphyr::from_str(text).expect("it is YAML")
 }
 
 #[tokio::test(flavor = "multi_thread")]

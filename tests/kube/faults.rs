@@ -1,21 +1,8 @@
 //! Faults during a scale-up: all pods come, and none comes twice.
 
-use std::time::Instant;
-
-use tests::real::{Agent, ApiServer, DecisionServer, LOOK_EVERY, PATIENCE, Proxy, User};
-use tokio::time;
+use tests::real::{Agent, ApiServer, DecisionServer, Proxy, User, found};
 
 use crate::growth::{FEW_AT_A_TIME, Growth};
-
-#[tokio::test]
-async fn an_api_server_that_restarts_gets_each_pod_once() {
-    let mut cluster = tests::or_skip!(ApiServer::start().await);
-    let growth = Growth::new(&cluster, "api-server-restarts").await;
-    let (agent, _server) = attend(&cluster, &growth);
-    growth.begin().await;
-    cluster.restart().await;
-    ends_without_deletes(&growth, &agent).await;
-}
 
 #[tokio::test]
 async fn an_api_server_whose_etcd_restarts_gets_each_pod_once() {
@@ -51,36 +38,15 @@ async fn a_connection_that_is_half_open_is_noticed() {
     growth.begin().await;
     // Requests are lost without notice.
     proxy.hold_requests();
-    let (until, before) = (Instant::now() + PATIENCE, proxy.accepted());
-    let mut looks = time::interval(LOOK_EVERY);
-    while proxy.accepted() == before {
-        assert!(Instant::now() < until, "nothing is noticed");
-        looks.tick().await;
-    }
+    let before = proxy.accepted();
+    found(async || {
+        let is_noticed = proxy.accepted() != before;
+        let failure = || "nothing is noticed".to_owned();
+        is_noticed.then_some(()).ok_or_else(failure)
+    })
+    .await;
     assert!(proxy.cut() > 0, "there was a connection");
     ends_without_deletes(&growth, &agent).await;
-}
-
-#[tokio::test]
-async fn an_agent_that_is_killed_leaves_the_rest_to_the_next() {
-    let cluster = tests::or_skip!(ApiServer::shared().await);
-    let growth = Growth::new(cluster, "agent-killed").await;
-    let (agent, server) = attend(cluster, &growth);
-    growth.begin().await;
-    agent.kill();
-    let kubeconfig = cluster.kubeconfig(User::Admin);
-    let _next = Agent::start(&server, &kubeconfig, &flags(&growth));
-    growth.ends_well().await;
-}
-
-#[tokio::test]
-async fn a_server_that_is_killed_leaves_the_rest_to_the_next() {
-    let cluster = tests::or_skip!(ApiServer::shared().await);
-    let growth = Growth::new(cluster, "server-killed").await;
-    let (_agent, server) = attend(cluster, &growth);
-    growth.begin().await;
-    let _next = server.restart();
-    growth.ends_well().await;
 }
 
 /// Waits for all pods. The agent would delete pods that came and went without a watch.

@@ -9,7 +9,6 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::Instant,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -17,9 +16,8 @@ use rustls::{DEFAULT_VERSIONS, ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use tests::{
     pki::{Authority, Request},
-    real::{LOOK_EVERY, Namespace, PATIENCE},
+    real::{LOOK_EVERY, Namespace, found},
 };
-use tokio::time;
 
 use crate::objects;
 
@@ -95,27 +93,26 @@ impl Gate {
     /// # Panics
     /// If it holds none within [`PATIENCE`].
     pub(crate) async fn holds_one(&self) {
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(LOOK_EVERY);
-        while lock(&self.state).held.is_empty() {
-            let admitted = lock(&self.state).admitted.len();
-            let late = Instant::now() >= until;
-            assert!(!late, "none is held after {admitted} pods");
-            looks.tick().await;
-        }
+        found(async || {
+            let state = lock(&self.state);
+            let failure = || format!("none is held after {} pods", state.admitted.len());
+            let holds = !state.held.is_empty();
+            holds.then_some(()).ok_or_else(failure)
+        })
+        .await;
     }
 
     /// Waits until the API server calls the webhook: it learns of webhooks later than they are written.
     async fn comes_into_force(&self, namespace: &Namespace) {
         let path = format!("{}?dryRun=All", namespace.pod(""));
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(LOOK_EVERY);
-        while !lock(&self.state).is_in_force {
-            assert!(Instant::now() < until, "the gate is never asked");
-            looks.tick().await;
+        found(async || {
             let asked = namespace.api().create(&path, &objects::pod("probe")).await;
             asked.expect("a dry run comes through");
-        }
+            let is_in_force = lock(&self.state).is_in_force;
+            let failure = || "the gate is never asked".to_owned();
+            is_in_force.then_some(()).ok_or_else(failure)
+        })
+        .await;
     }
 }
 

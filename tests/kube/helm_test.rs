@@ -4,15 +4,13 @@
 use std::{
     path::Path,
     process::{Command, Output},
-    time::Instant,
 };
 
 use serde_json::{Value, json};
 use tests::{
     binaries,
-    real::{Api, ApiServer, DecisionServer, LOOK_EVERY, PATIENCE, Patch, User},
+    real::{Api, ApiServer, DecisionServer, Patch, User, found},
 };
-use tokio::time;
 
 use crate::{
     helm::succeeds,
@@ -81,16 +79,14 @@ impl Check {
 
     /// Waits until the check passes, since the API server learns of roles a moment later, and returns the findings.
     async fn passes(&self) -> Vec<Value> {
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(LOOK_EVERY);
-        loop {
-            looks.tick().await;
+        found(async || {
             let output = self.run();
             if output.status.success() {
-                return serde_json::from_slice(&output.stdout).expect("it is JSON");
+                return Ok(serde_json::from_slice(&output.stdout).expect("it is JSON"));
             }
-            assert!(Instant::now() < until, "{self:?}: {output:?}");
-        }
+            Err(format!("{self:?}: {output:?}"))
+        })
+        .await
     }
 }
 

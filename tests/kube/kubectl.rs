@@ -10,15 +10,15 @@ use tempfile::TempDir;
 use tests::{
     binaries,
     fenced::{self, Block},
-    real::{Api, ApiServer, User},
+    real::{ApiServer, User},
     running::{Running, Voice},
     tools,
 };
 
 use crate::{
-    manifests::{CUSTOM, FOLDERS, STATIC},
+    manifests::{FOLDERS, STATIC},
     objects::replica_set,
-    rendered::{Rendered, path},
+    rendered::Rendered,
 };
 
 /// The flags of the two ways to apply.
@@ -111,30 +111,6 @@ async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
             kubectl.kustomized("diff", flags, folder);
             rendered.delete(&admin).await;
         }
-        leave_another_alone(&kubectl, &admin).await;
-    }
-}
-
-/// Applies overlays beside another, which stays as it is.
-async fn leave_another_alone(kubectl: &Kubectl<'_>, admin: &Api) {
-    let attended = tests::or_skip!(Rendered::of("overlays/all-in-one"));
-    kubectl.kustomized("apply", &[], "overlays/all-in-one");
-    let mut before = Vec::new();
-    for object in attended.by_path().values() {
-        before.push(admin.get(&path(object)).await.expect("it was applied"));
-    }
-    for folder in [CUSTOM, STATIC] {
-        kubectl.kustomized("apply", &[], folder);
-    }
-    // `kubectl diff` fails if there is a difference.
-    kubectl.kustomized("diff", &[], "overlays/all-in-one");
-    for object in before {
-        let after = admin.get(&path(&object)).await.expect("it is still there");
-        assert_eq!(after["spec"], object["spec"], "{after}");
-        for field in ["rules", "subjects", "roleRef"] {
-            assert_eq!(after[field], object[field], "{after}");
-        }
-        assert_eq!(after["metadata"]["uid"], object["metadata"]["uid"]);
     }
 }
 

@@ -4,13 +4,8 @@ use std::time::Instant;
 
 use kube::core::WatchEvent;
 use serde_json::{Value, json};
-use tests::real::{
-    Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, User, decree,
-};
-use tokio::{
-    task,
-    time::{self, MissedTickBehavior},
-};
+use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User, decree, found};
+use tokio::task;
 use tokio_stream::StreamExt as _;
 
 use crate::{acts, budget, objects};
@@ -65,21 +60,15 @@ async fn end(namespace: &Namespace, pod: &Value, change: Change) {
 /// Waits until the server explains a ReplicaSet in these words; a batch in flight is explained first. Meanwhile, [`meet`] goes on: the
 /// command runs on another thread.
 async fn is_explained(server: &DecisionServer, set: &str, words: &str) {
-    let until = Instant::now() + PATIENCE;
-    let (server, set) = (server.url(), set.to_owned());
-    let mut looks = time::interval(LOOK_EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        looks.tick().await;
-        let (server, set) = (server.clone(), set.clone());
+    found(async || {
+        let (server, set) = (server.url(), set.to_owned());
         let asked = task::spawn_blocking(move || decree(&["explain", &set, "--server", &server]));
         let explained = asked.await.expect("the command runs");
         let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
-        if explained.contains(words) {
-            return;
-        }
-        assert!(Instant::now() < until, "{explained}");
-    }
+        let is_so = explained.contains(words);
+        is_so.then_some(()).ok_or(explained)
+    })
+    .await;
 }
 
 async fn a_person_learns_of_it(name: &str, change: Change, words: &str) {
@@ -160,16 +149,13 @@ async fn remove_owners(namespace: &Namespace) {
     let mut probe = objects::pod("probe");
     probe["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "probe", "uid": "probe"}]);
-    let until = Instant::now() + PATIENCE;
-    let mut looks = time::interval(LOOK_EVERY);
-    loop {
-        looks.tick().await;
+    found(async || {
         let made = namespace.api().create(&path, &probe).await;
-        if made.expect("a dry run comes through")["metadata"]["ownerReferences"].is_null() {
-            return;
-        }
-        assert!(Instant::now() < until, "the policy has no effect");
-    }
+        let made = made.expect("a dry run comes through");
+        let is_free = made["metadata"]["ownerReferences"].is_null();
+        is_free.then_some(()).ok_or_else(|| made.to_string())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

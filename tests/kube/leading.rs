@@ -1,20 +1,13 @@
 //! Two agents for one cluster, of which one leads: no pod is created twice, and no wrong pod is deleted, in any failure of the
 //! leader.
 
-use std::{
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User};
 
-use crate::{
-    acts,
-    growth::{FEW_AT_A_TIME, Growth},
-    objects,
-};
+use crate::growth::{FEW_AT_A_TIME, Growth};
 
 /// Long enough that a busy machine causes no loss of a Lease.
 const LEASE: Duration = Duration::from_secs(20);
@@ -24,15 +17,6 @@ const LONG_LEASE: Duration = Duration::from_secs(180);
 /// Whether an agent leads, in the metric of upstream for leadership.
 const LEADS: &str = "leader_election_master_status{name=\"decree-agent\"}";
 
-/// A growth, the agent that began it, and the settings of the next agent.
-struct Led {
-    growth: Growth,
-    first: Agent,
-    server: DecisionServer,
-    kubeconfig: PathBuf,
-    flags: Vec<String>,
-}
-
 /// A growth, the agent that began it, and a standby agent.
 struct Pair {
     growth: Growth,
@@ -41,8 +25,7 @@ struct Pair {
     _server: DecisionServer,
 }
 
-impl Led {
-    /// Starts an agent that leads. The growth has not begun yet.
+impl Pair {
     async fn new(name: &str, lease: Duration) -> Option<Self> {
         let cluster = ApiServer::shared().await?;
         let growth = Growth::new(cluster, name).await;
@@ -50,30 +33,10 @@ impl Led {
         let mut flags = vec!["--namespace", name, "--lease-namespace", name];
         flags.extend(["--lease-duration", &lease]);
         flags.extend(FEW_AT_A_TIME);
-        let flags: Vec<_> = flags.into_iter().map(str::to_owned).collect();
         let (server, kubeconfig) = (DecisionServer::start(), cluster.kubeconfig(User::Admin));
-        let first = start(&server, &kubeconfig, &flags);
+        let first = Agent::start(&server, &kubeconfig, &flags);
         first.says("leading", 1).await;
-        Some(Self {
-            growth,
-            first,
-            server,
-            kubeconfig,
-            flags,
-        })
-    }
-}
-
-impl Pair {
-    async fn new(name: &str, lease: Duration) -> Option<Self> {
-        let Led {
-            growth,
-            first,
-            server,
-            kubeconfig,
-            flags,
-        } = Led::new(name, lease).await?;
-        let second = start(&server, &kubeconfig, &flags);
+        let second = Agent::start(&server, &kubeconfig, &flags);
         second.says("waiting for the lease", 1).await;
         growth.begin().await;
         assert_eq!(second.said("leading"), 0, "the first leads");
@@ -85,41 +48,6 @@ impl Pair {
             _server: server,
         })
     }
-}
-
-fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[String]) -> Agent {
-    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
-    Agent::start(server, kubeconfig, &flags)
-}
-
-#[tokio::test]
-async fn an_agent_acts_at_once_by_a_lease_that_nobody_has() {
-    let cluster = tests::or_skip!(ApiServer::shared().await);
-    let name = "acts-elected";
-    let namespace = Namespace::create(cluster.admin().await, name).await;
-    let server = DecisionServer::start();
-    let flags = ["--namespace", name, "--lease-namespace", name];
-    // Longer than the patience of the test.
-    let flags = [&flags[..], &["--lease-duration", "60m"]].concat();
-    let agent = Agent::start(&server, &cluster.kubeconfig(User::Admin), &flags);
-    acts::create_set(&namespace, &objects::replica_set("web", 1)).await;
-    acts::pods_become(&namespace, 1).await;
-    agent.becomes_ready().await;
-    assert_eq!(agent.terminate().code(), Some(0), "the agent drained");
-}
-
-#[tokio::test]
-async fn agent_that_is_restarted_waits_until_its_predecessor_can_create_nothing_more() {
-    let led = tests::or_skip!(Led::new("leader-restarted", LEASE).await);
-    led.growth.begin().await;
-    led.first.kill();
-    let restart = Instant::now();
-    let next = start(&led.server, &led.kubeconfig, &led.flags);
-    next.says("leading", 1).await;
-    let took = restart.elapsed();
-    assert!(took >= LEASE, "it took {took:?}");
-    led.growth.ends_well().await;
-    assert_eq!(next.calls("delete_pod"), 0);
 }
 
 #[tokio::test]
@@ -176,7 +104,7 @@ async fn a_leader_that_is_asked_to_end_gives_the_lease_back() {
 }
 
 #[tokio::test]
-async fn a_lease_keeps_what_others_wrote_to_it() {
+async fn a_lease_that_nobody_has_is_taken_at_once_and_keeps_what_others_wrote_to_it() {
     let cluster = tests::or_skip!(ApiServer::shared().await);
     let name = "lease-kept";
     let namespace = Namespace::create(cluster.admin().await, name).await;
@@ -192,6 +120,8 @@ async fn a_lease_keeps_what_others_wrote_to_it() {
     created.expect("it is valid");
     let (server, kubeconfig) = (DecisionServer::start(), cluster.kubeconfig(User::Admin));
     let flags = ["--namespace", name, "--lease-namespace", name];
+    // Longer than the patience of the test: a Lease that nobody has is taken at once.
+    let flags = [&flags[..], &["--lease-duration", "60m"]].concat();
     let agent = Agent::start(&server, &kubeconfig, &flags);
     agent.says("leading", 1).await;
     let path = namespace.path(group, "leases", "decree-agent");

@@ -1,11 +1,11 @@
 //! An API server accepts the shipped manifests, and restricted namespaces admit their pods.
 
-use std::{fs, time::Instant};
+use std::fs;
 
 use serde_json::{Value, json};
 use tests::{
     binaries,
-    real::{Api, ApiServer, PATIENCE},
+    real::{Api, ApiServer, found},
 };
 
 use crate::rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM};
@@ -193,10 +193,15 @@ fn agents_with_tokens_need_a_volume_and_no_certificate() {
 }
 
 #[test]
-fn every_container_is_confined_probed_and_of_this_version() {
+fn every_container_is_confined_probed_of_this_version_and_of_no_replica_set() {
     let image = concat!("ghcr.io/decree-dev/decree:", env!("CARGO_PKG_VERSION"));
     for folder in FOLDERS {
         let rendered = tests::or_skip!(Rendered::of(folder));
+        // They would need a ReplicaSet controller: their pods would not come before Decree's first, nor after the loss of all.
+        for kind in ["Deployment", "ReplicaSet"] {
+            assert_eq!(rendered.all(kind).count(), 0, "{folder}: {kind}");
+        }
+        assert!(rendered.workloads().count() > 0, "{folder}");
         for workload in rendered.workloads() {
             let pod = &workload["spec"]["template"]["spec"];
             assert_eq!(pod["securityContext"]["runAsUser"], 65532, "{folder}");
@@ -227,18 +232,6 @@ fn every_container_is_confined_probed_and_of_this_version() {
     }
 }
 
-/// A Deployment would need a ReplicaSet controller: its pods would not come before Decree's first, nor after the loss of all.
-#[test]
-fn pods_come_without_a_replica_set_controller() {
-    for folder in FOLDERS {
-        let rendered = tests::or_skip!(Rendered::of(folder));
-        for kind in ["Deployment", "ReplicaSet"] {
-            assert_eq!(rendered.all(kind).count(), 0, "{folder}: {kind}");
-        }
-        assert!(rendered.workloads().count() > 0, "{folder}");
-    }
-}
-
 /// Alternative overlays may share names, because a cluster has one at a time.
 #[test]
 fn what_stands_beside_another_overlay_has_names_of_its_own() {
@@ -263,9 +256,7 @@ fn what_stands_beside_another_overlay_has_names_of_its_own() {
 async fn static_pod_is_one_of_all_in_one_that_needs_no_object() {
     let server = tests::or_skip!(ApiServer::shared().await);
     let all_in_one = tests::or_skip!(Rendered::of(IN_ONE[0]));
-    let file = binaries::checkout().join("deploy/static-pods/decree.yaml");
-    let file = fs::read_to_string(file).expect("it is in the checkout");
-    let pod: Value = serde_saphyr::from_str(&file).expect("it is YAML");
+    let pod = static_pod();
     // The mirror pod of the kubelet in the API, which refuses a pod that needs a service account, a Secret or a ConfigMap.
     let mut mirror = pod.clone();
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "0"});
@@ -312,15 +303,25 @@ async fn user_of_static_pods_may_what_the_service_account_may() {
         });
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
         // The API server reads new roles a moment after it has stored them.
-        let until = Instant::now() + PATIENCE;
-        loop {
+        found(async || {
             let reviewed = admin.create(path, &review).await.expect("it is valid");
-            if reviewed["status"]["allowed"] == true {
-                break;
-            }
-            assert!(Instant::now() < until, "{reviewed}");
-        }
+            let is_allowed = reviewed["status"]["allowed"] == true;
+            is_allowed.then_some(()).ok_or_else(|| reviewed.to_string())
+        })
+        .await;
     }
+}
+
+/// The pod for the folder of a kubelet.
+pub(crate) fn static_pod() -> Value {
+    let file = binaries::checkout().join("deploy/static-pods/decree.yaml");
+    let file = fs::read_to_string(file).expect("it is in the checkout");
+    serde_saphyr::from_str(&file).expect("it is YAML")
+}
+
+/// The container of a server, if a template of pods has one.
+pub(crate) fn server_of(template: &Value) -> Option<&Value> {
+    containers(&template["spec"]).find(|it| it["command"][0] == "/decree-server")
 }
 
 pub(crate) fn text_of(value: &Value) -> &str {

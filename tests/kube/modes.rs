@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tests::real::{Agent, Api, ApiServer, DecisionServer, Namespace, User};
 
-use crate::objects;
+use crate::{another, objects};
 
 /// The permissions of an agent that executes nothing, as a role and its binding.
 pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> PathBuf {
@@ -48,6 +48,18 @@ pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> 
     kubeconfig
 }
 
+/// The output of `decree diff -o json`.
+pub(crate) fn differences(server: &DecisionServer) -> Value {
+    let output = server.ask(&["diff", "--fail-on", "never", "-o", "json"]);
+    serde_json::from_slice(&output.stdout).expect("a shadow answers")
+}
+
+/// The number of comparisons in the output of `decree diff -o json`.
+pub(crate) fn compared(answer: &Value) -> u64 {
+    let compared = answer["compared"].as_str();
+    compared.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 /// The number of unexplained differences in the output of `decree diff -o json`.
 pub(crate) fn unexplained(answer: &Value) -> u64 {
     let agreements = answer["agreements"].as_array().into_iter().flatten();
@@ -80,10 +92,7 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     let reader = may_only_read(cluster, &namespace).await;
     let sets = namespace.replica_set("");
     let few = create(namespace.api(), &sets, &objects::replica_set("few", 2)).await;
-    let mut many = objects::replica_set("many", 0);
-    many["spec"]["selector"]["matchLabels"] = json!({"app": "many"});
-    many["spec"]["template"]["metadata"]["labels"] = json!({"app": "many"});
-    let many = create(namespace.api(), &sets, &many).await;
+    let many = create(namespace.api(), &sets, &another::set("many", 0)).await;
     let mut surplus = objects::pod("surplus");
     surplus["metadata"]["labels"] = json!({"app": "many"});
     surplus["metadata"]["ownerReferences"] = json!([{

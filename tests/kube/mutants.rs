@@ -17,7 +17,7 @@ use tokio::{
 
 pub(crate) use self::people::Kubelets;
 use self::people::People;
-use crate::modes::{may_only_read, unexplained};
+use crate::modes::{compared, differences, may_only_read, unexplained};
 
 /// The maximum number of comparisons, of all subjects, before the report of a fault.
 const TOLD_WITHIN: u64 = 100;
@@ -87,13 +87,9 @@ impl Trial {
     }
 
     fn told(&self) -> Told {
-        let output = self
-            .server
-            .ask(&["diff", "--fail-on", "never", "-o", "json"]);
-        let answer: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
-        let compared = answer["compared"].as_str();
+        let answer = differences(&self.server);
         Told {
-            compared: compared.and_then(|text| text.parse().ok()).unwrap_or(0),
+            compared: compared(&answer),
             unexplained: unexplained(&answer),
             answer,
         }
@@ -138,7 +134,7 @@ impl Trial {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_upstreams_controller_are_told_within_a_hundred_comparisons() {
-    let cluster = tests::or_skip!(ApiServer::start().await);
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let faults = if depth::is_full() {
         &FAULTS[..]
     } else {
@@ -148,7 +144,7 @@ async fn faults_of_upstreams_controller_are_told_within_a_hundred_comparisons() 
     for faults in faults.chunks(AT_ONCE) {
         let mut trials = JoinSet::new();
         for fault in faults {
-            let trial = tests::or_skip!(Trial::start(&cluster, fault).await);
+            let trial = tests::or_skip!(Trial::start(cluster, fault).await);
             trials.spawn(trial.finds_out());
         }
         failures.extend(trials.join_all().await.into_iter().flatten());

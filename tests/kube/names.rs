@@ -1,4 +1,4 @@
-//! Names of pods are not reused, and a create has a timeout.
+//! A create has a timeout.
 
 use std::{
     collections::BTreeSet,
@@ -6,72 +6,15 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tests::real::{ApiServer, Attended, Namespace, Patch, Refusal};
+use tests::real::{ApiServer, Namespace, Patch, Refusal};
 
 use crate::{acts, objects};
 
-const SETS: usize = 20;
-const REPLICAS: u32 = 5;
-/// Of each ReplicaSet: half as many as it replaces at once, so that no create waits for a grant.
-const DELETIONS: usize = 10;
 const CREATE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The timeout of a second create beside each: nearly the default of the API server.
 const PATIENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The number of writes by etcd before it sleeps again.
 const WRITES: u32 = 10;
-
-#[tokio::test]
-async fn names_of_deleted_pods_never_come_back() {
-    let namespace = tests::or_skip!(Attended::namespace("names-do-not-return").await);
-    for number in 0..SETS {
-        let set = format!("web-{number}");
-        acts::create_set(&namespace, &objects::replica_set(&set, REPLICAS)).await;
-        let mut gone = BTreeSet::new();
-        for _ in 0..DELETIONS {
-            let pods = others_take_over(&namespace, &set, &gone).await;
-            acts::remove_pod(&namespace, &pods[0]).await;
-            gone.insert(acts::name(&pods[0]).to_owned());
-        }
-        others_take_over(&namespace, &set, &gone).await;
-    }
-}
-
-/// Waits until the ReplicaSet has all its pods and none has the name of one that is gone, and returns them.
-async fn others_take_over(namespace: &Namespace, set: &str, gone: &BTreeSet<String>) -> Vec<Value> {
-    let first_part = format!("{set}-");
-    let mut pods = acts::pods_become_so(namespace, "pods of other names", |pods| {
-        let names = acts::names(pods);
-        let mut of_set = names.iter().filter(|name| name.starts_with(&first_part));
-        of_set.clone().count() == REPLICAS as usize && of_set.all(|name| !gone.contains(*name))
-    })
-    .await;
-    pods.retain(|pod| acts::name(pod).starts_with(&first_part));
-    pods
-}
-
-#[tokio::test]
-async fn pod_with_an_ephemeral_volume_is_replaced_while_its_claim_is_still_there() {
-    let namespace = tests::or_skip!(Attended::namespace("ephemeral-claim").await);
-    let mut set = objects::replica_set("web", 1);
-    set["spec"]["template"]["spec"]["volumes"] = json!([{
-        "name": "scratch",
-        "ephemeral": {"volumeClaimTemplate": {"spec": claim_spec()}},
-    }]);
-    acts::create_set(&namespace, &set).await;
-    let first = acts::pods_become(&namespace, 1).await.remove(0);
-    let claim = create_claim(&namespace, &first).await;
-    acts::remove_pod(&namespace, &first).await;
-    let second = acts::pods_become_so(&namespace, "replaced", |pods| {
-        pods.len() == 1 && pods[0]["metadata"]["uid"] != first["metadata"]["uid"]
-    })
-    .await
-    .remove(0);
-    // Only the garbage collector deletes the old claim, and none runs.
-    let claims = namespace.path("/api/v1", "persistentvolumeclaims", acts::name(&claim));
-    let old = namespace.api().get(&claims).await;
-    assert_eq!(old.expect("it is there")["metadata"], claim["metadata"]);
-    create_claim(&namespace, &second).await;
-}
 
 /// etcd sleeps during a request to store a pod. When it resumes, it may still store the pod, at once or never, even though the
 /// API server has given up, and even after a list.
@@ -132,24 +75,4 @@ fn last(number: u32) -> String {
 async fn pod_names(namespace: &Namespace) -> BTreeSet<String> {
     let pods = namespace.pods().await.expect("it lists");
     pods.iter().map(|pod| acts::name(pod).to_owned()).collect()
-}
-
-/// Makes the claim of a pod's volume, named after the pod, as the controller for ephemeral volumes does.
-async fn create_claim(namespace: &Namespace, pod: &Value) -> Value {
-    let name = acts::name(pod);
-    let claim = json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": format!("{name}-scratch"), "ownerReferences": [{
-            "apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"], "controller": true,
-        }]},
-        "spec": claim_spec(),
-    });
-    let path = namespace.path("/api/v1", "persistentvolumeclaims", "");
-    let created = namespace.api().create(&path, &claim).await;
-    created.expect("no other claim has its name")
-}
-
-fn claim_spec() -> Value {
-    json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}})
 }

@@ -8,7 +8,7 @@ use tests::binaries;
 
 use crate::{
     extended::templated,
-    manifests::{FOLDERS, STATIC, TOKENS, containers, text_of},
+    manifests::{FOLDERS, STATIC, TOKENS, containers, server_of, static_pod, text_of},
     rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM},
 };
 
@@ -27,14 +27,9 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    fn server(&self) -> Option<&Value> {
-        let is_server = |it: &&Value| it["command"][0] == "/decree-server";
-        containers(&self.template["spec"]).find(is_server)
-    }
-
     /// The file of `--policy`, through the mount and the volume.
     fn policy(&self) -> Option<&str> {
-        let server = self.server()?;
+        let server = server_of(self.template)?;
         let mut args = server["args"].as_array()?.iter().filter_map(Value::as_str);
         let file = args.find_map(|it| it.strip_prefix("--policy="))?;
         let (folder, file) = file.rsplit_once('/')?;
@@ -79,10 +74,7 @@ fn kustomizations() -> BTreeSet<String> {
 
 fn has_server(rendered: &Rendered) -> bool {
     let mut workloads = rendered.workloads();
-    workloads.any(|it| {
-        let template = &it["spec"]["template"];
-        Served { template, rendered }.server().is_some()
-    })
+    workloads.any(|it| server_of(&it["spec"]["template"]).is_some())
 }
 
 /// Fails unless each server has a policy that admits these identities as agents, and grants strangers nothing.
@@ -91,7 +83,7 @@ fn admits_only(rendered: &Rendered, agents: &[Identity], what: &str) {
     for workload in rendered.workloads() {
         let template = &workload["spec"]["template"];
         let served = Served { template, rendered };
-        if served.server().is_some() {
+        if server_of(template).is_some() {
             servers += 1;
             let policy = served.policy();
             let policy = policy.unwrap_or_else(|| panic!("{what}: a server has no policy"));
@@ -172,11 +164,8 @@ fn server_of_the_static_pod_has_a_policy_for_its_own_agent() {
     let rendered = tests::or_skip!(Rendered::of(STATIC));
     assert!(!has_server(&rendered), "it comes from the file");
     assert_eq!(rendered.all("ConfigMap").count(), 0, "it can mount none");
-    let file = binaries::checkout().join("deploy/static-pods/decree.yaml");
-    let file = fs::read_to_string(file).expect("it is in the checkout");
-    let pod: Value = serde_saphyr::from_str(&file).expect("it is YAML");
     let served = Served {
-        template: &pod,
+        template: &static_pod(),
         rendered: &rendered,
     };
     let policy = served.policy().expect("it has one");

@@ -1,7 +1,8 @@
-//! An API server that only proxies can reach: one proxy over TLS, and one with SOCKS.
+//! An API server that only proxies with a password can reach: with CONNECT over TCP and over TLS, and with SOCKS.
 
 use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rustls::ServerConfig;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use serde_json::json;
@@ -32,9 +33,11 @@ struct Proxy {
 
 #[derive(Clone)]
 enum Protocol {
+    /// CONNECT.
+    Http,
     /// CONNECT, over TLS.
     Https(TlsAcceptor),
-    /// SOCKS 5 with a password.
+    /// SOCKS 5.
     Socks,
 }
 
@@ -59,13 +62,17 @@ impl Proxy {
     }
 
     /// The kubeconfig of a user with all permissions that uses this proxy.
-    fn kubeconfig(&self, cluster: &ApiServer, scheme: &str, user: &str) -> PathBuf {
+    fn kubeconfig(&self, cluster: &ApiServer, scheme: &str) -> PathBuf {
         let text = fs::read_to_string(cluster.kubeconfig(User::Admin)).expect("it is there");
         let direct = format!("server: \"{}\"", cluster.url());
         assert!(text.contains(&direct), "{text}");
-        let through = format!(
-            "server: \"https://{HOST}\", tls-server-name: \"127.0.0.1\", proxy-url: \"{scheme}://{user}{}\"",
+        let proxy = format!(
+            "{scheme}://{USER}:{}@{}",
+            PASSWORD.replace(' ', "%20"),
             self.address
+        );
+        let through = format!(
+            "server: \"https://{HOST}\", tls-server-name: \"127.0.0.1\", proxy-url: \"{proxy}\""
         );
         let file = self.folder.path().join("proxied.kubeconfig");
         fs::write(&file, text.replace(&direct, &through)).expect("there is room");
@@ -82,19 +89,8 @@ impl Drop for Proxy {
 /// Connects a client to the API server.
 async fn serve(mut stream: TcpStream, protocol: &Protocol, target: &str) -> Result<()> {
     match protocol {
-        Protocol::Https(acceptor) => {
-            let mut stream = acceptor.accept(stream).await?;
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                head.push(stream.read_u8().await?);
-            }
-            let asked = format!("CONNECT {HOST} HTTP/1.1\r\n");
-            if !head.starts_with(asked.as_bytes()) {
-                return stream.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").await;
-            }
-            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-            lead(stream, target).await
-        }
+        Protocol::Http => connect(stream, target).await,
+        Protocol::Https(acceptor) => connect(acceptor.accept(stream).await?, target).await,
         Protocol::Socks => {
             if greet(&mut stream).await? != HOST {
                 // Not allowed by the rules.
@@ -104,6 +100,22 @@ async fn serve(mut stream: TcpStream, protocol: &Protocol, target: &str) -> Resu
             lead(stream, target).await
         }
     }
+}
+
+/// Speaks HTTP, and connects a client that knows the password.
+async fn connect(mut stream: impl AsyncRead + AsyncWrite + Unpin, target: &str) -> Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await?);
+    }
+    let head = String::from_utf8_lossy(&head);
+    let password = STANDARD.encode(format!("{USER}:{PASSWORD}"));
+    let is_right = head.contains(&format!("Basic {password}\r\n"));
+    if !is_right || !head.starts_with(&format!("CONNECT {HOST} HTTP/1.1\r\n")) {
+        return stream.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").await;
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    lead(stream, target).await
 }
 
 /// Speaks SOCKS 5 up to the answer (RFC 1928 and 1929), and returns the requested host and port; empty if the password is wrong.
@@ -152,30 +164,24 @@ fn tls(cluster: &ApiServer) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config.expect("they belong together")))
 }
 
-/// Tests an agent that reaches the cluster of a namespace only through a proxy.
-async fn attends(cluster: &ApiServer, proxy: &Proxy, scheme: &str, user: &str) {
-    let namespace = Namespace::create(cluster.admin().await, &format!("behind-{scheme}")).await;
-    let server = DecisionServer::start();
-    let kubeconfig = proxy.kubeconfig(cluster, scheme, user);
-    let flags = ["--leader-elect=false", "--namespace", namespace.name()];
-    let _agent = Agent::start(&server, &kubeconfig, &flags);
-    acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
-    acts::pods_become(&namespace, 3).await;
-    let status = json!({"replicas": 3, "fullyLabeledReplicas": 3});
-    acts::status_becomes(&namespace, "web", &status).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn agent_acts_through_a_proxy_over_tls() {
+async fn agent_acts_through_each_kind_of_proxy() {
     let cluster = tests::or_skip!(ApiServer::shared().await);
-    let proxy = Proxy::start(cluster, Protocol::Https(tls(cluster))).await;
-    attends(cluster, &proxy, "https", "").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn agent_acts_through_a_socks_proxy_with_a_password() {
-    let cluster = tests::or_skip!(ApiServer::shared().await);
-    let proxy = Proxy::start(cluster, Protocol::Socks).await;
-    let user = format!("{USER}:{}@", PASSWORD.replace(' ', "%20"));
-    attends(cluster, &proxy, "socks5", &user).await;
+    for (scheme, protocol) in [
+        ("http", Protocol::Http),
+        ("https", Protocol::Https(tls(cluster))),
+        ("socks5", Protocol::Socks),
+    ] {
+        let proxy = Proxy::start(cluster, protocol).await;
+        let name = format!("behind-{scheme}");
+        let namespace = Namespace::create(cluster.admin().await, &name).await;
+        let server = DecisionServer::start();
+        let kubeconfig = proxy.kubeconfig(cluster, scheme);
+        let flags = ["--leader-elect=false", "--namespace", &name];
+        let _agent = Agent::start(&server, &kubeconfig, &flags);
+        acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
+        acts::pods_become(&namespace, 3).await;
+        let status = json!({"replicas": 3, "fullyLabeledReplicas": 3});
+        acts::status_becomes(&namespace, "web", &status).await;
+    }
 }

@@ -196,7 +196,7 @@ async fn plugin_takes_the_flags_of_kubectl_and_completes_names_of_the_cluster() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_are_divided_as_the_deployment_controller_divides_them() {
-    let cluster = tests::or_skip!(ApiServer::start().await);
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(cluster.admin().await, "division").await;
     let kubeconfig = cluster.kubeconfig(User::Admin);
     let mut expected = Vec::new();
@@ -228,7 +228,7 @@ async fn replicas_are_divided_as_the_deployment_controller_divides_them() {
         patched.expect("it is there");
         expected.push((seed, sizes));
     }
-    let _controller = ControllerManager::start(&cluster, &["--controllers=deployment-controller"]);
+    let _controller = ControllerManager::start(cluster, &["--controllers=deployment-controller"]);
     for (seed, sizes) in expected {
         for (name, size) in sizes {
             let path = namespace.replica_set(&name);

@@ -18,9 +18,9 @@ use tests::{
 use tokio::{task::JoinSet, time};
 
 use crate::{
-    modes::{may_only_read, unexplained},
+    another,
+    modes::{compared, differences, may_only_read, unexplained},
     mutants::Kubelets,
-    objects,
 };
 
 /// The number of comparisons without an unexplained difference, in the gate and at full depth.
@@ -170,10 +170,8 @@ impl People {
 
 /// A Deployment or a ReplicaSet of a few pods.
 fn workload(kind: &str, name: &str) -> Value {
-    let mut object = objects::replica_set(name, 4);
+    let mut object = another::set(name, 4);
     object["kind"] = json!(kind);
-    object["spec"]["selector"]["matchLabels"] = json!({"app": name});
-    object["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
     object
 }
 
@@ -191,16 +189,6 @@ async fn end_a_namespace(cluster: &ApiServer) -> Namespace {
     let deleted = api.delete("/api/v1/namespaces/ending", &json!({})).await;
     deleted.expect("it is there");
     ending
-}
-
-fn differences(server: &DecisionServer) -> Value {
-    let output = server.ask(&["diff", "--fail-on", "never", "-o", "json"]);
-    serde_json::from_slice(&output.stdout).expect("a shadow answers")
-}
-
-fn compared(answer: &Value) -> u64 {
-    let compared = answer["compared"].as_str();
-    compared.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]

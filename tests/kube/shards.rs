@@ -1,13 +1,12 @@
 //! A sharded cluster, with rivals for each shard and servers behind a Service: no pod is created twice, whichever process dies.
 
-use std::{path::PathBuf, time::Instant};
+use std::path::PathBuf;
 
 use tests::{
     depth,
-    real::{Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Service, User},
+    real::{Agent, ApiServer, DecisionServer, Namespace, Service, User, found},
     rng::Rng,
 };
-use tokio::time;
 
 use crate::growth::{AMID, Growth};
 
@@ -74,21 +73,16 @@ impl Sharded {
 
     /// Waits until one agent serves each shard, with a session.
     async fn is_served(&self) {
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(LOOK_EVERY);
-        loop {
+        found(async || {
             let sessions = self.agents.iter();
             let sessions = sessions.map(|(_, it)| it.metric("decree_agent_session_open"));
             let (served, open) = (self.served(), sessions.sum::<u64>());
-            if served.iter().all(|count| *count == 1) && open == self.shards as u64 {
-                return;
-            }
-            assert!(
-                Instant::now() < until,
-                "{served:?} agents serve the shards, {open} sessions are open"
-            );
-            looks.tick().await;
-        }
+            let is_served = served.iter().all(|count| *count == 1) && open == self.shards as u64;
+            let failure =
+                || format!("{served:?} agents serve the shards, {open} sessions are open");
+            is_served.then_some(()).ok_or_else(failure)
+        })
+        .await;
     }
 
     /// The number of agents that serve each shard.

@@ -142,7 +142,7 @@ fn changed(kubeconfig: &PathBuf, change: impl Fn(&mut Value)) -> (TempDir, PathB
     (folder, file)
 }
 
-/// Denies all ReplicaSets, and waits until it does.
+/// Denies all ReplicaSets of a namespace, and waits until it does.
 async fn deny_replica_sets(namespace: &Namespace) {
     let api = namespace.api();
     let policy = json!({
@@ -150,9 +150,12 @@ async fn deny_replica_sets(namespace: &Namespace) {
         "metadata": {"name": "registries"},
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [{
-                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["replicasets"],
-            }]},
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace.name()}},
+                "resourceRules": [{
+                    "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["replicasets"],
+                }],
+            },
             "validations": [{"expression": "false", "message": "images must come from registry.example"}],
         },
     });
@@ -179,7 +182,7 @@ async fn deny_replica_sets(namespace: &Namespace) {
 
 #[tokio::test]
 async fn agent_that_cannot_use_the_probe_is_not_ready_and_says_why() {
-    let cluster = tests::or_skip!(ApiServer::start().await);
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let name = "no-probe";
     let namespace = Namespace::create(cluster.admin().await, name).await;
     deny_replica_sets(&namespace).await;

@@ -1,7 +1,7 @@
-//! The agent keeps the fields that it reads, writes what it reports, and tells people.
+//! The agent keeps the fields that it reads, and writes what it reports.
 
-use serde_json::{Value, json};
-use tests::real::{Attended, Namespace, Patch};
+use serde_json::json;
+use tests::real::{Attended, Patch};
 
 use crate::{acts, objects};
 
@@ -70,82 +70,4 @@ async fn labels_and_annotations_outlive_the_status() {
         read["status"]["conditions"],
         foreign["status"]["conditions"]
     );
-}
-
-#[tokio::test]
-async fn events_tell_of_each_pod() {
-    let namespace = tests::or_skip!(Attended::namespace("events").await);
-    let set = acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
-    let pods = acts::pods_become(&namespace, 2).await;
-    acts::scale(&namespace, "web", 0).await;
-    acts::pods_become(&namespace, 0).await;
-    let mut wanted = Vec::new();
-    for name in acts::names(&pods) {
-        wanted.push(format!("Normal SuccessfulCreate Created pod: {name}"));
-        wanted.push(format!("Normal SuccessfulDelete Deleted pod: {name}"));
-    }
-    wanted.sort_unstable();
-    let events = events_become(&namespace, |told| *told == wanted).await;
-    for event in events {
-        assert_eq!(event["involvedObject"]["kind"], "ReplicaSet");
-        assert_eq!(event["involvedObject"]["name"], "web");
-        assert_eq!(event["involvedObject"]["uid"], set["metadata"]["uid"]);
-        assert_eq!(event["source"]["component"], "replicaset-controller");
-    }
-}
-
-#[tokio::test]
-async fn an_exceeded_quota_is_a_condition_and_an_event_until_it_suffices() {
-    let namespace = tests::or_skip!(Attended::namespace("quota").await);
-    namespace.allow_pods(2).await;
-    acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
-    let failed = |set: &Value| {
-        let conditions = set["status"]["conditions"].as_array()?;
-        let of_type = |one: &&Value| one["type"] == "ReplicaFailure";
-        conditions.iter().find(of_type).cloned()
-    };
-    let path = namespace.replica_set("web");
-    let condition = namespace.api().wait_for("failed", &path, failed).await;
-    assert_eq!(
-        (&condition["status"], &condition["reason"]),
-        (&json!("True"), &json!("FailedCreate"))
-    );
-    let message = condition["message"].as_str().expect("it is text");
-    assert!(
-        message.contains("forbidden: exceeded quota: few"),
-        "{message}"
-    );
-    acts::pods_become(&namespace, 2).await;
-    let failed_create = |told: &[String]| {
-        let mut told = told.iter();
-        told.any(|it| {
-            it.starts_with("Warning FailedCreate Error creating: pods \"web-")
-                && it.contains("exceeded quota")
-        })
-    };
-    events_become(&namespace, failed_create).await;
-
-    namespace.raise_quota(5).await;
-    let cleared = json!({"replicas": 3, "conditions": null});
-    acts::status_becomes(&namespace, "web", &cleared).await;
-    acts::pods_become(&namespace, 3).await;
-}
-
-/// Waits until `are_so` holds for the sorted texts of the events, and returns the events.
-async fn events_become(namespace: &Namespace, are_so: impl Fn(&[String]) -> bool) -> Vec<Value> {
-    let path = namespace.path("/api/v1", "events", "");
-    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
-    let api = namespace.api();
-    api.wait_for("the events", &path, |list| {
-        let events = list["items"].as_array()?;
-        let tell = |event| {
-            ["type", "reason", "message"]
-                .map(|field| text(event, field))
-                .join(" ")
-        };
-        let mut told: Vec<_> = events.iter().map(tell).collect();
-        told.sort_unstable();
-        are_so(&told).then(|| events.clone())
-    })
-    .await
 }

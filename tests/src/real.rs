@@ -54,13 +54,32 @@ pub use crate::running::PATIENCE;
 
 use std::{
     process::{Command, Output},
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+use tokio::time;
 
 use crate::binaries;
 
 /// The interval at which a test checks the condition of a wait.
 pub const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// Waits until `find` succeeds, and returns what it has found.
+///
+/// # Panics
+/// With the latest error, if nothing is found within [`PATIENCE`].
+pub async fn found<T>(mut find: impl AsyncFnMut() -> Result<T, String>) -> T {
+    let until = Instant::now() + PATIENCE;
+    let mut looks = time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        match find().await {
+            Ok(found) => return found,
+            Err(why) => assert!(Instant::now() < until, "{why}"),
+        }
+    }
+}
 
 /// Runs a command of the CLI to its end.
 ///

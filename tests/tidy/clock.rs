@@ -34,7 +34,6 @@ tests/journey/kubelet.rs | 2 | when a kubelet acts
 tests/journey/kubelet/container.rs | 5 | when a kubelet acts
 tests/journey/kubelet/worker.rs | 1 | when a kubelet acts
 tests/kube/large.rs | 3 | reported, with a limit of minutes
-tests/kube/leading.rs | 2 | a lower bound
 tests/kube/mutants/people.rs | 5 | when people act
 tests/kube/names.rs | 2 | a lower bound
 tests/kube/restored.rs | 4 | reported";

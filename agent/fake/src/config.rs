@@ -7,7 +7,7 @@ use jiff::Timestamp;
 /// Describes a cluster. The default is a small healthy one: three nodes and a quick kubelet.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
-    /// The seed of UIDs, generated names and jitter. The same seed and the same calls give the same cluster.
+    /// The seed of UIDs and jitter. The same seed and the same calls give the same cluster.
     pub seed: u64,
     /// The time at which the cluster begins.
     pub start: Timestamp,

@@ -1,6 +1,6 @@
 //! The cluster's own controllers: the step of each task, the garbage collector, and the end of a namespace.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     commit, delete,
@@ -117,9 +117,7 @@ fn empty(state: &mut State, namespace: &str) {
         return;
     }
     let key = ObjectKey::new("", namespace);
-    if let Some(last) = state.store.find(Kind::Namespace, &key) {
-        let mut finalized = Value::clone(last);
-        object::fields(&mut finalized, "spec").insert("finalizers".to_owned(), json!([]));
-        commit::remove_as(state, Kind::Namespace, finalized);
+    if let Some(last) = state.store.find(Kind::Namespace, &key).cloned() {
+        commit::remove(state, Kind::Namespace, &last);
     }
 }

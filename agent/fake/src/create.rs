@@ -15,8 +15,6 @@ use crate::{
 };
 
 const DEFAULT_NAMESPACE: &str = "default";
-/// How many names are tested for one `generateName` (spec 14.2).
-const NAME_TRIES: usize = 8;
 
 pub(crate) fn read_kind(object: &Value) -> Result<Kind, ApiError> {
     let name = object["kind"].as_str().unwrap_or_default();
@@ -53,12 +51,11 @@ pub(crate) fn create(state: &mut State, kind: Kind, mut object: Value) -> Result
         let message = "resourceVersion should not be set on objects to be created";
         return Err(ApiError::new(500, "InternalError", message));
     }
-    let tries = name_object(state, &mut object);
     check_namespace(state, kind, &object)?;
     fill_system_fields(state, kind, &mut object);
     validate::object(kind, &object, None)?;
     quota::check(&state.store, kind, &object)?;
-    find_place(state, kind, &mut object, tries)?;
+    check_name(state, kind, &object)?;
     Ok(commit::add(state, kind, object))
 }
 
@@ -67,7 +64,6 @@ pub(crate) fn restore(state: &mut State, object: Value) -> Result<Object, ApiErr
     let kind = read_kind(&object)?;
     let mut object = with_namespace(kind, object)?;
     let (written, status) = (object["metadata"].clone(), object["status"].clone());
-    name_object(state, &mut object);
     check_namespace(state, kind, &object)?;
     fill_system_fields(state, kind, &mut object);
     let metadata = object::metadata(&mut object);
@@ -89,24 +85,13 @@ pub(crate) fn restore(state: &mut State, object: Value) -> Result<Object, ApiErr
     if state.store.by_uid(object::uid(&object)).is_some() {
         return Err(ApiError::already_exists(kind, object::name(&object)));
     }
-    find_place(state, kind, &mut object, 1)?;
+    check_name(state, kind, &object)?;
     let node = object::node(&object).to_owned();
     if kind == Kind::Pod && !node.is_empty() && !state.nodes.contains_key(&node) {
         let new = json!({"kind": "Node", "metadata": {"name": node}});
         create(state, Kind::Node, new)?;
     }
     Ok(commit::add(state, kind, object))
-}
-
-/// Generates a name if only a prefix is given, and returns how many names may be tested.
-fn name_object(state: &mut State, object: &mut Value) -> usize {
-    let base = object::text(object, "generateName").to_owned();
-    if !object::name(object).is_empty() || base.is_empty() {
-        return 1;
-    }
-    let name = names::generate(&mut state.identity, &base);
-    object::metadata(object).insert("name".to_owned(), name.into());
-    NAME_TRIES
 }
 
 fn check_namespace(state: &State, kind: Kind, object: &Value) -> Result<(), ApiError> {
@@ -149,21 +134,8 @@ fn fill_system_fields(state: &mut State, kind: Kind, object: &mut Value) {
     object["status"] = defaults::first_status(kind, object);
 }
 
-/// Makes sure that the name is free, with another name if the server may choose.
-fn find_place(
-    state: &mut State,
-    kind: Kind,
-    object: &mut Value,
-    tries: usize,
-) -> Result<(), ApiError> {
-    let base = object::text(object, "generateName").to_owned();
-    for _ in 1..tries {
-        if state.store.find(kind, &ObjectKey::of(object)).is_none() {
-            return Ok(());
-        }
-        let name = names::generate(&mut state.identity, &base);
-        object::metadata(object).insert("name".to_owned(), name.into());
-    }
+/// Makes sure that the name is free.
+fn check_name(state: &State, kind: Kind, object: &Value) -> Result<(), ApiError> {
     match state.store.find(kind, &ObjectKey::of(object)) {
         None => Ok(()),
         Some(taken) => Err(ApiError::already_exists(kind, object::name(taken))),

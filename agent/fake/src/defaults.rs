@@ -10,18 +10,16 @@ use crate::{
 /// Fills in the absent fields of a new object of this kind.
 pub(crate) fn apply(kind: Kind, object: &mut Value) {
     match kind {
-        Kind::Pod => pod(fields(object, "spec")),
+        Kind::Pod => pod_spec(fields(object, "spec")),
         Kind::ReplicaSet => replica_set(object),
-        Kind::Namespace => namespace(object),
-        Kind::ResourceQuota => fill(fields(object, "spec"), "hard", || json!({})),
-        Kind::Node => fill(fields(object, "spec"), "taints", || json!([])),
+        Kind::Namespace | Kind::ResourceQuota | Kind::Node => {}
     }
 }
 
 /// The first status of a new object, in place of any status in the request.
 pub(crate) fn first_status(kind: Kind, object: &Value) -> Value {
     match kind {
-        Kind::Pod => json!({"phase": "Pending", "qosClass": "BestEffort"}),
+        Kind::Pod => json!({"phase": "Pending"}),
         Kind::ReplicaSet => json!({"replicas": 0}),
         Kind::Namespace => json!({"phase": "Active"}),
         Kind::ResourceQuota => json!({"hard": object["spec"]["hard"], "used": {}}),
@@ -54,65 +52,9 @@ fn replica_set(object: &mut Value) {
     }
 }
 
-fn namespace(object: &mut Value) {
-    let name = object["metadata"]["name"].clone();
-    let labels = metadata(object)
-        .entry("labels")
-        .or_insert_with(|| json!({}));
-    if let Some(labels) = labels.as_object_mut() {
-        labels.insert("kubernetes.io/metadata.name".to_owned(), name);
-    }
-    fill(fields(object, "spec"), "finalizers", || {
-        json!(["kubernetes"])
-    });
-}
-
-/// A pod gets more defaults than a template.
-fn pod(spec: &mut Map<String, Value>) {
-    pod_spec(spec);
-    fill(spec, "serviceAccountName", || json!("default"));
-    fill(spec, "tolerations", tolerations);
-    fill(spec, "priority", || json!(0));
-    fill(spec, "enableServiceLinks", || json!(true));
-    fill(spec, "preemptionPolicy", || json!("PreemptLowerPriority"));
-}
-
 fn pod_spec(spec: &mut Map<String, Value>) {
-    for list in ["initContainers", "containers"] {
-        if let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) {
-            let containers = containers.iter_mut().filter_map(Value::as_object_mut);
-            containers.for_each(container);
-        }
-    }
     fill(spec, "restartPolicy", || json!("Always"));
     fill(spec, "terminationGracePeriodSeconds", || json!(30));
-    fill(spec, "dnsPolicy", || json!("ClusterFirst"));
-    fill(spec, "securityContext", || json!({}));
-    fill(spec, "schedulerName", || json!("default-scheduler"));
-}
-
-fn container(container: &mut Map<String, Value>) {
-    fill(container, "resources", || json!({}));
-    fill(container, "terminationMessagePath", || {
-        json!("/dev/termination-log")
-    });
-    fill(container, "terminationMessagePolicy", || json!("File"));
-    let image = container.get("image").and_then(Value::as_str);
-    let image = image.unwrap_or_default();
-    let last = image.rsplit('/').next();
-    let tag = last.and_then(|last| last.split_once(':'));
-    let floats = tag.is_none_or(|(_, tag)| tag == "latest") && !image.contains('@');
-    let policy = if floats { "Always" } else { "IfNotPresent" };
-    fill(container, "imagePullPolicy", || json!(policy));
-}
-
-/// Every pod tolerates the loss of its node for five minutes.
-fn tolerations() -> Value {
-    let toleration = |key| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
-    json!([
-        toleration("node.kubernetes.io/not-ready"),
-        toleration("node.kubernetes.io/unreachable"),
-    ])
 }
 
 fn fill(fields: &mut Map<String, Value>, field: &str, value: impl FnOnce() -> Value) {

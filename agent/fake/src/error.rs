@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 
-use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::kind::Kind;
@@ -123,27 +122,5 @@ impl ApiError {
 
     pub(crate) fn bad_request(message: impl Display) -> Self {
         Self::new(400, "BadRequest", message)
-    }
-
-    /// Returns the error as a `Status` object, for an answer or a watch.
-    #[must_use]
-    pub fn to_status(&self) -> Value {
-        let mut status = json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": self.message,
-            "reason": self.reason,
-            "code": self.code,
-        });
-        if !self.causes.is_empty() {
-            let causes = self.causes.iter().map(|cause| json!({"reason": cause}));
-            status["details"]["causes"] = causes.collect();
-        }
-        if let Some(seconds) = self.retry_after_seconds {
-            status["details"]["retryAfterSeconds"] = seconds.into();
-        }
-        status
     }
 }

@@ -48,8 +48,7 @@ impl Cluster {
         reason: &str,
     ) -> Result<Object, ApiError> {
         let pod = self.state.pod(namespace, name)?;
-        let mut failed =
-            kubelet::observe(&self.state, &pod, Containers::Stopped { exit_code: 137 });
+        let mut failed = kubelet::observe(&self.state, &pod, Containers::Failed);
         failed["status"]["reason"] = reason.into();
         Ok(commit::change(&mut self.state, Kind::Pod, &pod, failed))
     }

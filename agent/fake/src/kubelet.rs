@@ -18,7 +18,8 @@ use crate::{
 pub(crate) enum Containers {
     Started,
     Ready,
-    Stopped { exit_code: i32 },
+    Succeeded,
+    Failed,
 }
 
 /// Restarts the steps of a pod after the outage of its node.
@@ -83,7 +84,7 @@ pub(crate) fn stop(state: &mut State, pod: &PodRef) {
     }
     let mut stopped = pod.clone();
     if !object::has_ended(&pod) {
-        let last = observe(state, &pod, Containers::Stopped { exit_code: 0 });
+        let last = observe(state, &pod, Containers::Succeeded);
         stopped = commit::change(state, Kind::Pod, &pod, last);
     }
     commit::end_grace(state, &stopped);
@@ -111,74 +112,22 @@ fn choose_node(state: &State) -> Option<String> {
     chosen.map(|(name, _)| name.clone())
 }
 
-/// The pod with the status that a kubelet reports: phase, conditions and container statuses.
+/// The pod with the status that a kubelet reports: phase, readiness and container statuses.
 pub(crate) fn observe(state: &State, pod: &Object, found: Containers) -> Value {
-    let now = state.now();
     let mut new = Value::clone(pod);
     let (phase, ready, reason) = match found {
         Containers::Started => ("Running", "False", "ContainersNotReady"),
         Containers::Ready => ("Running", "True", ""),
-        Containers::Stopped { exit_code: 0 } => ("Succeeded", "False", "PodCompleted"),
-        Containers::Stopped { .. } => ("Failed", "False", "PodFailed"),
+        Containers::Succeeded => ("Succeeded", "False", "PodCompleted"),
+        Containers::Failed => ("Failed", "False", "PodFailed"),
     };
-    set_condition(&mut new, now, "Initialized", "True", "", "");
-    for kind in ["Ready", "ContainersReady"] {
-        set_condition(&mut new, now, kind, ready, reason, "");
-    }
-    let now = object::time(now);
+    set_condition(&mut new, state.now(), "Ready", ready, reason, "");
     let status = object::fields(&mut new, "status");
     status.insert("phase".to_owned(), phase.into());
-    status.entry("startTime").or_insert_with(|| now.clone());
-    for (list, known) in [
-        ("containers", "containerStatuses"),
-        ("initContainers", "initContainerStatuses"),
-    ] {
-        let statuses = statuses(pod, list, known, found, &now);
-        if list == "containers" || !statuses.is_empty() {
-            status.insert(known.to_owned(), statuses.into());
-        }
-    }
+    status.entry("containerStatuses").or_insert_with(|| {
+        let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+        let started = |it: &Value| json!({"name": it["name"], "restartCount": 0});
+        containers.map(started).collect()
+    });
     new
-}
-
-/// The statuses of the containers in one list of a pod. Restart counts are carried over.
-fn statuses(pod: &Value, list: &str, known: &str, found: Containers, now: &Value) -> Vec<Value> {
-    let containers = pod["spec"][list].as_array();
-    let known = pod["status"][known].as_array();
-    let status = |container: &Value| {
-        let mut known = known.into_iter().flatten();
-        let old = known.find(|it| it["name"] == container["name"]);
-        let runs_once = list == "initContainers" && container["restartPolicy"] != "Always";
-        let ended = Containers::Stopped { exit_code: 0 };
-        container_status(container, old, if runs_once { ended } else { found }, now)
-    };
-    containers.into_iter().flatten().map(status).collect()
-}
-
-fn container_status(
-    container: &Value,
-    old: Option<&Value>,
-    found: Containers,
-    now: &Value,
-) -> Value {
-    let since = old.map_or(now, |old| &old["state"]["running"]["startedAt"]);
-    let since = if since.is_null() { now } else { since };
-    let (state, runs) = match found {
-        Containers::Started | Containers::Ready => (json!({"running": {"startedAt": since}}), true),
-        Containers::Stopped { exit_code } => {
-            let reason = if exit_code == 0 { "Completed" } else { "Error" };
-            let end = json!({"exitCode": exit_code, "reason": reason, "startedAt": since, "finishedAt": now});
-            (json!({"terminated": end}), false)
-        }
-    };
-    json!({
-        "name": container["name"],
-        "image": container["image"],
-        "imageID": "",
-        "ready": found == Containers::Ready,
-        "started": runs,
-        "restartCount": old.and_then(|old| old["restartCount"].as_i64()).unwrap_or(0),
-        "state": state,
-        "lastState": {},
-    })
 }

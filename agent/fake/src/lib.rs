@@ -20,8 +20,8 @@
 //! **Invariant:** the list of version v, with the events of a watch from v, equals the list of the version that the watch has reached.
 //!
 //! Outside on purpose: other kinds and their controllers (a Deployment that owns a ReplicaSet is taken to be there),
-//! authentication, admission by webhooks, managed fields, resource requests, pagination, and field pruning: a field that
-//! this model does not know stays.
+//! authentication, admission by webhooks, managed fields, resource requests, pagination, names from `generateName`, defaults and rules
+//! that no decision depends on, and field pruning: a field that this model does not know stays.
 
 mod cluster;
 mod commit;

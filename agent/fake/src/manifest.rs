@@ -317,8 +317,7 @@ fn check(Document { place, object }: &Document) -> Result<(), ManifestError> {
         let detail = format!("{kind:?} is not one of {}", KINDS.join(", "));
         return Err(wrong(place, "kind", detail));
     }
-    let name = object.pointer("/metadata/name");
-    match name.or_else(|| object.pointer("/metadata/generateName")) {
+    match object.pointer("/metadata/name") {
         Some(Value::String(_)) => Ok(()),
         Some(_) => Err(wrong(place, "metadata.name", "expected a string")),
         None => Err(wrong(place, "metadata.name", "is required")),

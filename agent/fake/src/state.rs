@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) timeline: Timeline,
     pub(crate) nodes: BTreeMap<String, NodeState>,
-    /// The source of names and UIDs; separate from `chance`, so that jitter changes no name.
+    /// The source of UIDs; separate from `chance`, so that jitter changes no UID.
     pub(crate) identity: Random,
     pub(crate) chance: Random,
     pub(crate) watches: Watches,
@@ -88,12 +88,5 @@ impl State {
         let key = ObjectKey::new("", namespace);
         let namespace = self.store.find(Kind::Namespace, &key);
         namespace.is_some_and(|it| object::is_deleting(it))
-    }
-}
-
-impl List {
-    /// Returns the names of the objects, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.items.iter().map(|object| object::name(object))
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{Object, error::ApiError, kind::Kind, object};
 
-/// The position of a watch that ends with the status 410.
+/// The position of a watch that ends with 410.
 const EXPIRED: u64 = u64::MAX;
 
 /// The number of an open watch.
@@ -22,6 +22,8 @@ pub struct WatchId(u64);
 pub enum WatchPoll {
     /// The next event.
     Event(WatchEvent),
+    /// The watch has ended, because its next changes are forgotten.
+    Expired(ApiError),
     /// No event yet.
     Pending,
     /// The watch has ended: it was dropped, compacted away, or closed.
@@ -50,8 +52,6 @@ pub enum EventKind {
     Deleted,
     /// Everything up to `metadata.resourceVersion` has been delivered; the object has no other field.
     Bookmark,
-    /// The watch cannot continue; the object is a `Status`. The watch is closed after this event.
-    Error,
 }
 
 /// One event of a watch.
@@ -231,7 +231,7 @@ impl Watches {
         if reader.next < log.first || reader.next == EXPIRED {
             let error = ApiError::expired(log.compacted, log.compacted);
             self.readers.remove(&id);
-            return event(EventKind::Error, Object::new(error.to_status()));
+            return WatchPoll::Expired(error);
         }
         if let Some(object) = reader.initial.pop_front() {
             return event(EventKind::Added, object);

@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     cluster::Cluster,
+    lease::{Command, Record},
     recorder::Event,
 };
 use bytes::Bytes;
@@ -22,6 +23,7 @@ use crate::{
     lanes::{self, Lanes},
     limiter::{Limiter, Permit},
     metrics::Metrics,
+    objects,
     reading::{self, Events, Pages, unreadable},
     renewal::renew,
     requests::{self, Scope},
@@ -143,6 +145,31 @@ impl KubeCluster {
     #[must_use]
     pub fn until(self, revoked: CancellationToken) -> Self {
         Self { revoked, ..self }
+    }
+
+    /// Reads, creates or replaces a Lease, on a separate connection.
+    ///
+    /// # Errors
+    /// The error of the API server.
+    pub async fn lease(
+        &self,
+        namespace: &str,
+        name: &str,
+        command: &Command,
+    ) -> Result<Record, ApiError> {
+        let request = requests::lease(namespace, name, command)?;
+        let answer = self.leases.fetch(request).await?;
+        objects::lease(&answer).map_err(unreadable)
+    }
+
+    /// Lists all Leases of a namespace, by name, from the newest state.
+    ///
+    /// # Errors
+    /// The error of the API server.
+    pub async fn list_leases(&self, namespace: &str) -> Result<Vec<(String, Record)>, ApiError> {
+        let request = requests::list_leases(namespace)?;
+        let answer = self.leases.fetch(request).await?;
+        objects::leases(&answer).map_err(unreadable)
     }
 
     /// Returns the namespace of this process, if it runs in a pod.

@@ -20,7 +20,6 @@ mod codec;
 mod connect;
 mod fence;
 mod lanes;
-mod leases;
 mod limiter;
 mod metrics;
 pub mod objects;

@@ -4,7 +4,7 @@
 //! fields. The numbers are those of Kubernetes' published `generated.proto` files, which never reuse a number. A message is projected to
 //! the fields of the contract at once, so that nothing else is held.
 //!
-//! **Invariant:** a field of the contract that is not projected, and a field of a message that is not used, do not compile.
+//! **Invariant:** a field of the contract that is not projected does not compile.
 
 mod event;
 mod lease;

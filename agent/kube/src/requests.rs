@@ -43,10 +43,7 @@ pub(crate) struct Scope {
 /// A request, or why it cannot be expressed.
 type Expressed = Result<http::Request<RequestBody>, ApiError>;
 
-pub(crate) fn of(
-    resource: &Resource,
-    request: &Request,
-) -> Result<http::Request<RequestBody>, ApiError> {
+pub(crate) fn of(resource: &Resource, request: &Request) -> Expressed {
     match request {
         Request::CreatePod(create) => create_pod(create),
         Request::DeletePod {

@@ -211,6 +211,7 @@ fn poll_chunk(model: &mut agent_fake::Cluster, id: WatchId) -> Option<Vec<WatchE
     while chunk.len() < CHUNK_MAX {
         match model.poll_watch(id) {
             WatchPoll::Event(event) => chunk.push(calls::event(&event)),
+            WatchPoll::Expired(error) => chunk.push(WatchEvent::Error(refused(error))),
             WatchPoll::Pending => break,
             WatchPoll::Closed => return (!chunk.is_empty()).then_some(chunk),
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tests::real::{Namespace, Patch};
 use tokio::{sync::watch, task::JoinHandle, time};
 
-use crate::{acts, objects};
+use crate::{acts, another, objects};
 
 /// The number of steps.
 pub(super) const STEPS: usize = 3;
@@ -218,9 +218,7 @@ impl Acting {
 }
 
 fn replica_set(name: &str, replicas: u32) -> Value {
-    let mut set = objects::replica_set(name, replicas);
-    set["spec"]["selector"]["matchLabels"] = json!({"app": name});
-    set["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
+    let mut set = another::set(name, replicas);
     if name.starts_with("crowd") {
         set["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "apps/v1", "kind": "Deployment", "name": "crowd", "uid": OWNER, "controller": true,

@@ -137,7 +137,7 @@ fn copy_requests(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
 }
 
 /// Copies until either side ends, and then ends both.
-fn copy(mut from: TcpStream, mut to: TcpStream) {
+pub(super) fn copy(mut from: TcpStream, mut to: TcpStream) {
     let _ = io::copy(&mut from, &mut to);
     let _ = from.shutdown(Shutdown::Both);
     let _ = to.shutdown(Shutdown::Both);

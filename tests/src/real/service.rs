@@ -2,11 +2,12 @@
 
 use std::{
     io,
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{TcpListener, TcpStream},
     sync::{Arc, Mutex, PoisonError},
     thread,
 };
 
+use super::proxy::copy;
 use crate::rng::Rng;
 
 /// Copies each connection to one of its endpoints, drawn by seed, as kube-proxy does. The service has separate threads.
@@ -60,11 +61,4 @@ fn carry(client: TcpStream, endpoint: &str) -> io::Result<()> {
     thread::spawn(move || copy(from_client, server));
     thread::spawn(move || copy(from_server, client));
     Ok(())
-}
-
-/// Copies until either side ends, and then ends both.
-fn copy(mut from: TcpStream, mut to: TcpStream) {
-    let _ = io::copy(&mut from, &mut to);
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
 }

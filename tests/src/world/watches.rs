@@ -2,7 +2,7 @@
 
 use agent_core::{
     api,
-    watch::{List, WatchCommand, WatchId},
+    watch::{List, WatchCommand, WatchEvent, WatchId},
 };
 use agent_fake::{ApiError, WatchPoll};
 use decree_agent::cluster::fake::calls;
@@ -142,6 +142,12 @@ impl World {
                             event: self.mutate_event(&event),
                         }
                     }
+                    WatchPoll::Expired(error) => Happening::WatchTells {
+                        life,
+                        kind,
+                        id,
+                        event: WatchEvent::Error(calls::refused(error)),
+                    },
                     WatchPoll::Closed => {
                         if let Some(actor) = self.agents.get_mut(&life) {
                             actor.watches[kind as usize] = None;

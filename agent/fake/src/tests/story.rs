@@ -30,8 +30,8 @@ use serde_json::{Value, json};
 
 use super::{cluster, owned, pod, replica_set};
 use crate::{
-    ApiError, Cluster, ClusterConfig, DeleteOptions, EventKind, Fault, Kind, Kubelet, NodeLoss,
-    Object, OpenWatches, Propagation, Verb, WatchId, WatchPoll,
+    ApiError, Cluster, ClusterConfig, DeleteOptions, Fault, Kind, Kubelet, NodeLoss, Object,
+    OpenWatches, Propagation, Verb, WatchId, WatchPoll,
 };
 
 /// Plays the stories of a table, and compares what they print.
@@ -232,7 +232,11 @@ impl Story {
             "show" => self.shown(words),
             "list" => {
                 let list = cluster.list(words.kind(1)).expect("no fault is on");
-                let names: Vec<_> = list.names().collect();
+                let names: Vec<_> = list
+                    .items
+                    .iter()
+                    .map(|it| crate::object::name(it))
+                    .collect();
                 format!("{} {}", names.join(" "), self.beyond(list.version))
             }
             "watch" => {
@@ -321,14 +325,14 @@ impl Story {
         loop {
             let event = match self.cluster.poll_watch(self.watches[name]) {
                 WatchPoll::Event(event) => event,
+                WatchPoll::Expired(error) => {
+                    told.push(format!("Error {}", error.code));
+                    continue;
+                }
                 WatchPoll::Pending => break told.push("pending".to_owned()),
                 WatchPoll::Closed => break told.push("closed".to_owned()),
             };
             let object = &event.object;
-            if event.kind == EventKind::Error {
-                told.push(format!("Error {}", object["code"]));
-                continue;
-            }
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
             let mut line = vec![format!("{:?}", event.kind)];
             let shown = ["/metadata/name", "/status/phase"].map(text);

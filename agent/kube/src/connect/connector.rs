@@ -26,7 +26,7 @@ use kube::{Config, client::ConfigExt as _};
 use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
 use super::{
-    error::ConnectError,
+    error::{ConnectError, NO_HEADER},
     proxy::{Protocol, Proxy},
 };
 use crate::body::RequestBody;
@@ -89,7 +89,7 @@ where
     let connector = tls(config, connector)?;
     // kube panics if a token from the kubeconfig or from a plugin is no header.
     let authentication = panic::catch_unwind(AssertUnwindSafe(|| config.auth_layer()));
-    let authentication = authentication.map_err(|_| ConnectError::no_header())?;
+    let authentication = authentication.map_err(|_| ConnectError::Client(NO_HEADER.to_owned()))?;
     let authentication = authentication.map_err(refused)?;
     let headers = config.extra_headers_layer().map_err(refused)?;
     let client = || {

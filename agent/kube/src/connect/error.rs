@@ -11,7 +11,8 @@ use kube::{
 };
 use thiserror::Error;
 
-const NO_HEADER: &str = "the token has characters that a header cannot have, such as a line end";
+pub(super) const NO_HEADER: &str =
+    "the token has characters that a header cannot have, such as a line end";
 
 /// Why no client can be made.
 #[derive(Debug, Error)]
@@ -70,11 +71,6 @@ impl ConnectError {
     pub(super) fn empty(origin: String) -> Self {
         let why = "it is empty: it names no cluster and no context".to_owned();
         Self::Kubeconfig { origin, why }
-    }
-
-    /// The error for a token that a header cannot have.
-    pub(super) fn no_header() -> Self {
-        Self::Client(NO_HEADER.to_owned())
     }
 
     #[expect(
@@ -138,32 +134,31 @@ fn of_data(field: &str, error: &LoadDataError) -> String {
 
 fn of_auth(error: &AuthError) -> String {
     use AuthError as Is;
-    match error {
+    let text = match error {
         Is::InvalidBasicAuth(_) => {
-            "the user or the password has characters that a header cannot have".to_owned()
+            "the user or the password has characters that a header cannot have"
         }
-        Is::InvalidBearerToken(_) => NO_HEADER.to_owned(),
-        Is::ExecPluginFailed => "the output of the plugin for credentials has no status".to_owned(),
+        Is::InvalidBearerToken(_) => NO_HEADER,
+        Is::ExecPluginFailed => "the output of the plugin for credentials has no status",
+        Is::MalformedTokenExpirationDate(_) => "the time when the token expires is not in RFC 3339",
+        Is::AuthExecParse(_) => "the output of the plugin for credentials is not an ExecCredential",
+        Is::AuthExec(_) | Is::AuthExecSerialize(_) | Is::ParseTokenKey(_) => {
+            "the auth-provider of the kubeconfig gives no token"
+        }
+        Is::AuthExecRun { out, .. } => {
+            let status = out.status;
+            return format!(
+                "the plugin for credentials failed with {status}; run its command to see why"
+            );
+        }
+        Is::ReadTokenFile(error, file) => return format!("token file {}: {error}", file.display()),
         Is::UnrefreshableTokenResponse
         | Is::MissingCommand
         | Is::ExecMissingClusterInfo
         | Is::AuthExecStart(_)
-        | Is::NoValidNativeRootCA(_) => error.to_string(),
-        Is::MalformedTokenExpirationDate(_) => {
-            "the time when the token expires is not in RFC 3339".to_owned()
-        }
-        Is::AuthExecRun { out, .. } => format!(
-            "the plugin for credentials failed with {}; run its command to see why",
-            out.status
-        ),
-        Is::AuthExecParse(_) => {
-            "the output of the plugin for credentials is not an ExecCredential".to_owned()
-        }
-        Is::AuthExec(_) | Is::AuthExecSerialize(_) | Is::ParseTokenKey(_) => {
-            "the auth-provider of the kubeconfig gives no token".to_owned()
-        }
-        Is::ReadTokenFile(error, file) => format!("token file {}: {error}", file.display()),
-    }
+        | Is::NoValidNativeRootCA(_) => return error.to_string(),
+    };
+    text.to_owned()
 }
 
 fn of_tls(error: &RustlsTlsError) -> String {

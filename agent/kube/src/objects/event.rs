@@ -8,40 +8,30 @@ use serde_json::{Value, json};
 const COMPONENT: &str = "replicaset-controller";
 
 pub(crate) fn event_to_json(event: &Event) -> Value {
-    let Event {
-        name,
-        api_version,
-        object,
-        reason,
-        message,
-        first,
-        last,
-        count,
-        instance,
-    } = event;
+    let (object, reason) = (&event.object, &event.reason);
     let involved = if reason.concerns_cluster() {
         json!({
             "apiVersion": "v1", "kind": "Namespace", "name": object.name, "uid": object.uid,
         })
     } else {
         json!({
-            "apiVersion": api_version, "kind": "ReplicaSet", "namespace": object.namespace, "name": object.name, "uid": object.uid,
+            "apiVersion": event.api_version, "kind": "ReplicaSet", "namespace": object.namespace, "name": object.name, "uid": object.uid,
         })
     };
     json!({
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"namespace": event.namespace(), "name": name},
+        "metadata": {"namespace": event.namespace(), "name": event.name},
         "involvedObject": involved,
         "reason": reason.as_str(),
-        "message": message,
+        "message": event.message,
         "source": {"component": COMPONENT},
-        "firstTimestamp": seconds(*first),
-        "lastTimestamp": seconds(*last),
-        "count": count,
+        "firstTimestamp": seconds(event.first),
+        "lastTimestamp": seconds(event.last),
+        "count": event.count,
         "type": reason.event_type(),
         "reportingComponent": COMPONENT,
-        "reportingInstance": instance,
+        "reportingInstance": event.instance,
     })
 }
 

@@ -20,13 +20,14 @@ struct LeaseList<'a> {
 /// Reads a Lease, and no other kind. A Lease without a holder is free to take. The record keeps the whole object for [`lease_to_json`].
 pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
     let lease: Value = serde_json::from_slice(bytes)?;
-    match lease.get("kind").and_then(Value::as_str) {
-        Some(KIND) => Ok(record(&lease, bytes)),
-        found => Err(Unreadable::Kind {
+    let found = lease.get("kind").and_then(Value::as_str);
+    if found != Some(KIND) {
+        return Err(Unreadable::Kind {
             found: found.unwrap_or_default().to_owned(),
             expected: KIND.to_owned(),
-        }),
+        });
     }
+    Ok(record(&lease, bytes))
 }
 
 fn record(lease: &Value, bytes: &[u8]) -> Record {
@@ -64,31 +65,22 @@ pub(crate) fn lease_to_json(
     name: &str,
     record: &Record,
 ) -> Result<Value, Unreadable> {
-    let Record {
-        holder,
-        duration,
-        acquired,
-        renewed,
-        transitions,
-        resource_version,
-        object,
-    } = record;
-    let mut lease = match object.as_slice() {
+    let mut lease = match record.object.as_slice() {
         [] => json!({"metadata": {"namespace": namespace, "name": name}}),
         object => serde_json::from_slice(object)?,
     };
     // The items of a list have no API version.
     lease["apiVersion"] = "coordination.k8s.io/v1".into();
     lease["kind"] = KIND.into();
-    if !resource_version.is_empty() {
-        lease["metadata"]["resourceVersion"] = resource_version.as_str().into();
+    if !record.resource_version.is_empty() {
+        lease["metadata"]["resourceVersion"] = record.resource_version.as_str().into();
     }
     let spec = &mut lease["spec"];
-    spec["holderIdentity"] = holder.as_str().into();
-    spec["leaseDurationSeconds"] = duration.as_secs().into();
-    spec["acquireTime"] = acquired.map(micros).into();
-    spec["renewTime"] = renewed.map(micros).into();
-    spec["leaseTransitions"] = (*transitions).into();
+    spec["holderIdentity"] = record.holder.as_str().into();
+    spec["leaseDurationSeconds"] = record.duration.as_secs().into();
+    spec["acquireTime"] = record.acquired.map(micros).into();
+    spec["renewTime"] = record.renewed.map(micros).into();
+    spec["leaseTransitions"] = record.transitions.into();
     Ok(lease)
 }
 

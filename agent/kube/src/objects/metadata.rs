@@ -91,43 +91,28 @@ impl ObjectMeta {
 impl OwnerReference {
     /// Returns the managing owner: the first whose `controller` is true.
     pub(super) fn managing(references: Vec<Self>) -> Option<v1::OwnerReference> {
-        let found = references
-            .into_iter()
-            .find(|it| it.controller == Some(true))?;
-        let Self {
-            kind,
-            name,
-            uid,
-            api_version,
-            controller: _,
-            block_owner_deletion,
-        } = found;
+        let mut references = references.into_iter();
+        let found = references.find(|it| it.controller == Some(true))?;
         Some(v1::OwnerReference {
-            api_version: api_version.unwrap_or_default(),
-            kind: kind.unwrap_or_default(),
-            name: name.unwrap_or_default(),
-            uid: uid.unwrap_or_default(),
-            block_owner_deletion,
+            api_version: found.api_version.unwrap_or_default(),
+            kind: found.kind.unwrap_or_default(),
+            name: found.name.unwrap_or_default(),
+            uid: found.uid.unwrap_or_default(),
+            block_owner_deletion: found.block_owner_deletion,
         })
     }
 }
 
 impl From<&v1::OwnerReference> for OwnerReference {
     fn from(reference: &v1::OwnerReference) -> Self {
-        let v1::OwnerReference {
-            api_version,
-            kind,
-            name,
-            uid,
-            block_owner_deletion,
-        } = reference.clone();
+        let reference = reference.clone();
         Self {
-            kind: Some(kind),
-            name: Some(name),
-            uid: Some(uid),
-            api_version: Some(api_version),
+            kind: Some(reference.kind),
+            name: Some(reference.name),
+            uid: Some(reference.uid),
+            api_version: Some(reference.api_version),
             controller: Some(true),
-            block_owner_deletion,
+            block_owner_deletion: reference.block_owner_deletion,
         }
     }
 }

@@ -27,34 +27,27 @@ pub(super) fn owner_references(controller: &v1::OwnerReference) -> Value {
 /// The merge patch that writes the whole status to the ReplicaSet with this UID and version only. The subresource also writes labels and
 /// annotations, so a PUT from the agent's projection would remove them.
 pub(crate) fn status_patch(write: &WriteStatus) -> Value {
-    let WriteStatus {
-        replica_set,
-        resource_version,
-        status,
-        selector: _,
-    } = write;
     json!({
-        "metadata": {"uid": replica_set.uid, "resourceVersion": resource_version},
-        "status": status_fields(status),
+        "metadata": {"uid": write.replica_set.uid, "resourceVersion": write.resource_version},
+        "status": status_fields(&write.status),
     })
 }
 
 /// Returns the ReplicaSet that replaces the status of the one with this name, UID and version.
 #[must_use]
 pub fn status_update(write: &WriteStatus) -> Value {
-    let WriteStatus {
-        replica_set,
-        resource_version: _,
-        status,
-        selector: _,
-    } = write;
-    let mut update = status_patch(write);
-    update["apiVersion"] = "apps/v1".into();
-    update["kind"] = "ReplicaSet".into();
-    update["metadata"]["namespace"] = replica_set.namespace.as_str().into();
-    update["metadata"]["name"] = replica_set.name.as_str().into();
-    update["status"] = status_to_json(status);
-    update
+    let v1::ObjectRef {
+        namespace,
+        name,
+        uid,
+    } = &write.replica_set;
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {
+            "namespace": namespace, "name": name, "uid": uid, "resourceVersion": write.resource_version,
+        },
+        "status": status_to_json(&write.status),
+    })
 }
 
 /// Writes a status as Kubernetes does: `replicas` always, the other numbers only if they are not 0, and `terminatingReplicas` if it is
@@ -95,16 +88,14 @@ fn status_fields(status: &v1::ReplicaSetStatus) -> Value {
 
 /// Kubernetes writes an absent time as `null`, and leaves empty texts out.
 fn condition_to_json(condition: &v1::ReplicaSetCondition) -> Value {
-    let v1::ReplicaSetCondition {
-        r#type,
-        status,
-        last_transition_time,
-        reason,
-        message,
-    } = condition;
-    let time = last_transition_time.as_ref().and_then(time_to_text);
+    let v1::ReplicaSetCondition { r#type, status, .. } = condition;
+    let time = condition.last_transition_time.as_ref();
+    let time = time.and_then(time_to_text);
     let mut fields = json!({"type": r#type, "status": status, "lastTransitionTime": time});
-    for (name, text) in [("reason", reason), ("message", message)] {
+    for (name, text) in [
+        ("reason", &condition.reason),
+        ("message", &condition.message),
+    ] {
         if !text.is_empty() {
             fields[name] = text.as_str().into();
         }

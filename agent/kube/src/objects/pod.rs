@@ -99,56 +99,34 @@ impl Projected for Pod {
     type Into = v1::Pod;
 
     fn project(self) -> Result<v1::Pod, InvalidObject> {
-        let Self {
-            metadata,
-            spec,
-            status,
-        } = self;
-        let ObjectMeta {
-            name,
-            namespace,
-            uid,
-            resource_version,
-            generation: _,
-            creation_timestamp,
-            deletion_timestamp,
-            deletion_grace_period_seconds: _,
-            labels,
-            mut annotations,
-            owner_references,
-            finalizers: _,
-        } = ObjectMeta::required(metadata, Self::NOUN)?;
-        let PodSpec {
-            node_name,
-            init_containers,
-        } = spec.unwrap_or_default();
-        let PodStatus {
-            phase,
-            conditions,
-            container_statuses,
-            init_container_statuses,
-        } = status.unwrap_or_default();
+        let mut metadata = ObjectMeta::required(self.metadata, Self::NOUN)?;
+        let (spec, status) = (
+            self.spec.unwrap_or_default(),
+            self.status.unwrap_or_default(),
+        );
         let is_target = |it: &PodCondition| it.r#type.as_deref() == Some(DISRUPTION_TARGET);
-        let disruption_target = conditions.iter().any(|it| is_target(it) && is_true(it));
+        let mut conditions = status.conditions.iter();
+        let disruption_target = conditions.any(|it| is_target(it) && is_true(it));
+        let is_sidecar = |status: &ContainerStatus| {
+            let mut containers = spec.init_containers.iter();
+            let container = containers.find(|it| it.name == status.name);
+            container.is_some_and(|it| it.restart_policy.as_deref() == Some("Always"))
+        };
         Ok(v1::Pod {
-            namespace: namespace.unwrap_or_default(),
-            name: name.unwrap_or_default(),
-            uid: uid.unwrap_or_default(),
-            resource_version: resource_version.unwrap_or_default(),
-            labels,
-            controller: OwnerReference::managing(owner_references),
-            created: Time::project(creation_timestamp),
-            deleted: Time::project(deletion_timestamp),
-            node_name: node_name.unwrap_or_default(),
-            phase: to_phase(phase.as_deref()).into(),
-            ready: ready(conditions),
-            deletion_cost: annotations.remove(DELETION_COST),
-            max_regular_restarts: restarts(&container_statuses, |_| true),
-            max_sidecar_restarts: restarts(&init_container_statuses, |status| {
-                init_containers
-                    .iter()
-                    .any(|it| it.name == status.name && is_sidecar(it))
-            }),
+            namespace: metadata.namespace.unwrap_or_default(),
+            name: metadata.name.unwrap_or_default(),
+            uid: metadata.uid.unwrap_or_default(),
+            resource_version: metadata.resource_version.unwrap_or_default(),
+            labels: metadata.labels,
+            controller: OwnerReference::managing(metadata.owner_references),
+            created: Time::project(metadata.creation_timestamp),
+            deleted: Time::project(metadata.deletion_timestamp),
+            phase: to_phase(status.phase.as_deref()).into(),
+            ready: ready(status.conditions),
+            deletion_cost: metadata.annotations.remove(DELETION_COST),
+            max_regular_restarts: restarts(&status.container_statuses, |_| true),
+            max_sidecar_restarts: restarts(&status.init_container_statuses, is_sidecar),
+            node_name: spec.node_name.unwrap_or_default(),
             disruption_target,
         })
     }
@@ -189,8 +167,4 @@ fn is_true(condition: &PodCondition) -> bool {
 fn restarts(statuses: &[ContainerStatus], chosen: impl Fn(&ContainerStatus) -> bool) -> i32 {
     let chosen = statuses.iter().filter(|it| chosen(it));
     chosen.filter_map(|it| it.restart_count).fold(0, i32::max)
-}
-
-fn is_sidecar(init_container: &Container) -> bool {
-    init_container.restart_policy.as_deref() == Some("Always")
 }

@@ -110,52 +110,29 @@ impl Projected for ReplicaSet {
     type Into = api::ReplicaSet;
 
     fn project(self) -> Result<api::ReplicaSet, InvalidObject> {
-        let Self {
-            metadata,
-            spec,
-            status,
-        } = self;
-        let ObjectMeta {
-            name,
-            namespace,
-            uid,
-            resource_version,
-            generation,
-            creation_timestamp: _,
-            deletion_timestamp,
-            deletion_grace_period_seconds: _,
-            // The labels of a ReplicaSet matter to no one here.
-            labels: _,
-            mut annotations,
-            owner_references,
-            finalizers: _,
-        } = ObjectMeta::required(metadata, Self::NOUN)?;
-        let ReplicaSetSpec {
-            replicas,
-            selector,
-            template,
-            min_ready_seconds,
-        } = spec.unwrap_or_default();
-        let template = template.unwrap_or_default();
-        let namespace = namespace.unwrap_or_default();
-        let name = name.unwrap_or_default();
+        let mut metadata = ObjectMeta::required(self.metadata, Self::NOUN)?;
+        let spec = self.spec.unwrap_or_default();
+        let template = spec.template.unwrap_or_default();
+        let namespace = metadata.namespace.unwrap_or_default();
+        let name = metadata.name.unwrap_or_default();
         let template_labels = template::labels(&template)
             .map_err(|(field, detail)| invalid(Self::NOUN, [&namespace, &name], field, detail))?;
-        let mut resume = annotations.remove(RESUME_ANNOTATION).unwrap_or_default();
+        let resume = metadata.annotations.remove(RESUME_ANNOTATION);
+        let mut resume = resume.unwrap_or_default();
         resume.truncate(resume.floor_char_boundary(RESUME_BYTES_MAX));
         let projected = v1::ReplicaSet {
             namespace,
             name,
-            uid: uid.unwrap_or_default(),
-            resource_version: resource_version.unwrap_or_default(),
-            generation: generation.unwrap_or_default(),
-            deleted: Time::project(deletion_timestamp),
-            controller: OwnerReference::managing(owner_references),
-            replicas,
-            min_ready_seconds: min_ready_seconds.unwrap_or_default(),
-            selector: selector.map(LabelSelector::project),
+            uid: metadata.uid.unwrap_or_default(),
+            resource_version: metadata.resource_version.unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            deleted: Time::project(metadata.deletion_timestamp),
+            controller: OwnerReference::managing(metadata.owner_references),
+            replicas: spec.replicas,
+            min_ready_seconds: spec.min_ready_seconds.unwrap_or_default(),
+            selector: spec.selector.map(LabelSelector::project),
             template_labels,
-            status: Some(status.unwrap_or_default().project()),
+            status: Some(self.status.unwrap_or_default().project()),
             resume,
         };
         let template = (!template.is_empty()).then(|| Template::new(template.as_ref()));
@@ -169,68 +146,36 @@ impl Projected for ReplicaSet {
 impl LabelSelector {
     /// The server judges whether the selector is valid.
     fn project(self) -> v1::LabelSelector {
-        let Self {
-            match_labels,
-            match_expressions,
-        } = self;
-        let requirement = |requirement| {
-            let LabelSelectorRequirement {
-                key,
-                operator,
-                values,
-            } = requirement;
-            v1::LabelSelectorRequirement {
-                key: key.unwrap_or_default(),
-                operator: operator.unwrap_or_default(),
-                values,
-            }
+        let requirement = |it: LabelSelectorRequirement| v1::LabelSelectorRequirement {
+            key: it.key.unwrap_or_default(),
+            operator: it.operator.unwrap_or_default(),
+            values: it.values,
         };
+        let expressions = self.match_expressions.into_iter();
         v1::LabelSelector {
-            match_labels,
-            match_expressions: match_expressions.into_iter().map(requirement).collect(),
+            match_labels: self.match_labels,
+            match_expressions: expressions.map(requirement).collect(),
         }
     }
 }
 
 impl ReplicaSetStatus {
     fn project(self) -> v1::ReplicaSetStatus {
-        let Self {
-            replicas,
-            fully_labeled_replicas,
-            observed_generation,
-            ready_replicas,
-            available_replicas,
-            conditions,
-            terminating_replicas,
-        } = self;
-        let conditions = conditions.into_iter().map(ReplicaSetCondition::project);
+        let condition = |it: ReplicaSetCondition| v1::ReplicaSetCondition {
+            r#type: it.r#type.unwrap_or_default(),
+            status: it.status.unwrap_or_default(),
+            last_transition_time: Time::project(it.last_transition_time),
+            reason: it.reason.unwrap_or_default(),
+            message: it.message.unwrap_or_default(),
+        };
         v1::ReplicaSetStatus {
-            replicas: replicas.unwrap_or_default(),
-            fully_labeled_replicas: fully_labeled_replicas.unwrap_or_default(),
-            ready_replicas: ready_replicas.unwrap_or_default(),
-            available_replicas: available_replicas.unwrap_or_default(),
-            terminating_replicas,
-            observed_generation: observed_generation.unwrap_or_default(),
-            conditions: conditions.collect(),
-        }
-    }
-}
-
-impl ReplicaSetCondition {
-    fn project(self) -> v1::ReplicaSetCondition {
-        let Self {
-            r#type,
-            status,
-            last_transition_time,
-            reason,
-            message,
-        } = self;
-        v1::ReplicaSetCondition {
-            r#type: r#type.unwrap_or_default(),
-            status: status.unwrap_or_default(),
-            last_transition_time: Time::project(last_transition_time),
-            reason: reason.unwrap_or_default(),
-            message: message.unwrap_or_default(),
+            replicas: self.replicas.unwrap_or_default(),
+            fully_labeled_replicas: self.fully_labeled_replicas.unwrap_or_default(),
+            ready_replicas: self.ready_replicas.unwrap_or_default(),
+            available_replicas: self.available_replicas.unwrap_or_default(),
+            terminating_replicas: self.terminating_replicas,
+            observed_generation: self.observed_generation.unwrap_or_default(),
+            conditions: self.conditions.into_iter().map(condition).collect(),
         }
     }
 }

@@ -97,33 +97,14 @@ pub fn pod_to_json(create: &CreatePod) -> Result<Value, serde_json::Error> {
 }
 
 fn encode_protobuf(create: &CreatePod) -> Result<Vec<u8>, prost::DecodeError> {
-    let CreatePod {
-        namespace,
-        name,
-        generate_name,
-        controller,
-        template,
-        timeout: _,
-    } = create;
-    let template = Bytes::from_owner(template.clone());
+    let template = Bytes::from_owner(create.template.clone());
     let PodMessage { metadata, spec } = PodMessage::decode(template)?;
-    let PodMeta {
-        name: _,
-        generate_name: _,
-        namespace: _,
-        labels,
-        annotations,
-        owner_references: _,
-        finalizers,
-    } = metadata.unwrap_or_default();
     let metadata = PodMeta {
-        name: name.clone(),
-        generate_name: generate_name.clone(),
-        namespace: namespace.clone(),
-        labels,
-        annotations,
-        owner_references: vec![controller.into()],
-        finalizers,
+        name: create.name.clone(),
+        generate_name: create.generate_name.clone(),
+        namespace: create.namespace.clone(),
+        owner_references: vec![(&create.controller).into()],
+        ..metadata.unwrap_or_default()
     };
     let metadata = Some(metadata);
     Ok(PodMessage { metadata, spec }.encode_to_vec())
@@ -131,28 +112,23 @@ fn encode_protobuf(create: &CreatePod) -> Result<Vec<u8>, prost::DecodeError> {
 
 /// All fields of the template are copied, except the fields that every object has.
 fn encode_json(create: &CreatePod) -> Result<Vec<u8>, serde_json::Error> {
-    let CreatePod {
-        namespace,
-        name,
-        generate_name,
-        controller,
-        template,
-        timeout: _,
-    } = create;
-    let mut pod: Fields<'_> = serde_json::from_slice(template.as_ref())?;
+    let mut pod: Fields<'_> = serde_json::from_slice(create.template.as_ref())?;
     let metadata = pod.remove("metadata");
     let metadata = metadata.map(|it| serde_json::from_str::<Option<Fields<'_>>>(it.get()));
     let mut metadata = metadata.transpose()?.flatten().unwrap_or_default();
     metadata.retain(|field, value| {
         ["labels", "annotations", "finalizers"].contains(&field.as_str()) && value.get() != "null"
     });
-    let (name, namespace) = (to_raw_value(name)?, to_raw_value(namespace)?);
-    let owners = to_raw_value(&owner_references(controller))?;
+    let (name, namespace) = (
+        to_raw_value(&create.name)?,
+        to_raw_value(&create.namespace)?,
+    );
+    let owners = to_raw_value(&owner_references(&create.controller))?;
     metadata.insert("name".to_owned(), &name);
     metadata.insert("namespace".to_owned(), &namespace);
     metadata.insert("ownerReferences".to_owned(), &owners);
-    let base = to_raw_value(generate_name)?;
-    if !generate_name.is_empty() {
+    let base = to_raw_value(&create.generate_name)?;
+    if !create.generate_name.is_empty() {
         metadata.insert("generateName".to_owned(), &base);
     }
     let (version, kind) = (to_raw_value("v1")?, to_raw_value("Pod")?);

@@ -196,35 +196,3 @@ fn name_that_leads_elsewhere_is_never_sent() {
     }
     assert!(apps(&create("..", "{}")).is_err());
 }
-
-#[test]
-fn page_is_limited_and_continues_from_its_token() {
-    let scope = Scope::default();
-    let page = |kind, next| scope.page(kind, 500, next).expect("valid");
-    let sets = "/apis/apps/v1/replicasets?limit=500";
-    assert_eq!(page(Kind::ReplicaSet, None), sets);
-    let next = "/api/v1/pods?limit=500&continue=t%3D";
-    assert_eq!(page(Kind::Pod, Some("t=")), next);
-}
-
-#[test]
-fn watch_asks_for_bookmarks_from_a_version_on() {
-    let scope = Scope {
-        namespace: Some("n".into()),
-        ..Scope::default()
-    };
-    let expected = "/api/v1/namespaces/n/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=12";
-    assert_eq!(scope.watch(Kind::Pod, "12", 300).expect("valid"), expected);
-}
-
-#[test]
-fn custom_resource_is_read_at_its_own_path() {
-    let scope = Scope {
-        resource: "replicasets.v1.decree.dev".parse().expect("it is one"),
-        ..Scope::default()
-    };
-    let page = |kind| scope.page(kind, 500, None).expect("valid");
-    let sets = "/apis/decree.dev/v1/replicasets?limit=500";
-    assert_eq!(page(Kind::ReplicaSet), sets);
-    assert_eq!(page(Kind::Pod), "/api/v1/pods?limit=500");
-}

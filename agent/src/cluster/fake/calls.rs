@@ -109,7 +109,6 @@ pub fn event(event: &agent_fake::WatchEvent) -> WatchEvent {
         EventKind::Added | EventKind::Modified => WatchEvent::Applied,
         EventKind::Deleted => WatchEvent::Deleted,
         EventKind::Bookmark => return WatchEvent::Bookmark(version(object)),
-        EventKind::Error => return WatchEvent::Error(status(object)),
     };
     let is_new_pod = *kind == EventKind::Added && object["kind"] == "Pod";
     let read = if is_new_pod {
@@ -169,14 +168,4 @@ fn sort<T>(
 fn version(object: &Value) -> String {
     let version = object["metadata"]["resourceVersion"].as_str();
     version.unwrap_or_default().to_owned()
-}
-
-fn status(object: &Value) -> ApiError {
-    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-    ApiError {
-        code: object["code"].as_u64().and_then(|it| it.try_into().ok()),
-        reason: text("reason"),
-        message: text("message"),
-        ..ApiError::default()
-    }
 }

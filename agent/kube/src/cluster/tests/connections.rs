@@ -2,8 +2,7 @@
 
 use std::{
     convert::Infallible,
-    net::SocketAddr,
-    sync::{Arc, Mutex, atomic::AtomicUsize, atomic::Ordering},
+    sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
 };
 
 use axum::{
@@ -12,24 +11,11 @@ use axum::{
     extract::{Request as HttpRequest, State},
     response::Response,
 };
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::conn::auto::Builder,
-    service::TowerToHyperService,
-};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
-    net::{TcpListener, TcpStream},
-    sync::Notify,
-};
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{ServerConfig, pki_types::PrivateKeyDer},
-};
+use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
-use crate::cluster::tests::server::cluster_of;
+use crate::cluster::tests::server::serve_tls;
 
 /// How many requests a connection may have in flight at such an API server.
 const STREAMS: u32 = 4;
@@ -44,42 +30,19 @@ struct Held {
 /// An API server that speaks HTTP/2. It answers Leases, opens watches without events, and answers no call.
 struct Busy {
     cluster: KubeCluster,
-    url: String,
     held: Arc<Held>,
     _server: AbortOnDropHandle<()>,
 }
 
 impl Busy {
     async fn start(streams: u32) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
         let held = Arc::<Held>::default();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&held));
-        let acceptor = acceptor(b"h2");
-        let server = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.expect("it listens");
-                let (acceptor, router) = (acceptor.clone(), router.clone());
-                tokio::spawn(async move {
-                    let stream = acceptor.accept(stream).await.expect("it is TLS");
-                    let mut builder = Builder::new(TokioExecutor::new());
-                    builder.http2().max_concurrent_streams(streams);
-                    let service = TowerToHyperService::new(router);
-                    let _ = builder
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
-                });
-            }
-        });
-        let url = format!("https://{address}");
+        let (cluster, server) = serve_tls(b"h2", streams, router, || async {}).await;
         Self {
-            cluster: cluster_of(&url, |credentials| {
-                credentials.accept_invalid_certs = true;
-            }),
-            url,
+            cluster,
             held,
-            _server: AbortOnDropHandle::new(server),
+            _server: server,
         }
     }
 
@@ -98,19 +61,6 @@ impl Busy {
         let renewed = timeout(Duration::from_secs(60), renewed).await;
         renewed.expect("it waits for nothing").expect("it is read");
     }
-}
-
-/// The TLS of an API server that speaks this protocol.
-pub(super) fn acceptor(protocol: &[u8]) -> TlsAcceptor {
-    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
-    let pair = pair.expect("it can be made");
-    let key = PrivateKeyDer::try_from(pair.signing_key.serialize_der()).expect("it is a key");
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![pair.cert.der().clone()], key);
-    let mut config = config.expect("key and certificate belong together");
-    config.alpn_protocols = vec![protocol.to_vec()];
-    TlsAcceptor::from(Arc::new(config))
 }
 
 async fn answer(State(held): State<Arc<Held>>, request: HttpRequest) -> Response<Body> {
@@ -161,68 +111,4 @@ async fn calls_take_as_many_connections_as_they_need() {
     busy.hold(256).await;
     busy.renew().await;
     calls.iter().for_each(JoinHandle::abort);
-}
-
-/// A proxy that implements CONNECT, and records its requests.
-struct Proxy {
-    address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
-    _server: AbortOnDropHandle<()>,
-}
-
-impl Proxy {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let notes = Arc::clone(&asked);
-        let server = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.expect("it listens");
-                tokio::spawn(lead(stream, Arc::clone(&notes)));
-            }
-        });
-        Self {
-            address,
-            asked,
-            _server: AbortOnDropHandle::new(server),
-        }
-    }
-}
-
-/// Connects a client to the address that it requests.
-async fn lead(mut stream: TcpStream, notes: Arc<Mutex<Vec<String>>>) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.expect("the head has an end"));
-    }
-    let head = String::from_utf8(head).expect("it is text");
-    let target = head.split(' ').nth(1).expect("it names a host").to_owned();
-    notes.lock().expect("no one panics").push(head);
-    let mut api = TcpStream::connect(target).await.expect("it listens");
-    let accepted = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
-    accepted.expect("it is read");
-    // Either side may end without a message.
-    let _ = copy_bidirectional(&mut stream, &mut api).await;
-}
-
-#[tokio::test]
-async fn requests_go_through_the_proxy_that_is_named() {
-    let (busy, proxy) = (Busy::start(STREAMS).await, Proxy::start().await);
-    let url = format!("http://user:p%40ss@{}", proxy.address);
-    let cluster = cluster_of(&busy.url, |credentials| {
-        credentials.accept_invalid_certs = true;
-        credentials.proxy_url = Some(url.parse().expect("it is a URL"));
-    });
-    let read = cluster.lease("n", "l", &Command::Read);
-    let read = timeout(Duration::from_mins(5), read).await;
-    read.expect("it is answered").expect("it is read");
-    let asked = proxy.asked.lock().expect("no one panics");
-    let host = busy.url.trim_start_matches("https://");
-    assert!(
-        asked[0].starts_with(&format!("CONNECT {host} HTTP/1.1\r\n")),
-        "{asked:?}"
-    );
-    assert!(asked[0].contains("Basic dXNlcjpwQHNz"), "{asked:?}");
 }

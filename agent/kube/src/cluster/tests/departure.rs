@@ -9,19 +9,13 @@ use axum::{
     extract::{Request as HttpRequest, State},
     response::Response,
 };
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::conn::auto::Builder,
-    service::TowerToHyperService,
-};
 use tokio::{
-    net::TcpListener,
     sync::{Notify, Semaphore, mpsc},
     time::{advance, pause},
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{connections::acceptor, server::cluster_of, *};
+use super::{server::serve_tls, *};
 use crate::fence::Fence;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -39,43 +33,26 @@ struct Slow {
 
 impl Slow {
     async fn start(protocol: &'static [u8]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
         let (accepted, handshakes) = (Arc::<Notify>::default(), Arc::new(Semaphore::new(0)));
         let (sender, seen) = mpsc::channel(8);
         let router = Router::new().fallback(answer).with_state(sender);
-        let acceptor = acceptor(protocol);
         let (announce, gate) = (Arc::clone(&accepted), Arc::clone(&handshakes));
-        let server = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.expect("it listens");
-                announce.notify_one();
-                let (acceptor, router, gate) =
-                    (acceptor.clone(), router.clone(), Arc::clone(&gate));
-                tokio::spawn(async move {
-                    gate.acquire().await.expect("it is open").forget();
-                    let stream = acceptor.accept(stream).await.expect("it is TLS");
-                    let service = TowerToHyperService::new(router);
-                    // The client may end its connection.
-                    let _ = Builder::new(TokioExecutor::new())
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
-                });
-            }
-        });
+        let (cluster, server) = serve_tls(protocol, 100, router, move || {
+            announce.notify_one();
+            let gate = Arc::clone(&gate);
+            async move { gate.acquire().await.expect("it is open").forget() }
+        })
+        .await;
         // Time passes by itself only while no thread is busy.
         let (held, busy) = std::sync::mpsc::sync_channel(0);
         tokio::task::spawn_blocking(move || busy.recv());
         pause();
         Self {
-            cluster: cluster_of(&format!("https://{address}"), |credentials| {
-                credentials.accept_invalid_certs = true;
-            }),
+            cluster,
             accepted,
             handshakes,
             seen,
-            _server: AbortOnDropHandle::new(server),
+            _server: server,
             _held: held,
         }
     }

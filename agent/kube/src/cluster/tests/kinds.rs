@@ -86,8 +86,9 @@ async fn event_about_an_object_of_another_kind_asks_for_a_new_list() {
     ];
     let lines = lines.map(|line| format!("{line}\n")).concat().into_bytes();
     let frame = |verb| frame_in(verb, "Node", &field(1, &field(1, b"a")));
-    let frames = [frame("ADDED"), frame("BOOKMARK")].concat();
-    for (bytes, count) in [(lines, 4), (frames, 2)] {
+    let garbled = vec![0, 0, 0, 2, 0xff, 0xff];
+    let frames = [frame("ADDED"), frame("BOOKMARK"), garbled].concat();
+    for (bytes, count) in [(lines, 4), (frames, 3)] {
         let server = Server::start(vec![Answer::stream(vec![bytes])]).await;
         let events = server.cluster.watch(Kind::Pod, "7".into()).await;
         let chunk = next(&mut events.expect("it opens")).await;

@@ -13,8 +13,18 @@ use axum::{
     response::Response,
 };
 use http::header;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, pki_types::PrivateKeyDer},
+};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     cluster::{KubeCluster, KubeClusterConfig},
@@ -136,6 +146,56 @@ pub(super) fn cluster_of(url: &str, set: impl FnOnce(&mut kube::Config)) -> Kube
         calls_max: 256,
     };
     KubeCluster::with_credentials(&credentials, &config).expect("no credentials are needed")
+}
+
+/// Serves a router over TLS with this protocol, and as many requests in flight on a connection. Each handshake waits for `ready`.
+pub(super) async fn serve_tls<F>(
+    protocol: &'static [u8],
+    streams: u32,
+    router: Router,
+    ready: impl Fn() -> F + Send + 'static,
+) -> (KubeCluster, AbortOnDropHandle<()>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let acceptor = acceptor(protocol);
+    let server = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.expect("it listens");
+            let (acceptor, router, ready) = (acceptor.clone(), router.clone(), ready());
+            tokio::spawn(async move {
+                ready.await;
+                let stream = acceptor.accept(stream).await.expect("it is TLS");
+                let mut builder = Builder::new(TokioExecutor::new());
+                builder.http2().max_concurrent_streams(streams);
+                let service = TowerToHyperService::new(router);
+                // The client may end its connection.
+                let _ = builder
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
+            });
+        }
+    });
+    let cluster = cluster_of(&format!("https://{address}"), |credentials| {
+        credentials.accept_invalid_certs = true;
+    });
+    (cluster, AbortOnDropHandle::new(server))
+}
+
+/// The TLS of an API server that speaks this protocol.
+fn acceptor(protocol: &[u8]) -> TlsAcceptor {
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+    let pair = pair.expect("it can be made");
+    let key = PrivateKeyDer::try_from(pair.signing_key.serialize_der()).expect("it is a key");
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![pair.cert.der().clone()], key);
+    let mut config = config.expect("key and certificate belong together");
+    config.alpn_protocols = vec![protocol.to_vec()];
+    TlsAcceptor::from(Arc::new(config))
 }
 
 async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response<Body> {
