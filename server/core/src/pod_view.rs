@@ -50,7 +50,6 @@ pub struct OwnerView<'a> {
 
 impl PodView<'_> {
     /// Copies the pod.
-    #[must_use]
     pub fn to_pod(&self) -> Pod {
         Pod {
             namespace: self.namespace.into(),
@@ -83,7 +82,6 @@ impl PodView<'_> {
 
 impl OwnerView<'_> {
     /// Copies the reference.
-    #[must_use]
     pub fn to_owner(self) -> OwnerReference {
         OwnerReference {
             api_version: common(self.api_version),
@@ -140,7 +138,6 @@ impl OwnerReference {
     }
 
     /// A view of the reference.
-    #[must_use]
     pub fn view(&self) -> OwnerView<'_> {
         OwnerView {
             api_version: &self.api_version,

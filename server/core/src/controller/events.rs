@@ -192,7 +192,6 @@ impl Controller {
         }
     }
 
-    /// Queues the ReplicaSets that the update of a pod affects.
     pub(super) fn pod_applied(&mut self, priority: Priority, news: PodUpdate) {
         match news {
             PodUpdate::Nothing => {}
@@ -227,7 +226,6 @@ impl Controller {
         }
     }
 
-    /// Queues the ReplicaSets that people have resumed.
     pub(super) fn resume_creates(&mut self) {
         for id in self.index.take_resumed() {
             self.queue.add(id, Priority::Live);
@@ -248,7 +246,7 @@ impl Controller {
         self.unavailable.forget(id);
         self.obstacles.remove(&id);
         self.status_without_room.take_if(|ready| ready.set == id);
-        self.without_room.retain(|(ready, _)| ready.set != id);
+        self.without_room.retain(|(_, ready)| ready.set != id);
         if let Some(ListWait { key, unseen, .. }) = self.waiting.remove(&id) {
             paid::lose_unfollowed(&mut self.index, &key, unseen.names.len());
             self.free_names(&key.namespace, &unseen);

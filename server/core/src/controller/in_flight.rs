@@ -28,7 +28,6 @@ pub(super) struct SentBatch {
     /// The time of its last outcome, or else of its sending.
     heard: Timestamp,
     pub(super) result: BatchResult,
-    /// The effects that its outcomes did not show.
     pub(super) unseen: Unseen,
 }
 
@@ -36,7 +35,6 @@ pub(super) struct SentBatch {
 pub(super) struct InFlight {
     batches: HeldMap<BatchId, SentBatch>,
     operations: usize,
-    /// The number of batches that write statuses.
     statuses: usize,
     /// The latest send time of the batches whose outcomes have all come.
     answered_of: Option<Timestamp>,
@@ -55,7 +53,6 @@ impl InFlight {
         self.have_room(1, max) && waiting.is_none_or(passes)
     }
 
-    /// Keeps a batch that is sent at `now` until all its outcomes have come.
     pub(super) fn insert(&mut self, now: Timestamp, set: SetId, batch: &Batch) {
         let action = batch.action.kind();
         let operations = batch.action.each_operation();
@@ -120,7 +117,6 @@ impl InFlight {
         Some(answered)
     }
 
-    /// Removes a batch if all its outcomes have come.
     pub(super) fn take_answered(&mut self, batch: BatchId) -> Option<SentBatch> {
         self.get(batch).filter(|sent| sent.remaining == 0)?;
         let sent = self.batches.remove(&batch)?;

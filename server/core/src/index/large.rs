@@ -24,7 +24,6 @@ struct BySize<I> {
 }
 
 impl<I: Copy + Ord> LargeObjects<I> {
-    /// Notes the size of the content of an object, which has come or changed.
     pub(super) fn weigh(&mut self, id: I, size: usize) {
         self.forgotten.set(id, 0);
         self.held.set(id, if size < LARGE { 0 } else { size });
@@ -53,7 +52,6 @@ impl<I: Copy + Ord> LargeObjects<I> {
         self.forgotten.sizes.contains_key(&id)
     }
 
-    /// The number of objects whose content was forgotten.
     pub(super) fn forgotten(&self) -> usize {
         self.forgotten.sizes.len()
     }

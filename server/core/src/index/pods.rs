@@ -111,28 +111,29 @@ impl Index {
         has_passed: bool,
     ) -> Option<PodUpdate> {
         let known = self.pod_named(pod.namespace, pod.name);
-        let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
-        match known {
-            Some((id, true, version)) => return Some(self.apply_written(id, version, pod)),
+        let earlier = match known {
+            Some((_, known)) if known.uid.is(pod.uid) => return Some(self.apply_written_pod(pod)),
             _ if self.is_gone(pod) => return Some(PodUpdate::Nothing),
             // Another pod has its name by now.
-            Some((_, false, version)) if version.is_none() || pod.version <= version => {
+            Some((_, known)) if known.version.is_none() || pod.version <= known.version => {
                 return Some(PodUpdate::Nothing);
             }
             _ if has_passed => return None,
-            Some((_, false, _)) | None => {}
-        }
-        // The stream has yet to show that the earlier pod of this name is gone.
-        let old = known.map(|(id, ..)| self.take_out_pod(id));
+            // The stream has yet to show that the earlier pod of this name is gone.
+            earlier => earlier.map(|(id, _)| id),
+        };
+        let old = earlier.map(|id| self.take_out_pod(id));
         let (_, new) = self.add_pod(pod, 0);
         Some(PodUpdate::Changed(old, new))
     }
 
-    /// Applies a known pod as a write returned it.
     pub(crate) fn apply_written_pod(&mut self, pod: &PodView<'_>) -> PodUpdate {
-        match self.pod_named(pod.namespace, pod.name) {
-            Some((id, known)) if known.uid.is(pod.uid) => {
-                self.apply_written(id, known.version, pod)
+        let known = self.pod_named(pod.namespace, pod.name);
+        let known = known.filter(|(_, known)| known.uid.is(pod.uid));
+        // If only the known pod has a version, the known one counts.
+        match known {
+            Some((id, known)) if known.version.is_none() || pod.version > known.version => {
+                self.change_pod(id, pod)
             }
             Some(_) | None => PodUpdate::Nothing,
         }
@@ -189,19 +190,6 @@ impl Index {
                     },
                 )
             });
-        }
-    }
-
-    fn apply_written(
-        &mut self,
-        id: PodId,
-        known: Option<ResourceVersion>,
-        pod: &PodView<'_>,
-    ) -> PodUpdate {
-        if is_newer_written(pod.version, known) {
-            self.change_pod(id, pod)
-        } else {
-            PodUpdate::Nothing
         }
     }
 
@@ -301,22 +289,21 @@ impl Index {
             let owner = pod.controller;
             return PodUpdate::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
-        let (mut entry, set) = counting::uncount_pod(self, id);
-        let old = self.facts(&entry, set);
-        let was_replica = set.filter(|_| entry.counted.active || entry.made != Made::default());
+        let (mut entry, before) = counting::uncount_pod(self, id);
+        let old = self.facts(&entry, before);
         // These changes move an active pod between counts: its node and its labels.
         let is_active = pod.state.is_active();
         let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
         if moves {
             counting::count_on_node(self, &entry, -1);
         }
-        let set = self.take_over(id, (&mut entry, set), pod, differs);
+        let set = self.take_over(id, (&mut entry, before), pod, differs);
         if moves {
             counting::count_on_node(self, &entry, 1);
         }
         let new = self.facts(&entry, set);
         counting::count_pod(self, id, entry, set);
-        if let Some(before) = was_replica {
+        if let Some(before) = before {
             paid::replica_changed(self, id, before);
         }
         let change = PodChange {
@@ -381,7 +368,6 @@ impl Index {
         set
     }
 
-    /// Removes a pod from all indices.
     pub(crate) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let (entry, set) = counting::uncount_pod(self, id);
         if let Some(set) = set.filter(|_| !entry.is_victim) {
@@ -436,18 +422,10 @@ fn to_owner(owner: OwnerView<'_>, set: Option<&ReplicaSet>) -> OwnerReference {
 
 /// Returns whether a version is newer than a known one. Unknown versions count as newer: the latest arrival counts.
 pub(super) fn is_newer(new: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
-    match (new, known) {
-        (Some(new), Some(known)) => new > known,
-        (None, _) | (_, None) => true,
-    }
-}
-
-/// Returns whether an outcome's object is newer than the known one. If only the known one has a version, the known one counts.
-fn is_newer_written(written: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
-    is_newer(written, known) && (written.is_some() || known.is_none())
+    new.is_none() || new > known
 }
 
 /// Returns whether an object is newer than a list, so that its absence from the list means nothing.
 pub(super) fn is_after(object: Option<ResourceVersion>, list: Option<ResourceVersion>) -> bool {
-    matches!((object, list), (Some(object), Some(list)) if object > list)
+    list.is_some() && object > list
 }
