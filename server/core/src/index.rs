@@ -284,29 +284,23 @@ impl Index {
         siblings.into_iter().flatten()
     }
 
+    /// Counts active related pods by node (spec 7.3).
     pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<NodeId>, u32> {
         let mut counts = HashMap::new();
-        self.for_related(id, |node, pods| *counts.entry(node).or_default() += pods);
+        let siblings: BTreeSet<_> = self.sibling_ids(id).collect();
+        let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
+        for namespace in namespaces.collect::<BTreeSet<&str>>() {
+            let groups = self.groups.of_namespace(namespace);
+            for group in groups.filter(|group| self.is_related(&siblings, group)) {
+                for (node, pods) in &group.active_by_node {
+                    *counts.entry(*node).or_default() += pods;
+                }
+            }
+        }
         counts
     }
 
-    /// Calls `count` with active related pods by node, possibly several times for a node (spec 7.3).
-    pub(crate) fn for_related(&self, id: SetId, mut count: impl FnMut(Option<NodeId>, u32)) {
-        let siblings: BTreeSet<_> = self.sibling_ids(id).collect();
-        let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
-        let namespaces: BTreeSet<&str> = namespaces.collect();
-        for group in namespaces
-            .iter()
-            .flat_map(|it| self.groups.of_namespace(it))
-        {
-            if self.is_related(&siblings, group) {
-                let by_node = group.active_by_node.iter();
-                by_node.for_each(|(node, pods)| count(*node, *pods));
-            }
-        }
-    }
-
-    /// The approximate number of comparisons of a sibling with a group in [`Self::for_related`].
+    /// The approximate number of comparisons of a sibling with a group in [`Self::related_by_node`].
     pub(crate) fn related_looks(&self, id: SetId) -> usize {
         let groups = |set: &Set| self.groups.count_in(&set.object.key.namespace);
         let groups = self.set(id).map_or(0, groups);
@@ -349,11 +343,7 @@ impl Index {
     }
 
     /// Returns the pods of a namespace, in no order. Callers must not depend on the order.
-    pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Entry> {
-        self.pod_ids_in(namespace).filter_map(|id| self.pod(id))
-    }
-
-    fn pod_ids_in(&self, namespace: &str) -> impl Iterator<Item = PodId> {
+    pub(crate) fn pod_ids_in(&self, namespace: &str) -> impl Iterator<Item = PodId> {
         let names = self.namespaces.get(namespace).map(|it| it.names.values());
         names.into_iter().flatten().filter_map(|it| it.pod)
     }

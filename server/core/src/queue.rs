@@ -58,8 +58,8 @@ pub(crate) struct Queue {
     resync: BTreeMap<u64, SetId>,
     /// The time at which the waiting of added keys begins.
     pub(crate) now: Timestamp,
-    dirty: BTreeMap<SetId, QueuedKey>,
-    processing: BTreeMap<SetId, Running>,
+    pub(crate) dirty: BTreeMap<SetId, QueuedKey>,
+    pub(crate) processing: BTreeMap<SetId, Running>,
     due: BTreeSet<(Timestamp, SetId)>,
     due_by_key: HashMap<SetId, Timestamp>,
     failures: HashMap<SetId, Failures>,
@@ -74,7 +74,7 @@ pub(crate) struct Queue {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct QueuedKey {
+pub(crate) struct QueuedKey {
     priority: Priority,
     /// Its position among the keys of its priority; `None` while its sync runs.
     position: Option<u64>,
@@ -82,7 +82,7 @@ struct QueuedKey {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Running {
+pub(crate) struct Running {
     waited: Span,
     since: Timestamp,
 }
@@ -251,10 +251,6 @@ impl Queue {
         })
     }
 
-    pub(crate) fn processing(&self) -> usize {
-        self.processing.len()
-    }
-
     fn append(&mut self, id: SetId, priority: Priority) -> u64 {
         let position = self.next_position;
         self.next_position += 1;
@@ -280,14 +276,6 @@ impl Queue {
     pub(crate) fn failures(&self, id: SetId) -> u32 {
         let failures = self.failures.get(&id).copied().unwrap_or_default();
         failures.refusals.saturating_add(failures.conflicts)
-    }
-
-    pub(crate) fn is_queued(&self, id: SetId) -> bool {
-        self.dirty.contains_key(&id)
-    }
-
-    pub(crate) fn depth(&self) -> usize {
-        self.dirty.len()
     }
 
     pub(crate) fn clear(&mut self) {

@@ -33,7 +33,7 @@ pub(super) struct SentBatch {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
-    batches: HeldMap<BatchId, SentBatch>,
+    pub(super) batches: HeldMap<BatchId, SentBatch>,
     operations: usize,
     statuses: usize,
     /// The latest send time of the batches whose outcomes have all come.
@@ -85,10 +85,6 @@ impl InFlight {
                 sent.unseen.names.push(name);
             }
         });
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.batches.len()
     }
 
     /// Whether a batch has had no outcome since `since`, although a batch sent later has all its outcomes. Agents work on batches in turns.

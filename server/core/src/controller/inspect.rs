@@ -67,9 +67,9 @@ impl<'a> Inspect<'a> {
             pods: self.0.index.pod_count,
             replica_sets: self.0.index.sets.len(),
             largest_replica_set: self.0.index.largest_set,
-            batches_in_flight: self.0.in_flight.count(),
-            queued: self.0.queue.depth(),
-            syncing: self.0.queue.processing(),
+            batches_in_flight: self.0.in_flight.batches.len(),
+            queued: self.0.queue.dirty.len(),
+            syncing: self.0.queue.processing.len(),
             quarantined: self.0.quarantined.len(),
             miscounted_for_long: self.0.miscounted.long(),
             unavailable_for_long: self.0.unavailable.long(),
@@ -217,7 +217,7 @@ impl<'a> Inspect<'a> {
         let mut ready = without_room.chain(&self.0.status_without_room);
         if ready.any(|ready| ready.set == id)
             || self.0.running.contains_key(&id)
-            || self.0.queue.is_queued(id)
+            || self.0.queue.dirty.contains_key(&id)
         {
             return (State::Queued, vec![difference(set)]);
         }

@@ -117,7 +117,8 @@ impl<'a> KnownSet<'a> {
     pub fn is_namespace_ending(&self, looks: &mut usize) -> bool {
         let namespace = &self.set.object.key.namespace;
         let names = self.index.names_in(namespace);
-        let mut pods = self.index.pods_in(namespace);
+        let pods = self.index.pod_ids_in(namespace);
+        let mut pods = pods.filter_map(|id| self.index.pod(id));
         names > 0 && spend(looks, names).is_some() && pods.all(|pod| !pod.state.is_active())
     }
 

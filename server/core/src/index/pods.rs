@@ -17,15 +17,6 @@ use crate::{
     pod_view::{OwnerView, PodView},
 };
 
-/// The differences between a pod as it is shown and the known pod, without the version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Differences {
-    state: bool,
-    node: bool,
-    controller: bool,
-    labels: bool,
-}
-
 impl Index {
     /// Applies a pod from the stream, or a member of a list, unless the index knows a newer state. A list says who owns a pod whose owner is
     /// presumed.
@@ -278,11 +269,16 @@ impl Index {
     /// Applies the shown state of a known pod. If only the version has changed, it updates only the version. If not, it copies only the new
     /// values.
     fn change_pod(&mut self, id: PodId, pod: &PodView<'_>) -> PodUpdate {
-        let Some(differs) = self.pod(id).map(|entry| self.compare(entry, pod)) else {
+        let Some(entry) = self.pod(id) else {
             return PodUpdate::Nothing;
         };
+        let labels = self.groups.at(entry.group).labels.as_ref();
+        let same_labels = labels.is_some_and(|it| pod.has_labels(it));
+        let same_node = self.node_of(entry).map(|node| &**node) == pod.node;
+        let same_owner = pod.has_owner(entry.controller.as_deref());
+        let is_same = same_labels && same_node && same_owner && entry.state == pod.state;
         self.note_deletion(id, pod.deleted);
-        if differs == Differences::default() {
+        if is_same {
             if let Some(entry) = self.pods.get_mut(id) {
                 entry.version = pod.version;
             }
@@ -290,14 +286,28 @@ impl Index {
             return PodUpdate::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
         let (mut entry, before) = counting::uncount_pod(self, id);
-        let old = self.facts(&entry, before);
+        let (old, mut set) = (self.facts(&entry, before), before);
         // These changes move an active pod between counts: its node and its labels.
         let is_active = pod.state.is_active();
-        let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
+        let moves = !same_node || !same_labels || entry.state.is_active() != is_active;
         if moves {
             counting::count_on_node(self, &entry, -1);
         }
-        let set = self.take_over(id, (&mut entry, before), pod, differs);
+        if !same_labels {
+            entry.group = self.groups.regroup(entry.group, pod.to_labels());
+        }
+        if !same_node {
+            if let Some(node) = entry.node.take() {
+                self.nodes.leave(node);
+            }
+            entry.node = pod.node.map(|node| self.nodes.join(node));
+        }
+        if !same_owner {
+            set = self.change_owner(id, (&mut entry, set), pod.controller);
+        }
+        entry.version = pod.version;
+        entry.is_presumed = false;
+        entry.change_state(pod.state);
         if moves {
             counting::count_on_node(self, &entry, 1);
         }
@@ -320,51 +330,22 @@ impl Index {
         };
     }
 
-    fn compare(&self, entry: &Entry, pod: &PodView<'_>) -> Differences {
-        Differences {
-            state: entry.state != pod.state,
-            node: self.node_of(entry).map(|node| &**node) != pod.node,
-            controller: !pod.has_owner(entry.controller.as_deref()),
-            labels: !self
-                .groups
-                .at(entry.group)
-                .labels
-                .as_ref()
-                .is_some_and(|it| pod.has_labels(it)),
-        }
-    }
-
-    /// Applies the new state to an entry whose owner resolves to a ReplicaSet. Returns the ReplicaSet that the new owner resolves to.
-    fn take_over(
+    /// Moves an entry from the pods of a ReplicaSet to those of its new owner. Returns the ReplicaSet that the new owner resolves to.
+    fn change_owner(
         &mut self,
         id: PodId,
-        (entry, mut set): (&mut Entry, Option<SetId>),
-        pod: &PodView<'_>,
-        differs: Differences,
+        (entry, set): (&mut Entry, Option<SetId>),
+        owner: Option<OwnerView<'_>>,
     ) -> Option<SetId> {
-        if differs.labels {
-            entry.group = self.groups.regroup(entry.group, pod.to_labels());
+        let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
+        counting::unlist_pod(self, &namespace, entry, set);
+        if let Some(old) = entry.controller.take() {
+            self.owners.drop_one(&old);
         }
-        if differs.node {
-            if let Some(node) = entry.node.take() {
-                self.nodes.leave(node);
-            }
-            entry.node = pod.node.map(|node| self.nodes.join(node));
-        }
-        if differs.controller {
-            let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-            counting::unlist_pod(self, &namespace, entry, set);
-            if let Some(old) = entry.controller.take() {
-                self.owners.drop_one(&old);
-            }
-            let owner = pod.controller.map(|owner| Arc::new(owner.to_owner()));
-            entry.controller = owner.map(|owner| self.owners.share(owner));
-            set = self.set_of(entry);
-            counting::list_pod(self, &namespace, id, entry, set);
-        }
-        entry.version = pod.version;
-        entry.is_presumed = false;
-        entry.change_state(pod.state);
+        let owner = owner.map(|owner| Arc::new(owner.to_owner()));
+        entry.controller = owner.map(|owner| self.owners.share(owner));
+        let set = self.set_of(entry);
+        counting::list_pod(self, &namespace, id, entry, set);
         set
     }
 
