@@ -55,9 +55,6 @@ pub fn decide_while(
 
 /// Creates a controller from complete lists of these objects, to look at them: nothing waits for a sync. The order of the input does not
 /// matter.
-///
-/// # Panics
-/// Never: nothing interrupts it.
 pub fn controller_of(
     now: Timestamp,
     config: Config,

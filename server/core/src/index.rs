@@ -57,7 +57,7 @@ use crate::{
     held::Held,
     labels::Labels,
     names::NameSeed,
-    object::{Key, Kind, OwnerReference, Pod, ReplicaSet, Timestamp, Uid},
+    object::{Key, Kind, Pod, ReplicaSet, Timestamp, Uid},
     pod_view::{OWNER_KIND, OwnerView, PodView},
     selector::Selector,
 };
@@ -113,19 +113,6 @@ pub(crate) struct Index {
     pub(crate) drops_terminating: bool,
 }
 
-/// The values of a pod, before or after a change, that the handlers read.
-#[derive(Clone, Debug)]
-pub(crate) struct PodFacts {
-    pub(crate) namespace: Arc<str>,
-    pub(crate) name: Arc<str>,
-    pub(crate) labels: Labels,
-    pub(crate) controller: Option<Arc<OwnerReference>>,
-    /// The ReplicaSet that the controller reference resolves to.
-    pub(crate) owner: Option<SetId>,
-    pub(crate) deleting: bool,
-    pub(crate) ready: bool,
-}
-
 /// How to treat an object that is shown and not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfUnknown {
@@ -137,19 +124,22 @@ pub(crate) enum IfUnknown {
     Gone,
 }
 
-/// A change of one pod. Both sides present: the same pod changed.
-#[derive(Clone, Debug)]
+/// A change of one pod.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PodChange {
-    pub(crate) old: Option<PodFacts>,
-    pub(crate) new: Option<PodFacts>,
+    /// `None` if the pod is gone.
+    pub(crate) pod: Option<PodId>,
+    /// The ReplicaSet that its controller reference resolved to before.
+    pub(crate) former: Option<SetId>,
+    /// The ReplicaSet that it resolves to now.
+    pub(crate) owner: Option<SetId>,
+    pub(crate) labels_changed: bool,
+    pub(crate) owner_changed: bool,
+    pub(crate) becomes_ready: bool,
 }
 
 /// The change of the index when a pod is shown.
-#[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart where it is returned"
-)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum PodUpdate {
     Nothing,
     /// Only the resource version. Carries the owner, if the owner is known.

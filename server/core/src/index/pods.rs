@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    IfUnknown, Index, Loss, Made, PodChange, PodFacts, PodUpdate, cost, counting,
+    IfUnknown, Index, Loss, Made, PodChange, PodUpdate, cost, counting,
     group::GroupId,
     paid,
     pod::{Contribution, Entry, PodId},
@@ -226,12 +226,14 @@ impl Index {
         self.bytes += cost::pod(&entry.name, &entry.uid);
         self.note_deletion(id, pod.deleted);
         counting::list_pod(self, &namespace, id, &mut entry, set);
-        let new = self.facts(&entry, set);
         counting::count_on_node(self, &entry, 1);
         counting::count_pod(self, id, entry, set);
         let change = PodChange {
-            old: None,
-            new: Some(new),
+            pod: Some(id),
+            owner: set,
+            labels_changed: true,
+            owner_changed: true,
+            ..PodChange::default()
         };
         (id, change)
     }
@@ -286,7 +288,7 @@ impl Index {
             return PodUpdate::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
         let (mut entry, before) = counting::uncount_pod(self, id);
-        let (old, mut set) = (self.facts(&entry, before), before);
+        let (was_ready, mut set) = (entry.state.ready.ready, before);
         // These changes move an active pod between counts: its node and its labels.
         let is_active = pod.state.is_active();
         let moves = !same_node || !same_labels || entry.state.is_active() != is_active;
@@ -311,14 +313,17 @@ impl Index {
         if moves {
             counting::count_on_node(self, &entry, 1);
         }
-        let new = self.facts(&entry, set);
         counting::count_pod(self, id, entry, set);
         if let Some(before) = before {
             paid::replica_changed(self, id, before);
         }
         let change = PodChange {
-            old: Some(old),
-            new: Some(new),
+            pod: Some(id),
+            former: before,
+            owner: set,
+            labels_changed: !same_labels,
+            owner_changed: !same_owner,
+            becomes_ready: !pod.state.deleting && pod.state.ready.ready && !was_ready,
         };
         PodUpdate::Changed(None, change)
     }
@@ -355,8 +360,8 @@ impl Index {
             paid::lose(self, set, entry.made, Loss::Gone);
         }
         counting::count_on_node(self, &entry, -1);
-        let old = self.facts(&entry, set);
-        counting::unlist_pod(self, &old.namespace, &entry, set);
+        let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
+        counting::unlist_pod(self, &namespace, &entry, set);
         self.pods.release(id);
         self.note_deletion(id, None);
         self.pod_count -= 1;
@@ -368,23 +373,10 @@ impl Index {
         if let Some(node) = entry.node {
             self.nodes.leave(node);
         }
-        paid::free_name(self, &old.namespace, &entry.name);
+        paid::free_name(self, &namespace, &entry.name);
         PodChange {
-            old: Some(old),
-            new: None,
-        }
-    }
-
-    fn facts(&self, entry: &Entry, owner: Option<SetId>) -> PodFacts {
-        let group = self.groups.at(entry.group);
-        PodFacts {
-            namespace: Arc::clone(&group.namespace),
-            name: Arc::clone(&entry.name),
-            labels: group.labels.clone().unwrap_or_default(),
-            controller: entry.controller.clone(),
-            owner,
-            deleting: entry.state.deleting,
-            ready: entry.state.ready.ready,
+            former: set,
+            ..PodChange::default()
         }
     }
 }
