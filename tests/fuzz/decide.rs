@@ -159,13 +159,9 @@ impl Snapshot {
     fn decide(&self, pods: Vec<Pod>, mut sets: Vec<ReplicaSet>) -> Decision {
         sets.push(self.set.clone());
         let key = &self.set.key;
-        server_core::decide(
-            self.now,
-            self.config.clone(),
-            (&key.namespace, &key.name),
-            sets,
-            pods,
-        )
-        .expect("the ReplicaSet is in the snapshot")
+        let (config, name) = (self.config.clone(), (&*key.namespace, &*key.name));
+        let decided = server_core::decide_while(self.now, config, name, sets, pods, &|| true);
+        let decided = decided.expect("nobody ends it");
+        decided.expect("the ReplicaSet is in the snapshot")
     }
 }

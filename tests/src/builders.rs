@@ -17,7 +17,6 @@ pub struct ReplicaSetBuilder(Value);
 pub struct PodBuilder(Value);
 
 /// Returns an embedded cluster that starts now, with short delays for tests in real time.
-#[must_use]
 pub fn brisk_cluster() -> ClusterConfig {
     let millis = Duration::from_millis;
     ClusterConfig {
@@ -34,7 +33,6 @@ pub fn brisk_cluster() -> ClusterConfig {
 }
 
 /// Starts a ReplicaSet of one replica in the namespace `default`.
-#[must_use]
 pub fn replica_set(name: &str) -> ReplicaSetBuilder {
     ReplicaSetBuilder(json!({
         "apiVersion": "apps/v1",
@@ -52,7 +50,6 @@ pub fn replica_set(name: &str) -> ReplicaSetBuilder {
 }
 
 /// Starts a pod in the namespace `default`, without labels or an owner.
-#[must_use]
 pub fn pod(name: &str) -> PodBuilder {
     PodBuilder(json!({
         "apiVersion": "v1",
@@ -64,21 +61,18 @@ pub fn pod(name: &str) -> PodBuilder {
 
 impl ReplicaSetBuilder {
     /// Sets the desired replicas.
-    #[must_use]
     pub fn replicas(mut self, replicas: i32) -> Self {
         self.0["spec"]["replicas"] = replicas.into();
         self
     }
 
     /// Sets the seconds of readiness after which a pod counts as available.
-    #[must_use]
     pub fn min_ready_seconds(mut self, seconds: i32) -> Self {
         self.0["spec"]["minReadySeconds"] = seconds.into();
         self
     }
 
     /// Selects pods by this label instead, and adds it to the template.
-    #[must_use]
     pub fn selecting(mut self, label: &str, value: &str) -> Self {
         self.0["spec"]["selector"]["matchLabels"] = json!({label: value});
         self.0["spec"]["template"]["metadata"]["labels"] = json!({label: value});
@@ -86,14 +80,12 @@ impl ReplicaSetBuilder {
     }
 
     /// Adds a label to the template.
-    #[must_use]
     pub fn templated(mut self, label: &str, value: &str) -> Self {
         self.0["spec"]["template"]["metadata"]["labels"][label] = value.into();
         self
     }
 
     /// Returns the object.
-    #[must_use]
     pub fn build(self) -> Value {
         self.0
     }
@@ -101,21 +93,18 @@ impl ReplicaSetBuilder {
 
 impl PodBuilder {
     /// Gives the pod a label.
-    #[must_use]
     pub fn labelled(mut self, label: &str, value: &str) -> Self {
         self.0["metadata"]["labels"][label] = value.into();
         self
     }
 
     /// Assigns the pod to a node.
-    #[must_use]
     pub fn on(mut self, node: &str) -> Self {
         self.0["spec"]["nodeName"] = node.into();
         self
     }
 
     /// Sets an existing object as the owner of the pod.
-    #[must_use]
     pub fn owned_by(mut self, owner: &Value) -> Self {
         self.0["metadata"]["ownerReferences"] = json!([{
             "apiVersion": owner["apiVersion"],
@@ -129,7 +118,6 @@ impl PodBuilder {
     }
 
     /// Returns the object.
-    #[must_use]
     pub fn build(self) -> Value {
         self.0
     }

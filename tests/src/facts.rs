@@ -137,7 +137,6 @@ pub enum Teller {
 
 impl Told {
     /// Returns the word for this fault.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PodsDoNotLast => "Pods do not last",

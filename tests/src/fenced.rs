@@ -31,7 +31,6 @@ pub struct Block {
 }
 
 /// Returns the blocks of a document in order. An unclosed block ends with the document.
-#[must_use]
 pub fn blocks(document: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -59,25 +58,21 @@ pub fn blocks(document: &str) -> Vec<Block> {
 
 impl Block {
     /// Returns the language, which is the first word of the info string.
-    #[must_use]
     pub fn language(&self) -> &str {
         self.info.split(' ').next().unwrap_or_default()
     }
 
     /// Returns the test that runs the block.
-    #[must_use]
     pub fn test(&self) -> Option<&str> {
         self.mark("test=")
     }
 
     /// Returns the word by which a journey finds the block.
-    #[must_use]
     pub fn journey(&self) -> Option<&str> {
         self.mark("journey=")
     }
 
     /// Returns the check of `.ci/run` that runs the block.
-    #[must_use]
     pub fn check(&self) -> Option<&str> {
         self.mark("ci=")
     }
@@ -88,14 +83,12 @@ impl Block {
     }
 
     /// Returns whether the block shows the output of the commands before it.
-    #[must_use]
     pub fn is_output(&self) -> bool {
         self.info.split(' ').skip(1).any(|word| word == "output")
     }
 
     /// Returns whether the output is like the block, except for counts and times of a run: numbers, the width of columns, and all
     /// but the first column of a table by subject.
-    #[must_use]
     pub fn is_like(&self, printed: &str) -> bool {
         words(&self.text) == words(printed)
     }

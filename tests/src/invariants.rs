@@ -279,14 +279,12 @@ pub fn replicas<'a>(world: &'a World, set: &str) -> impl Iterator<Item = &'a Obj
 }
 
 /// Returns whether a pod has all these labels.
-#[must_use]
 pub fn selects(match_labels: &serde_json::Value, pod: &Object) -> bool {
     let mut labels = match_labels.as_object().into_iter().flatten();
     labels.all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
 }
 
 /// Returns whether a pod counts as a replica.
-#[must_use]
 pub fn is_active(pod: &Object) -> bool {
     let ended = matches!(
         pod["status"]["phase"].as_str(),
@@ -296,7 +294,6 @@ pub fn is_active(pod: &Object) -> bool {
 }
 
 /// Returns the uid of the controller of an object.
-#[must_use]
 pub fn controller(object: &Object) -> Option<&str> {
     let owners = object["metadata"]["ownerReferences"].as_array();
     let mut owners = owners.into_iter().flatten();

@@ -76,7 +76,6 @@ impl Ledger {
     }
 
     /// Returns the decision for a write of the agent of a life; `None` for a read.
-    #[must_use]
     pub fn cause(&self, life: u64, request: &Request) -> Option<Cause> {
         let target = match request {
             Request::CreatePod(create) => Target::Create {
@@ -118,13 +117,11 @@ impl Ledger {
     }
 
     /// Returns the number of pods created under a name.
-    #[must_use]
     pub fn name_uses(&self, name: &str) -> u32 {
         self.names.get(name).copied().unwrap_or(0)
     }
 
     /// Returns whether a create under this name had an unknown effect for a while.
-    #[must_use]
     pub fn was_unknown(&self, name: &str) -> bool {
         self.unknown.contains(name)
     }
@@ -148,7 +145,6 @@ impl Ledger {
     }
 
     /// Returns the minimum and the maximum desired replicas of a ReplicaSet since a generation.
-    #[must_use]
     pub fn wanted_since(&self, set: &str, generation: i64) -> (i64, i64) {
         let wanted = self.wanted.get(set);
         let since = || {

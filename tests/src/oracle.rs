@@ -26,7 +26,7 @@ pub struct Oracle {
 }
 
 /// The newest state of an object, or the fact that it is deleted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Known<T> {
     version: u64,
     state: Option<T>,
@@ -89,8 +89,10 @@ impl Oracle {
                 let uid = deleted.object.as_ref().map_or("", |object| &object.uid);
                 let version = newest(&deleted.resource_version);
                 match deleted.kind() {
-                    v1::Kind::ReplicaSet => forget(&mut self.sets, uid, version),
-                    v1::Kind::Pod | v1::Kind::Unspecified => forget(&mut self.pods, uid, version),
+                    v1::Kind::ReplicaSet => note(&mut self.sets, uid, version, None),
+                    v1::Kind::Pod | v1::Kind::Unspecified => {
+                        note(&mut self.pods, uid, version, None)
+                    }
                 }
             }
             event::Event::Bookmark(_) => {}
@@ -108,7 +110,7 @@ impl Oracle {
             {
                 let pod = pod_of(&batch, outcome.operation as usize);
                 pod.iter()
-                    .for_each(|uid| forget(&mut self.pods, uid, u64::MAX));
+                    .for_each(|uid| note(&mut self.pods, uid, u64::MAX, None));
             }
             Some(outcome::Outcome::Failed(_) | outcome::Outcome::NotStarted(_)) | None => {}
         }
@@ -129,7 +131,7 @@ impl Oracle {
                 let version = newest(&done.resource_version);
                 let pod = pod_of(batch, operation as usize);
                 pod.iter()
-                    .for_each(|uid| forget(&mut self.pods, uid, version));
+                    .for_each(|uid| note(&mut self.pods, uid, version, None));
             }
             Some(done::Object::Gone(false)) | None => {
                 let kind = match &batch.action {
@@ -173,7 +175,7 @@ impl Oracle {
             Some(other) => other.state = None,
             None => {}
         }
-        apply(&mut self.pods, &pod.uid, version, pod.clone());
+        note(&mut self.pods, &pod.uid, version, Some(pod.clone()));
     }
 
     fn apply_set(&mut self, set: &v1::ReplicaSet) {
@@ -181,7 +183,7 @@ impl Oracle {
             named.insert(set.uid.clone());
         }
         let version = oldest(&set.resource_version);
-        apply(&mut self.sets, &set.uid, version, set.clone());
+        note(&mut self.sets, &set.uid, version, Some(set.clone()));
     }
 
     fn end_list(&mut self, kind: v1::Kind, version: &str) {
@@ -323,7 +325,6 @@ impl Oracle {
 }
 
 /// Returns the number of operations of a batch, and so of its outcomes.
-#[must_use]
 pub fn operations(batch: &v1::Batch) -> usize {
     match &batch.action {
         Some(Action::Create(create)) => create.names.len(),
@@ -358,29 +359,16 @@ fn newest(version: &str) -> u64 {
     version.parse().unwrap_or(u64::MAX)
 }
 
-fn apply<T>(map: &mut BTreeMap<String, Known<T>>, uid: &str, version: u64, state: T) {
-    let known = map.entry(uid.to_owned()).or_insert(Known {
-        version: 0,
-        state: None,
-    });
-    if version > known.version {
-        *known = Known {
-            version,
-            state: Some(state),
-        };
-    }
-}
-
-fn forget<T>(map: &mut BTreeMap<String, Known<T>>, uid: &str, version: u64) {
-    let known = map.entry(uid.to_owned()).or_insert(Known {
-        version: 0,
-        state: None,
-    });
-    if version >= known.version {
-        *known = Known {
-            version,
-            state: None,
-        };
+/// Notes a state of an object, or its deletion. Of the same version, the deletion is newer.
+fn note<T: Default>(
+    map: &mut BTreeMap<String, Known<T>>,
+    uid: &str,
+    version: u64,
+    state: Option<T>,
+) {
+    let known = map.entry(uid.to_owned()).or_default();
+    if version > known.version || version == known.version && state.is_none() {
+        *known = Known { version, state };
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent_fake::{Cluster, Kind, Object};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::invariants;
+
 /// A pod that lives for so long is credited.
 const LASTING: SignedDuration = SignedDuration::from_secs(60);
 /// The shortest period of a grant.
@@ -97,7 +99,7 @@ impl Creates {
                 return false;
             }
             let pod = cluster.peek(Kind::Pod, &key.0, name);
-            pod.is_some_and(|pod| pod["metadata"]["uid"].as_str() == Some(uid) && is_active(pod))
+            pod.is_some_and(|pod| pod["metadata"]["uid"].as_str() == Some(uid) && is_replica(pod))
         });
         credited.iter().for_each(|key| self.credit(key));
     }
@@ -109,7 +111,6 @@ impl Creates {
     }
 
     /// Returns the number of creates of a ReplicaSet, and how many are paid for at most: as if each period were short.
-    #[must_use]
     pub fn balance(&self, now: Timestamp, set: &str) -> Option<(u64, u64)> {
         let paid = self.sets.get(self.names.get(set)?)?;
         let desired = paid.desired;
@@ -121,12 +122,7 @@ impl Creates {
     }
 }
 
-fn is_active(pod: &Object) -> bool {
-    let has_ended = matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Failed" | "Succeeded")
-    );
+fn is_replica(pod: &Object) -> bool {
     let is_owned = pod["metadata"]["ownerReferences"].is_array();
-    let is_selected = pod["metadata"]["labels"].is_object();
-    is_owned && is_selected && !has_ended && pod["metadata"]["deletionTimestamp"].is_null()
+    is_owned && pod["metadata"]["labels"].is_object() && invariants::is_active(pod)
 }

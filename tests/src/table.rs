@@ -17,14 +17,12 @@ pub fn row(cells: &[String]) {
 }
 
 /// Sorts the values and returns the element below which `share` of them lie; NaN without values.
-#[must_use]
 pub fn quantile_of(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     quantile(values, share)
 }
 
 /// Returns the element below which `share` of the sorted values lie; NaN without values.
-#[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     let place = (last as f64 * share).round() as usize;

@@ -13,7 +13,6 @@ impl Template {
     ///
     /// # Panics
     /// If a word is not a parameter.
-    #[must_use]
     pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         let pairs = words.into_iter().map(|word| {
             let (key, value) = word.split_once('=').expect("a parameter is key=value");
@@ -23,7 +22,6 @@ impl Template {
     }
 
     /// Returns a parameter of the object of this number.
-    #[must_use]
     pub fn text(&self, key: &str, number: u64) -> Option<String> {
         let value = &self.0.iter().find(|(have, _)| have == key)?.1;
         let value = value.replace("{i}", &number.to_string());
@@ -34,7 +32,6 @@ impl Template {
     ///
     /// # Panics
     /// If the value cannot be parsed.
-    #[must_use]
     pub fn value<T: FromStr>(&self, key: &str, number: u64) -> Option<T> {
         let text = self.text(key, number)?;
         let read = text.parse().ok();
@@ -47,7 +44,6 @@ impl Template {
     }
 
     /// Returns an object reference.
-    #[must_use]
     pub fn reference(&self, number: u64) -> v1::ObjectRef {
         v1::ObjectRef {
             namespace: self.text_or("namespace", number, "default"),
@@ -57,7 +53,6 @@ impl Template {
     }
 
     /// Returns a pod; with `bare`, only the given fields are set.
-    #[must_use]
     pub fn pod(&self, number: u64) -> v1::Pod {
         if self.value("bare", number) == Some(true) {
             return v1::Pod {
@@ -99,7 +94,6 @@ impl Template {
     }
 
     /// Returns a ReplicaSet; with `bare`, as [`Self::pod`].
-    #[must_use]
     pub fn replica_set(&self, number: u64) -> v1::ReplicaSet {
         if self.value("bare", number) == Some(true) {
             return v1::ReplicaSet {

@@ -100,7 +100,6 @@ pub struct Victim {
 
 impl Action {
     /// The kind of the action.
-    #[must_use]
     pub const fn kind(&self) -> ActionKind {
         match self {
             Self::Create { .. } => ActionKind::Create,
@@ -111,7 +110,6 @@ impl Action {
     }
 
     /// The number of operations, and thus of outcomes.
-    #[must_use]
     pub fn operations(&self) -> usize {
         match self {
             Self::Create { names, .. } => names.len(),

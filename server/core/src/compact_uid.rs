@@ -9,7 +9,6 @@ const LENGTH: usize = 36;
 /// The positions of the dashes in that text.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
-const VALUES: [u8; 256] = values();
 
 /// A UID: 16 bytes if it is a UUID in lower case, as API servers write them, or else its text. UIDs sort as their texts do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,43 +16,30 @@ pub struct CompactUid(Repr);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
-    /// The digits of a UUID: the first and the second half.
-    Uuid(u64, u64),
-    /// Any other text.
+    Uuid([u8; 16]),
     Text(Arc<str>),
 }
 
 impl CompactUid {
     /// The UID with this text.
-    #[must_use]
     pub fn of(text: &str) -> Self {
-        Self(match digits(text) {
-            Some((high, low)) => Repr::Uuid(high, low),
-            None => Repr::Text(text.into()),
-        })
+        Self(uuid(text).map_or_else(|| Repr::Text(text.into()), Repr::Uuid))
     }
 
     /// Whether the UID has this text.
-    #[must_use]
     pub fn is(&self, text: &str) -> bool {
         match &self.0 {
-            Repr::Uuid(high, low) => digits(text) == Some((*high, *low)),
+            Repr::Uuid(own) => uuid(text) == Some(*own),
             Repr::Text(own) => **own == *text,
         }
     }
 
     /// The UID as a shared text.
-    #[must_use]
     pub fn to_uid(&self) -> Uid {
         match &self.0 {
-            Repr::Uuid(..) => self.with_text(|text| Uid(text.into())),
+            Repr::Uuid(_) => Uid(self.text(&mut [0; LENGTH]).into()),
             Repr::Text(text) => Uid(Arc::clone(text)),
         }
-    }
-
-    /// Calls `make` with the text and returns the result.
-    pub fn with_text<T>(&self, make: impl FnOnce(&str) -> T) -> T {
-        make(self.text(&mut [0; LENGTH]))
     }
 
     /// The UID that sorts before all others. No object has it. Takes no memory, because each event asks for it.
@@ -64,18 +50,17 @@ impl CompactUid {
     /// The memory in bytes, without the value itself.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0 {
-            Repr::Uuid(..) => 0,
+            Repr::Uuid(_) => 0,
             Repr::Text(text) => text.len(),
         }
     }
 
     /// Returns the text, which is written to `buffer` if the UID is a UUID.
     fn text<'a>(&'a self, buffer: &'a mut [u8; LENGTH]) -> &'a str {
-        let (high, low) = match &self.0 {
-            Repr::Uuid(high, low) => (*high, *low),
+        let mut rest = match &self.0 {
+            Repr::Uuid(own) => u128::from_be_bytes(*own),
             Repr::Text(text) => return text,
         };
-        let mut rest = u128::from(high) << 64 | u128::from(low);
         for (at, byte) in buffer.iter_mut().enumerate() {
             if DASHES.contains(&at) {
                 *byte = b'-';
@@ -97,9 +82,9 @@ impl From<&Uid> for CompactUid {
 impl Ord for CompactUid {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (Repr::Uuid(high, low), Repr::Uuid(others, lows)) => (high, low).cmp(&(others, lows)),
+            (Repr::Uuid(own), Repr::Uuid(others)) => own.cmp(others),
             (Repr::Text(own), Repr::Text(others)) => own.cmp(others),
-            (Repr::Uuid(..), Repr::Text(_)) | (Repr::Text(_), Repr::Uuid(..)) => self
+            (Repr::Uuid(_), Repr::Text(_)) | (Repr::Text(_), Repr::Uuid(_)) => self
                 .text(&mut [0; LENGTH])
                 .cmp(other.text(&mut [0; LENGTH])),
         }
@@ -114,39 +99,25 @@ impl PartialOrd for CompactUid {
 
 impl fmt::Display for CompactUid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.with_text(|text| f.write_str(text))
+        f.write_str(self.text(&mut [0; LENGTH]))
     }
 }
 
-/// Returns the digits of a UUID in lower case; `None` for any other text.
-fn digits(text: &str) -> Option<(u64, u64)> {
-    let bytes: &[u8; LENGTH] = text.as_bytes().try_into().ok()?;
-    if DASHES.iter().any(|at| bytes[*at] != b'-') {
-        return None;
+/// Returns the bytes of a UUID in lower case; `None` for any other text.
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let text: &[u8; LENGTH] = text.as_bytes().try_into().ok()?;
+    let mut number = 0_u128;
+    for (at, byte) in text.iter().enumerate() {
+        let digit = match byte {
+            b'-' if DASHES.contains(&at) => continue,
+            _ if DASHES.contains(&at) => return None,
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        number = number << 4 | u128::from(digit);
     }
-    let [first, second, third] = [&bytes[..8], &bytes[9..13], &bytes[14..18]].map(number);
-    let [fourth, fifth] = [&bytes[19..23], &bytes[24..]].map(number);
-    let high = first? << 32 | second? << 16 | third?;
-    Some((high, fourth? << 48 | fifth?))
-}
-
-/// Parses hexadecimal digits in lower case.
-fn number(digits: &[u8]) -> Option<u64> {
-    let values = digits.iter().map(|digit| VALUES[usize::from(*digit)]);
-    let (number, all) = values.fold((0, 0), |(number, all), value| {
-        (number << 4 | u64::from(value & 15), all | value)
-    });
-    (all < 16).then_some(number)
-}
-
-/// The value of each byte as a digit; 255 if the byte is no digit.
-const fn values() -> [u8; 256] {
-    let (mut values, mut value) = ([u8::MAX; 256], 0);
-    while value < 16 {
-        values[DIGITS[value as usize] as usize] = value;
-        value += 1;
-    }
-    values
+    Some(number.to_be_bytes())
 }
 
 #[cfg(test)]

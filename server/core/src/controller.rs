@@ -35,8 +35,7 @@ use crate::{
     reason::{Reason, Rule},
     report::{ControllerReport, ScaleDown},
     sync::{
-        self, Next, SyncResult, SyncStep, Weight, batch_result::BatchResult, limits::limits,
-        plan::Plan,
+        self, Next, Plan, SyncResult, SyncStep, Weight, batch_result::BatchResult, limits::limits,
     },
 };
 
@@ -69,7 +68,6 @@ pub struct Controller {
     unconfirmed: Option<Kind>,
     /// A list that shows that versions went back: its kind, the version of a write already reported, and its own.
     went_back: Option<(Kind, ResourceVersion, ResourceVersion)>,
-    /// The syncs with a batch in flight.
     running: HeldMap<SetId, RunningSync>,
     /// The UIDs of ReplicaSets that were deleted while they had batches in flight, even if they came back.
     abandoned: BTreeSet<Uid>,
@@ -81,11 +79,10 @@ pub struct Controller {
     /// The sync whose next batch, a status write, found no room.
     status_without_room: Option<ReadySync>,
     /// The syncs whose next batch found no room, in order, with the operations that it may have. Statuses of others pass them.
-    without_room: HeldQueue<(ReadySync, usize)>,
+    without_room: HeldQueue<(usize, ReadySync)>,
     /// When lists may be requested again for objects that had no room in memory.
     lists_at: Timestamp,
     next_batch: u64,
-    /// The latest time given.
     clock: Timestamp,
 }
 
@@ -109,7 +106,6 @@ pub struct Inspect<'a>(&'a Controller);
 
 impl Controller {
     /// Creates a controller without objects. It decides nothing until the snapshots of both kinds are complete.
-    #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
             index: Index::new(config.names, config.create_back_off),
@@ -138,25 +134,21 @@ impl Controller {
     }
 
     /// Whether both kinds have been listed.
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         Kind::BOTH.iter().all(|kind| self.is_listed(*kind))
     }
 
     /// The newest version seen of a kind.
-    #[must_use]
     pub const fn version(&self, kind: Kind) -> Option<ResourceVersion> {
         self.streams.of(kind).seen
     }
 
     /// The version of the last complete list of a kind that had a version.
-    #[must_use]
     pub const fn last_list(&self, kind: Kind) -> Option<ResourceVersion> {
         self.streams.of(kind).listed
     }
 
     /// Whether the view is complete: both kinds have been listed, and no list is open.
-    #[must_use]
     pub fn is_view_whole(&self) -> bool {
         let mut kinds = Kind::BOTH.iter();
         self.is_synced()
@@ -166,7 +158,6 @@ impl Controller {
 
     /// The list that shows that the versions of the cluster went back, if there is one: its kind, the version that the cluster had reached
     /// before it, and its own version.
-    #[must_use]
     pub const fn went_back(&self) -> Option<(Kind, ResourceVersion, ResourceVersion)> {
         self.went_back
     }
@@ -181,13 +172,11 @@ impl Controller {
     }
 
     /// Whether a kind has been listed.
-    #[must_use]
     pub const fn is_listed(&self, kind: Kind) -> bool {
         self.streams.of(kind).is_listed()
     }
 
     /// Whether a list of a kind is requested and has not begun.
-    #[must_use]
     pub const fn is_list_requested(&self, kind: Kind) -> bool {
         self.streams.of(kind).is_list_requested
     }
@@ -201,7 +190,6 @@ impl Controller {
     }
 
     /// Read access to everything known, queued and in flight.
-    #[must_use]
     pub const fn inspect(&self) -> Inspect<'_> {
         Inspect(self)
     }
@@ -282,7 +270,7 @@ impl Controller {
             };
             let set = self.index.set(due.set);
             let max = self.config.operations_in_flight_max;
-            let first = self.without_room.front().map(|(_, weight)| *weight);
+            let first = self.without_room.front().map(|(weight, _)| *weight);
             match sync::weight(&self.config, set, &adoptable, step) {
                 Weight::Nothing => return Some((due, adoptable)),
                 Weight::Status if self.in_flight.have_room_for_status(max, first) => {
@@ -297,8 +285,8 @@ impl Controller {
                 {
                     return Some((due, adoptable));
                 }
-                Weight::Pods(count) if was_first => self.without_room.push_front((due, count)),
-                Weight::Pods(count) => self.without_room.push_back((due, count)),
+                Weight::Pods(count) if was_first => self.without_room.push_front((count, due)),
+                Weight::Pods(count) => self.without_room.push_back((count, due)),
             }
         }
     }
@@ -308,8 +296,8 @@ impl Controller {
     fn next_due(&mut self) -> Option<(ReadySync, bool)> {
         let max = self.config.operations_in_flight_max;
         let first = self.without_room.front();
-        if first.is_some_and(|(_, weight)| self.in_flight.have_room(*weight, max)) {
-            let (ready, _) = self.without_room.pop_front()?;
+        if first.is_some_and(|(weight, _)| self.in_flight.have_room(*weight, max)) {
+            let (_, ready) = self.without_room.pop_front()?;
             return Some((ready, true));
         }
         let status = self.status_without_room.take();
@@ -352,7 +340,7 @@ impl Controller {
         }
         self.quarantined.remove(&id);
         let (index, config) = (&mut self.index, &self.config);
-        sync::advance(index, config, now, (id, adoptable), answered)
+        sync::advance(index, config, (id, adoptable), answered)
     }
 
     fn next_answered(&mut self) -> Option<ReadySync> {
@@ -487,7 +475,6 @@ impl Controller {
     }
 
     /// Returns when [`Self::handle_timeout`] is due next.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let unseen = Kind::BOTH.map(|kind| self.streams.of(kind).due());
         let due = unseen.into_iter().chain([self.queue.next_due()]);

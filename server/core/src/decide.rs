@@ -23,22 +23,11 @@ const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
-/// Decides for one ReplicaSet from a snapshot, if all operations succeed.
+/// Decides for one ReplicaSet from a snapshot, if all operations succeed, while `go_on` returns `true`. Calls `go_on` before each object and
+/// each step.
 ///
 /// Returns `None` if the ReplicaSet is not in `replica_sets`. The order of the input does not matter. New pods get the first free names,
 /// whatever the configuration says about names.
-#[must_use]
-pub fn decide(
-    now: Timestamp,
-    config: Config,
-    (namespace, name): (&str, &str),
-    replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod>,
-) -> Option<Decision> {
-    decide_while(now, config, (namespace, name), replica_sets, pods, &|| true).unwrap_or(None)
-}
-
-/// Decides as [`decide`] does, while `go_on` returns `true`. It calls `go_on` before each object and each step.
 ///
 /// # Errors
 /// If `go_on` ended the computation.
@@ -66,10 +55,6 @@ pub fn decide_while(
 
 /// Creates a controller from complete lists of these objects, to look at them: nothing waits for a sync. The order of the input does not
 /// matter.
-///
-/// # Panics
-/// Never: nothing interrupts it.
-#[must_use]
 pub fn controller_of(
     now: Timestamp,
     config: Config,
@@ -82,7 +67,6 @@ pub fn controller_of(
     controller
 }
 
-/// Creates a controller from complete lists of these objects, in an order that does not depend on the input.
 fn listed(
     now: Timestamp,
     config: Config,
@@ -169,7 +153,6 @@ fn run(
     Ok(Some(decision))
 }
 
-/// Reports every operation of a batch as done.
 fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
     for operation in 0..u32::try_from(batch.action.operations()).unwrap_or(u32::MAX) {
         let result = OperationResult::Done {
@@ -247,7 +230,6 @@ impl Decision {
         }
     }
 
-    /// Takes the results from the reports.
     fn conclude(&mut self, controller: &mut Controller) {
         while let Some(report) = controller.poll_report() {
             if let ControllerReport::Synced { requeue_after, .. } = report

@@ -15,25 +15,30 @@ pub(crate) fn pod_changed(
     change: &PodChange,
     mut queue: impl FnMut(SetId, Option<Span>),
 ) -> usize {
-    let old = change.old.as_ref();
-    let former = old.and_then(|old| old.owner);
-    let Some(new) = &change.new else {
-        former.into_iter().for_each(|id| queue(id, None));
-        return 0;
-    };
-    let labels_changed = old.is_none_or(|old| old.labels != new.labels);
-    let owner_changed = old.is_none_or(|old| old.controller != new.controller);
-    let lost = former.filter(|_| owner_changed);
+    let PodChange {
+        former,
+        owner,
+        labels_changed,
+        owner_changed,
+        ..
+    } = *change;
+    let pod = change.pod.and_then(|id| index.pod(id));
+    let lost = former.filter(|_| pod.is_none() || owner_changed);
     lost.into_iter().for_each(|id| queue(id, None));
-    if new.deleting || new.controller.is_some() {
-        let Some(id) = new.owner else { return 0 };
-        let becomes_ready = !new.deleting && new.ready && old.is_some_and(|old| !old.ready);
-        if becomes_ready && let Some(delay) = availability(index, id) {
+    let Some(pod) = pod else { return 0 };
+    if pod.state.deleting || pod.controller.is_some() {
+        let Some(id) = owner else { return 0 };
+        if change.becomes_ready
+            && let Some(delay) = availability(index, id)
+        {
             queue(id, Some(delay));
         }
         queue(id, None);
     } else if labels_changed || owner_changed {
-        let selecting = index.selecting(&new.namespace, &new.labels);
+        let group = index.groups.at(pod.group);
+        let labels = group.labels.iter();
+        let selecting = labels.flat_map(|labels| index.selecting(&group.namespace, labels));
+        let selecting: Vec<_> = selecting.collect();
         selecting.iter().for_each(|id| queue(*id, None));
         return selecting.len();
     }

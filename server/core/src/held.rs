@@ -16,20 +16,18 @@ pub trait Held {
     fn bytes(&self) -> usize;
 }
 
-/// A map that counts the memory of its values. Reads are those of the map inside.
-#[derive(Clone, Debug)]
-pub struct HeldMap<K, V> {
-    map: BTreeMap<K, V>,
+/// A collection that counts the memory of its values. Reads are those of the collection inside.
+#[derive(Clone, Debug, Default)]
+pub struct Counted<C> {
+    values: C,
     bytes: usize,
 }
 
+/// A map that counts the memory of its values.
+pub type HeldMap<K, V> = Counted<BTreeMap<K, V>>;
+
 /// A queue that counts the memory of its values.
-#[derive(Clone, Debug)]
-pub struct HeldQueue<V> {
-    /// The values, each with its memory.
-    queue: VecDeque<(usize, V)>,
-    bytes: usize,
-}
+pub type HeldQueue<V> = Counted<VecDeque<V>>;
 
 fn entry(value: &impl Held) -> usize {
     ENTRY + value.bytes()
@@ -39,21 +37,21 @@ impl<K: Ord, V: Held> HeldMap<K, V> {
     /// Replaces the value of a key, and returns the value before it.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.bytes += entry(&value);
-        let before = self.map.insert(key, value);
+        let before = self.values.insert(key, value);
         self.bytes -= before.as_ref().map_or(0, entry);
         before
     }
 
     /// Removes the value of a key.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let removed = self.map.remove(key);
+        let removed = self.values.remove(key);
         self.bytes -= removed.as_ref().map_or(0, entry);
         removed
     }
 
     /// Changes the value of a key, if there is one.
     pub fn change<T>(&mut self, key: &K, change: impl FnOnce(&mut V) -> T) -> Option<T> {
-        let value = self.map.get_mut(key)?;
+        let value = self.values.get_mut(key)?;
         self.bytes -= entry(value);
         let changed = change(value);
         self.bytes += entry(value);
@@ -61,92 +59,45 @@ impl<K: Ord, V: Held> HeldMap<K, V> {
     }
 }
 
-impl<K, V> Default for HeldMap<K, V> {
-    fn default() -> Self {
-        let map = BTreeMap::new();
-        Self { map, bytes: 0 }
-    }
-}
-
-impl<K, V> Deref for HeldMap<K, V> {
-    type Target = BTreeMap<K, V>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.map
-    }
-}
-
-impl<K, V> Held for HeldMap<K, V> {
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
 impl<V: Held> HeldQueue<V> {
     /// Adds a value at the front.
     pub fn push_front(&mut self, value: V) {
-        let bytes = entry(&value);
-        self.bytes += bytes;
-        self.queue.push_front((bytes, value));
+        self.bytes += entry(&value);
+        self.values.push_front(value);
     }
 
     /// Adds a value at the back.
     pub fn push_back(&mut self, value: V) {
-        let bytes = entry(&value);
-        self.bytes += bytes;
-        self.queue.push_back((bytes, value));
+        self.bytes += entry(&value);
+        self.values.push_back(value);
     }
-}
 
-impl<V> HeldQueue<V> {
     /// Removes the value at the front. An empty queue gives back the memory of many values.
     pub fn pop_front(&mut self) -> Option<V> {
-        let (bytes, value) = self.queue.pop_front()?;
-        self.bytes -= bytes;
-        if self.bytes == 0 && self.queue.capacity() > FEW {
-            self.queue = VecDeque::new();
+        let value = self.values.pop_front()?;
+        self.bytes -= entry(&value);
+        if self.values.is_empty() && self.values.capacity() > FEW {
+            self.values = VecDeque::new();
         }
         Some(value)
     }
 
     /// Keeps only the values that pass a test.
     pub fn retain(&mut self, keeps: impl Fn(&V) -> bool) {
-        self.queue.retain(|(_, value)| keeps(value));
-        self.bytes = self.queue.iter().map(|(bytes, _)| bytes).sum();
-    }
-
-    /// The value at the front.
-    #[must_use]
-    pub fn front(&self) -> Option<&V> {
-        self.queue.front().map(|(_, value)| value)
-    }
-
-    /// The values from the front to the back.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &V> {
-        self.queue.iter().map(|(_, value)| value)
-    }
-
-    /// The number of values.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Whether there is no value.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.values.retain(keeps);
+        self.bytes = self.values.iter().map(entry).sum();
     }
 }
 
-impl<V> Default for HeldQueue<V> {
-    fn default() -> Self {
-        let queue = VecDeque::new();
-        Self { queue, bytes: 0 }
+impl<C> Deref for Counted<C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        &self.values
     }
 }
 
-impl<V> Held for HeldQueue<V> {
+impl<C> Held for Counted<C> {
     fn bytes(&self) -> usize {
         self.bytes
     }
@@ -161,6 +112,12 @@ impl<V: Held> Extend<V> for HeldQueue<V> {
 impl<V: Held> Held for Option<V> {
     fn bytes(&self) -> usize {
         self.as_ref().map_or(0, Held::bytes)
+    }
+}
+
+impl<N, V: Held> Held for (N, V) {
+    fn bytes(&self) -> usize {
+        self.1.bytes()
     }
 }
 

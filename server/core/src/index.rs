@@ -8,7 +8,6 @@ mod cost;
 mod counting;
 pub(crate) mod forgetting;
 mod group;
-mod ids;
 mod large;
 pub(crate) mod ledger;
 mod map;
@@ -35,8 +34,15 @@ use std::{
 };
 
 use self::{
-    group::Groups, ids::Ids, large::LargeObjects, map::Map, namespaces::Namespaces, nodes::Nodes,
-    owners::Owners, slab::Slab, tombstones::Tombstones,
+    group::Groups,
+    large::LargeObjects,
+    map::Map,
+    namespaces::Namespaces,
+    nodes::Nodes,
+    owners::Owners,
+    set::{SetsBy, sets_of},
+    slab::Slab,
+    tombstones::Tombstones,
 };
 pub(crate) use self::{
     group::{GroupId, PodGroup},
@@ -51,7 +57,7 @@ use crate::{
     held::Held,
     labels::Labels,
     names::NameSeed,
-    object::{Key, Kind, OwnerReference, Pod, ReplicaSet, Timestamp, Uid},
+    object::{Key, Kind, Pod, ReplicaSet, Timestamp, Uid},
     pod_view::{OWNER_KIND, OwnerView, PodView},
     selector::Selector,
 };
@@ -59,7 +65,6 @@ use crate::{
 /// Up to this number of siblings, the index asks each of them whether it selects a group.
 const FEW_SIBLINGS: usize = 8;
 
-/// How much memory the index may take.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Room {
     /// The maximum, in bytes.
@@ -68,7 +73,6 @@ pub(crate) struct Room {
     pub(crate) spare: usize,
 }
 
-/// The objects of one cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     pods: Slab<Entry>,
@@ -84,17 +88,15 @@ pub(crate) struct Index {
     /// The largest number of pods that any ReplicaSet has had.
     pub(crate) largest_set: usize,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
-    siblings: Map<Uid, Ids<SetId>>,
+    siblings: SetsBy<Uid>,
     owners: Owners,
     pub(crate) nodes: Nodes,
     pub(crate) tombstones: Tombstones,
-    /// The ReplicaSets with much content.
     large: LargeObjects<SetId>,
     pub(crate) room: Room,
     /// The memory of pods and ReplicaSets, without shared data.
     bytes: usize,
     names: NameSeed,
-    /// The clock of the controller.
     pub(crate) now: Timestamp,
     /// The number of the last snapshot that began, of either kind.
     pub(crate) snapshot: u32,
@@ -111,23 +113,9 @@ pub(crate) struct Index {
     pub(crate) drops_terminating: bool,
 }
 
-/// The values of a pod, before or after a change, that the handlers read.
-#[derive(Clone, Debug)]
-pub(crate) struct PodFacts {
-    pub(crate) namespace: Arc<str>,
-    pub(crate) name: Arc<str>,
-    pub(crate) labels: Labels,
-    pub(crate) controller: Option<Arc<OwnerReference>>,
-    /// The ReplicaSet that the controller reference resolves to.
-    pub(crate) owner: Option<SetId>,
-    pub(crate) deleting: bool,
-    pub(crate) ready: bool,
-}
-
 /// How to treat an object that is shown and not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfUnknown {
-    /// The object is new.
     New,
     /// A list shows the object, and the stream has passed its version. If the list is older than the stream, the object is gone; if not,
     /// the stream lost it.
@@ -136,19 +124,22 @@ pub(crate) enum IfUnknown {
     Gone,
 }
 
-/// A change of one pod. Both sides present: the same pod changed.
-#[derive(Clone, Debug)]
+/// A change of one pod.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PodChange {
-    pub(crate) old: Option<PodFacts>,
-    pub(crate) new: Option<PodFacts>,
+    /// `None` if the pod is gone.
+    pub(crate) pod: Option<PodId>,
+    /// The ReplicaSet that its controller reference resolved to before.
+    pub(crate) former: Option<SetId>,
+    /// The ReplicaSet that it resolves to now.
+    pub(crate) owner: Option<SetId>,
+    pub(crate) labels_changed: bool,
+    pub(crate) owner_changed: bool,
+    pub(crate) becomes_ready: bool,
 }
 
 /// The change of the index when a pod is shown.
-#[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart where it is returned"
-)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum PodUpdate {
     Nothing,
     /// Only the resource version. Carries the owner, if the owner is known.
@@ -175,7 +166,6 @@ impl Index {
         self.snapshot
     }
 
-    /// Accepts all objects that lists have added.
     pub(crate) fn end_doubts(&mut self, kind: Kind) {
         match kind {
             Kind::Pod => self.doubtful_pods = BTreeSet::new(),
@@ -260,14 +250,10 @@ impl Index {
     pub(crate) fn related_sets(&self, group: &PodGroup) -> BTreeSet<SetId> {
         let labels = group.labels.iter();
         let matching = labels.flat_map(|labels| self.matching(&group.namespace, labels));
-        let with_siblings = matching.flat_map(|id| {
-            let siblings = self.sibling_ids(id).into_iter().flat_map(Ids::iter);
-            [id].into_iter().chain(siblings)
-        });
+        let with_siblings = matching.flat_map(|id| [id].into_iter().chain(self.sibling_ids(id)));
         with_siblings.collect()
     }
 
-    /// Returns the orphans that the ReplicaSet selects, sorted by name.
     pub(crate) fn adoptable(&self, id: SetId) -> Vec<PodId> {
         let set = self.set(id);
         let Some((set, selector)) = set.and_then(|set| Some((set, set.selector()?))) else {
@@ -279,55 +265,39 @@ impl Index {
 
     /// Returns the ReplicaSets under the same controller, this one included; none for a ReplicaSet without a controller (spec 7.3).
     pub(crate) fn siblings(&self, id: SetId) -> impl Iterator<Item = &Set> {
-        let ids = self.sibling_ids(id).into_iter().flat_map(Ids::iter);
-        ids.filter_map(|id| self.set(id))
+        self.sibling_ids(id).filter_map(|id| self.set(id))
     }
 
-    pub(crate) fn sibling_ids(&self, id: SetId) -> Option<&Ids<SetId>> {
-        let owner = self.set(id)?.object.controller.as_ref()?;
-        self.siblings.get(&owner.uid)
+    pub(crate) fn sibling_ids(&self, id: SetId) -> impl Iterator<Item = SetId> {
+        let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
+        let siblings = owner.map(|owner| sets_of(&self.siblings, owner.uid.clone()));
+        siblings.into_iter().flatten()
     }
 
     /// Counts active related pods by node (spec 7.3).
     pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<NodeId>, u32> {
         let mut counts = HashMap::new();
-        self.for_related(id, |node, pods| *counts.entry(node).or_default() += pods);
+        let siblings: BTreeSet<_> = self.sibling_ids(id).collect();
+        let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
+        for namespace in namespaces.collect::<BTreeSet<&str>>() {
+            let groups = self.groups.of_namespace(namespace);
+            for group in groups.filter(|group| self.is_related(&siblings, group)) {
+                for (node, pods) in &group.active_by_node {
+                    *counts.entry(*node).or_default() += pods;
+                }
+            }
+        }
         counts
     }
 
-    /// Calls `count` with active related pods by node, possibly several times for a node (spec 7.3).
-    pub(crate) fn for_related(&self, id: SetId, mut count: impl FnMut(Option<NodeId>, u32)) {
-        let Some(siblings) = self.sibling_ids(id) else {
-            return;
-        };
-        let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
-        let namespaces: BTreeSet<&str> = namespaces.collect();
-        for group in namespaces
-            .iter()
-            .flat_map(|it| self.groups.of_namespace(it))
-        {
-            if self.is_related(siblings, group) {
-                let by_node = group.active_by_node.iter();
-                by_node.for_each(|(node, pods)| count(*node, *pods));
-            }
-        }
-    }
-
-    /// The approximate number of comparisons of a sibling with a group in [`Self::for_related`].
+    /// The approximate number of comparisons of a sibling with a group in [`Self::related_by_node`].
     pub(crate) fn related_looks(&self, id: SetId) -> usize {
         let groups = |set: &Set| self.groups.count_in(&set.object.key.namespace);
         let groups = self.set(id).map_or(0, groups);
-        let siblings = self.sibling_ids(id).map_or(0, Ids::len);
-        siblings.saturating_mul(groups)
+        self.sibling_ids(id).count().saturating_mul(groups)
     }
 
-    /// Whether the ReplicaSet or a sibling selects the pods of a group.
-    pub(crate) fn selects_with_siblings(&self, id: SetId, group: &PodGroup) -> bool {
-        let own = Ids::One(id);
-        self.is_related(self.sibling_ids(id).unwrap_or(&own), group)
-    }
-
-    fn is_related(&self, siblings: &Ids<SetId>, group: &PodGroup) -> bool {
+    pub(crate) fn is_related(&self, siblings: &BTreeSet<SetId>, group: &PodGroup) -> bool {
         let selects = |id: SetId| {
             let set = self.set(id);
             let set = set.filter(|set| set.object.key.namespace == group.namespace);
@@ -336,13 +306,13 @@ impl Index {
             selector.is_some_and(|selector| labels.is_some_and(|it| selector.matches(it)))
         };
         if siblings.len() <= FEW_SIBLINGS {
-            return siblings.iter().any(selects);
+            return siblings.iter().copied().any(selects);
         }
         let content = self.namespaces.get(&group.namespace);
         let labelled = content.zip(group.labels.as_ref());
         let candidates = labelled.map(|(content, it)| content.selectors.candidates(it));
         let mut candidates = candidates.into_iter().flatten();
-        candidates.any(|id| siblings.contains(id) && selects(id))
+        candidates.any(|id| siblings.contains(&id) && selects(id))
     }
 
     /// Returns the active pods that the ReplicaSet owns and selects, in an unspecified but stable order.
@@ -352,7 +322,6 @@ impl Index {
         pods.filter(|(_, pod)| pod.counted.active)
     }
 
-    /// Returns the name of the node of a pod; `None` while the pod is unassigned.
     pub(crate) fn node_of(&self, entry: &Entry) -> Option<&Arc<str>> {
         self.nodes.name(entry.node?)
     }
@@ -364,11 +333,7 @@ impl Index {
     }
 
     /// Returns the pods of a namespace, in no order. Callers must not depend on the order.
-    pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Entry> {
-        self.pod_ids_in(namespace).filter_map(|id| self.pod(id))
-    }
-
-    fn pod_ids_in(&self, namespace: &str) -> impl Iterator<Item = PodId> {
+    pub(crate) fn pod_ids_in(&self, namespace: &str) -> impl Iterator<Item = PodId> {
         let names = self.namespaces.get(namespace).map(|it| it.names.values());
         names.into_iter().flatten().filter_map(|it| it.pod)
     }
@@ -395,7 +360,6 @@ impl Index {
         }
     }
 
-    /// Counts pods that have become available by now.
     pub(crate) fn let_become_available(&mut self, id: SetId) {
         let Some(set) = self.sets.get_mut(&id) else {
             return;

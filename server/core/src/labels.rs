@@ -11,7 +11,6 @@ pub struct Labels(Arc<[Label]>);
 
 impl Labels {
     /// The value of a key.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Arc<str>> {
         self.get_label(key).map(|(_, value)| value)
     }

@@ -11,7 +11,7 @@
 //! [`Controller`] holds one cluster's projected pods and ReplicaSets. `handle_*` records events without a decision. `poll_batch` decides
 //! for one ReplicaSet at a time, and returns one action on it with its reasons. `handle_outcome` takes the outcomes of the action into the
 //! index, as if the stream had shown them. Then the ReplicaSet's sync continues: adopt and release, then create or delete, then the status.
-//! [`decide`] runs the same machine on a snapshot until it is idle.
+//! [`decide_while`] runs the same machine on a snapshot until it is idle.
 //!
 //! Counts, ownership, availability and free names are updated as pods change. So a pod event costs the same in a ReplicaSet of ten pods and
 //! of ten thousand. Only the choice of victims looks at all pods of a ReplicaSet.
@@ -64,9 +64,9 @@ pub use controller::{
     Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,
     Sizes, Surroundings, SurroundingsCopy, SurroundingsIndex, keep_within,
 };
-pub use decide::{Interrupted, controller_of, decide, decide_while};
+pub use decide::{Interrupted, controller_of, decide_while};
 pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
-pub use held::{Held, HeldMap, HeldQueue};
+pub use held::{Counted, Held, HeldMap, HeldQueue};
 pub use index::ledger::{Account, Ledger, Loss};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;

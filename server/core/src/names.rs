@@ -15,7 +15,6 @@ use crate::{object::Uid, syntax::is_subdomain};
 /// The API server's alphabet: no vowels, so no words; no digits that look like letters.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The number of characters of the suffix.
 pub(crate) const SUFFIX_LENGTH: usize = 5;
 
 /// The maximum length of the base in bytes: the API server cuts it so that the name fits 63 characters.
@@ -37,7 +36,6 @@ pub struct NameSeed(Option<u64>);
 #[derive(Clone, Debug)]
 pub(crate) struct NameCursor {
     suffixes: Suffixes,
-    /// The k of the next name.
     next: u32,
     /// Names that are not known to have made a pod. They come before every other name.
     retries: BTreeMap<u32, Retry>,
@@ -53,11 +51,9 @@ struct Retry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameUse {
-    /// Nothing in the view.
     Free,
     /// A pod in the view has it, in any phase and with any owner.
     Taken,
-    /// An operation in flight has it.
     InFlight,
 }
 
@@ -70,7 +66,6 @@ struct Suffixes {
 }
 
 /// Returns the `generateName`: the name and a dash, unless that cannot begin a pod's name (spec 6.3).
-#[must_use]
 pub(crate) fn generate_name(replica_set_name: &str) -> Arc<str> {
     let prefix = format!("{replica_set_name}-");
     // Upstream replaces two bytes by an `a` to mask the trailing dash, then requires a DNS-1123 subdomain.
@@ -86,14 +81,12 @@ pub(crate) fn generate_name(replica_set_name: &str) -> Arc<str> {
 }
 
 /// Returns the part of a `generateName` that stays in the name: at most 58 bytes, whole characters.
-#[must_use]
 pub(crate) fn base(generate_name: &str) -> &str {
     &generate_name[..generate_name.floor_char_boundary(BASE_LENGTH_MAX)]
 }
 
 impl NameSeed {
     /// The seed of a session. Another epoch or session has another seed.
-    #[must_use]
     pub fn of_session(epoch: i64, session_id: &str) -> Self {
         let epoch = finish(epoch.cast_unsigned());
         Self(Some(finish(epoch ^ fnv1a(session_id.as_bytes()))))
@@ -110,7 +103,6 @@ impl NameSeed {
 
 impl NameCursor {
     /// `number` is the number of the ReplicaSet in its session.
-    #[must_use]
     pub(crate) fn new(seed: NameSeed, uid: &Uid, number: u64) -> Self {
         Self {
             suffixes: Suffixes::new(uid),
@@ -167,11 +159,6 @@ impl NameCursor {
         if let Some(k) = self.suffixes.k(name) {
             self.retries.entry(k).or_default().unanswered += u32::from(is_unanswered);
         }
-    }
-
-    /// Whether an unanswered create may have made a pod that was not shown.
-    pub(crate) fn is_any_open(&self) -> bool {
-        self.open_names() > 0
     }
 
     /// The number of names whose unanswered creates may have made a pod that was not shown.

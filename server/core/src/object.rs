@@ -9,7 +9,7 @@ use crate::{
 
 /// A point in time: nanoseconds since 1970-01-01T00:00:00Z, saturating at both ends (years 1677 and 2262).
 ///
-/// An absent time is always `None`; there is no zero time.
+/// A time of an object is `None` if it is absent. Only a deadline of the controller has a default, which has always passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
@@ -215,7 +215,6 @@ pub struct ByKind<T> {
 }
 
 impl Default for Timestamp {
-    /// The time before all others, so that a deadline without a time has always passed.
     fn default() -> Self {
         Self(i64::MIN)
     }
@@ -223,7 +222,6 @@ impl Default for Timestamp {
 
 impl Timestamp {
     /// The time `seconds` after the epoch, saturating.
-    #[must_use]
     pub const fn from_seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(1_000_000_000))
     }
@@ -249,13 +247,11 @@ impl Timestamp {
 
 impl Span {
     /// A span of whole seconds, saturating.
-    #[must_use]
     pub const fn seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(1_000_000_000))
     }
 
     /// A span of whole milliseconds, saturating.
-    #[must_use]
     pub const fn millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
@@ -263,7 +259,6 @@ impl Span {
 
 impl Resume {
     /// Reads a request: its first word can be `namespace` or `all`.
-    #[must_use]
     pub fn of(request: &str) -> Self {
         match request.split_whitespace().next() {
             Some("all") => Self::All,
@@ -275,7 +270,6 @@ impl Resume {
 
 impl ResourceVersion {
     /// Parses a version in the form of the API: decimal digits, no leading zero, not 0. Any other text is `None`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
         canonical.then(|| text.parse().ok().map(Self)).flatten()
@@ -306,7 +300,6 @@ impl Kind {
 
 impl<T> ByKind<T> {
     /// The value of a kind.
-    #[must_use]
     pub const fn of(&self, kind: Kind) -> &T {
         match kind {
             Kind::Pod => &self.pods,
@@ -315,7 +308,6 @@ impl<T> ByKind<T> {
     }
 
     /// The value of a kind, to change it.
-    #[must_use]
     pub const fn of_mut(&mut self, kind: Kind) -> &mut T {
         match kind {
             Kind::Pod => &mut self.pods,
@@ -326,13 +318,11 @@ impl<T> ByKind<T> {
 
 impl PodState {
     /// Whether the pod counts as a replica (spec 1.3).
-    #[must_use]
     pub const fn is_active(&self) -> bool {
         !self.deleting && !self.phase.has_ended()
     }
 
     /// Whether the pod is terminating and has not ended (spec 1.3).
-    #[must_use]
     pub const fn is_terminating(&self) -> bool {
         self.deleting && !self.phase.has_ended()
     }
@@ -340,13 +330,11 @@ impl PodState {
 
 impl Phase {
     /// Whether the pod has ended, with success or not.
-    #[must_use]
     pub const fn has_ended(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
 
     /// The position in the order of deletion (spec 7.2, rule 2).
-    #[must_use]
     pub const fn ordinal(self) -> u8 {
         match self {
             Self::Pending | Self::Other | Self::Succeeded | Self::Failed => 0,

@@ -12,45 +12,33 @@ pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
 /// A [`Pod`] with borrowed texts. Most messages about pods repeat known values, which are compared and dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of a pod")]
 pub struct PodView<'a> {
-    /// See [`Pod::namespace`].
     pub namespace: &'a str,
-    /// See [`Pod::name`].
     pub name: &'a str,
-    /// See [`Pod::uid`].
     pub uid: &'a str,
-    /// See [`Pod::version`].
     pub version: Option<ResourceVersion>,
-    /// All labels, sorted by key, each key once.
+    /// Sorted by key, each key once.
     pub labels: &'a [(&'a str, &'a str)],
-    /// See [`Pod::controller`].
     pub controller: Option<OwnerView<'a>>,
-    /// See [`Pod::node`].
     pub node: Option<&'a str>,
-    /// See [`Pod::deleted`].
     pub deleted: Option<Timestamp>,
-    /// See [`Pod::state`].
     pub state: PodState,
 }
 
 /// An [`OwnerReference`] with borrowed texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of a reference")]
 pub struct OwnerView<'a> {
-    /// See [`OwnerReference::api_version`].
     pub api_version: &'a str,
-    /// See [`OwnerReference::kind`].
     pub kind: &'a str,
-    /// See [`OwnerReference::name`].
     pub name: &'a str,
-    /// See [`OwnerReference::uid`].
     pub uid: &'a str,
-    /// See [`OwnerReference::block_owner_deletion`].
     pub block_owner_deletion: Option<bool>,
 }
 
 impl PodView<'_> {
     /// Copies the pod.
-    #[must_use]
     pub fn to_pod(&self) -> Pod {
         Pod {
             namespace: self.namespace.into(),
@@ -83,7 +71,6 @@ impl PodView<'_> {
 
 impl OwnerView<'_> {
     /// Copies the reference.
-    #[must_use]
     pub fn to_owner(self) -> OwnerReference {
         OwnerReference {
             api_version: common(self.api_version),
@@ -140,7 +127,6 @@ impl OwnerReference {
     }
 
     /// A view of the reference.
-    #[must_use]
     pub fn view(&self) -> OwnerView<'_> {
         OwnerView {
             api_version: &self.api_version,

@@ -31,9 +31,7 @@ const RESYNC_TURN: u64 = 8;
 /// The cause for adding a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// An event.
     Live,
-    /// A list named it.
     Resync,
 }
 
@@ -46,11 +44,12 @@ pub(crate) enum Retry {
     Refused,
 }
 
-/// The failures of a key in a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Failures {
     refusals: u32,
     conflicts: u32,
+    /// The end of the delay that the cluster asked for.
+    held_until: Timestamp,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,15 +58,11 @@ pub(crate) struct Queue {
     resync: BTreeMap<u64, SetId>,
     /// The time at which the waiting of added keys begins.
     pub(crate) now: Timestamp,
-    /// The keys that need a sync.
-    dirty: BTreeMap<SetId, QueuedKey>,
-    /// The keys whose sync runs.
-    processing: BTreeMap<SetId, Running>,
+    pub(crate) dirty: BTreeMap<SetId, QueuedKey>,
+    pub(crate) processing: BTreeMap<SetId, Running>,
     due: BTreeSet<(Timestamp, SetId)>,
     due_by_key: HashMap<SetId, Timestamp>,
     failures: HashMap<SetId, Failures>,
-    /// The keys that the cluster asked to delay, with the end of the delay.
-    held: HashMap<SetId, Timestamp>,
     /// When the shared bucket has its next token.
     bucket: Option<Timestamp>,
     next_position: u64,
@@ -78,18 +73,16 @@ pub(crate) struct Queue {
     pub(crate) retries: u64,
 }
 
-/// A key that needs a sync.
 #[derive(Clone, Copy, Debug)]
-struct QueuedKey {
+pub(crate) struct QueuedKey {
     priority: Priority,
     /// Its position among the keys of its priority; `None` while its sync runs.
     position: Option<u64>,
     since: Timestamp,
 }
 
-/// A key whose sync runs.
 #[derive(Clone, Copy, Debug)]
-struct Running {
+pub(crate) struct Running {
     waited: Span,
     since: Timestamp,
 }
@@ -149,7 +142,11 @@ impl Queue {
         (why, asked): (Retry, Option<Span>),
         max: Span,
     ) -> Span {
+        let asked = asked.unwrap_or_default().min(ASKED_MAX);
         let failures = self.failures.entry(id).or_default();
+        if asked.0 > 0 {
+            failures.held_until = self.now.plus(asked);
+        }
         let (count, max) = match why {
             Retry::Conflict => (&mut failures.conflicts, CONFLICT_BACKOFF_MAX),
             Retry::Refused => (&mut failures.refusals, max),
@@ -162,10 +159,6 @@ impl Queue {
         } else {
             backoff(before).min(max).max(self.reserve())
         };
-        let asked = asked.unwrap_or_default().min(ASKED_MAX);
-        if asked.0 > 0 {
-            self.held.insert(id, self.now.plus(asked));
-        }
         let delay = delay.max(asked);
         self.add_after(id, delay);
         delay
@@ -183,7 +176,6 @@ impl Queue {
         // Most keys never fail, and an empty map needs no hashing.
         if !self.failures.is_empty() {
             self.failures.remove(&id);
-            self.held.remove(&id);
         }
     }
 
@@ -200,7 +192,6 @@ impl Queue {
         }
     }
 
-    /// Queues the keys that have become due.
     pub(crate) fn handle_timeout(&mut self) {
         while let Some((time, id)) = self.due.first().copied()
             && time <= self.now
@@ -224,7 +215,7 @@ impl Queue {
             };
             let (_, id) = self.waiting(priority).pop_first()?;
             let waiting = self.dirty.remove(&id);
-            match self.held.get(&id).copied() {
+            match self.failures.get(&id).map(|it| it.held_until) {
                 Some(until) if until > now => self.add_at(until, id),
                 Some(_) | None => {
                     let waited = waiting.map_or_else(Span::default, |it| now.since(it.since));
@@ -260,10 +251,6 @@ impl Queue {
         })
     }
 
-    pub(crate) fn processing(&self) -> usize {
-        self.processing.len()
-    }
-
     fn append(&mut self, id: SetId, priority: Priority) -> u64 {
         let position = self.next_position;
         self.next_position += 1;
@@ -291,15 +278,6 @@ impl Queue {
         failures.refusals.saturating_add(failures.conflicts)
     }
 
-    pub(crate) fn is_queued(&self, id: SetId) -> bool {
-        self.dirty.contains_key(&id)
-    }
-
-    pub(crate) fn depth(&self) -> usize {
-        self.dirty.len()
-    }
-
-    /// Empties the queue, for a decision about one key.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -316,7 +294,6 @@ impl Held for Queue {
             due,
             due_by_key,
             failures,
-            held,
             bucket: _,
             next_position: _,
             turn: _,
@@ -324,7 +301,7 @@ impl Held for Queue {
             retries: _,
         } = self;
         let waiting = live.len() + resync.len() + dirty.len() + processing.len();
-        let delayed = due.len() + due_by_key.capacity() + failures.capacity() + held.capacity();
+        let delayed = due.len() + due_by_key.capacity() + failures.capacity();
         (waiting + delayed) * KEY_BYTES
     }
 }

@@ -96,7 +96,6 @@ impl Selector {
     }
 
     /// Whether the labels meet every requirement.
-    #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
             Self::Nothing => false,
@@ -150,7 +149,6 @@ impl Selector {
     }
 
     /// Whether there is no requirement, so that every pod matches. [`Selector::Nothing`] is not empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self::All(Requirements { demands, forbids }) = self else {
             return false;
@@ -161,7 +159,6 @@ impl Selector {
 
 impl Requirements {
     /// The requirements that no object without the key meets, sorted by key.
-    #[must_use]
     pub fn demands(&self) -> &[Requirement] {
         &self.demands
     }

@@ -8,12 +8,11 @@ pub(crate) mod batch_result;
 pub(crate) mod claim;
 pub(crate) mod limits;
 pub(crate) mod manage;
-pub(crate) mod plan;
 pub(crate) mod rank;
 pub(crate) mod status;
 
 use self::{
-    batch_result::BatchResult, claim::Claimed, manage::ManageResult, plan::Plan,
+    batch_result::BatchResult, claim::Claimed, manage::ManageResult, rank::RankedPod,
     status::StatusBasis,
 };
 use crate::{
@@ -23,6 +22,7 @@ use crate::{
     index::{Index, PodId, Set, SetId},
     object::{Span, Timestamp},
     queue::Retry,
+    reason::{Reason, Thousandths},
 };
 
 /// The memory of the UID of a claimed pod in bytes, without its text.
@@ -34,22 +34,25 @@ const DISPROVED_DELAY: Span = Span::seconds(1);
 /// The step whose outcomes a sync waits for.
 #[derive(Clone, Debug)]
 pub(crate) enum SyncStep {
-    /// Pods are being adopted and released.
     Claim(Claimed),
-    /// Pods are being created or deleted.
     Manage(StatusBasis),
-    /// The status is being written.
-    Status {
-        managed: ManageResult,
-        requeue_at: Option<Timestamp>,
-    },
+    /// With the time of the next availability check.
+    Status(ManageResult, Option<Timestamp>),
+}
+
+/// The decision of a step.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) action: Action,
+    pub(crate) reasons: Vec<Reason>,
+    /// The relative ages of victims (spec 7.7).
+    pub(crate) age_ratios: Vec<Thousandths>,
+    pub(crate) near_cut: Vec<RankedPod>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// A batch to send, and the step that continues with its outcomes.
     Send(Plan, SyncStep),
-    /// The sync has ended.
     Finished(SyncResult),
 }
 
@@ -66,12 +69,20 @@ pub(crate) struct SyncResult {
 /// The maximum size of the next batch of a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// There is no batch: the sync ends.
     Nothing,
-    /// One status write.
     Status,
-    /// This number of operations on pods.
     Pods(usize),
+}
+
+impl Plan {
+    const fn new(action: Action, reasons: Vec<Reason>) -> Self {
+        Self {
+            action,
+            reasons,
+            age_ratios: Vec::new(),
+            near_cut: Vec::new(),
+        }
+    }
 }
 
 impl Held for SyncStep {
@@ -79,7 +90,7 @@ impl Held for SyncStep {
         let held = match self {
             Self::Claim(claimed) => claimed.iter().map(|uid| CLAIMED + uid.bytes()).sum(),
             Self::Manage(_) => 0,
-            Self::Status { managed, .. } => managed.error.as_ref().map_or(0, String::len),
+            Self::Status(managed, _) => managed.error.as_ref().map_or(0, String::len),
         };
         size_of::<Self>() + held
     }
@@ -90,29 +101,24 @@ impl Held for SyncStep {
 pub(crate) fn advance(
     index: &mut Index,
     config: &Config,
-    now: Timestamp,
     (id, adoptable): (SetId, &[PodId]),
     answered: Option<(SyncStep, BatchResult)>,
 ) -> Next {
     match answered {
-        None => claim_or_manage(index, config, now, (id, adoptable), Claimed::default()),
+        None => claim_or_manage(index, config, (id, adoptable), Claimed::default()),
         Some((SyncStep::Claim(_), result)) if result.ends_sync() => {
             Next::Finished(end(ManageResult::default(), result, None))
         }
         Some((SyncStep::Claim(claimed), _)) => {
-            claim_or_manage(index, config, now, (id, adoptable), claimed)
+            claim_or_manage(index, config, (id, adoptable), claimed)
         }
         Some((SyncStep::Manage(basis), result)) => {
             let managed = ManageResult::of(basis.surplus(), result);
-            status_or_end(index, now, id, basis, managed)
+            status_or_end(index, id, basis, managed)
         }
-        Some((
-            SyncStep::Status {
-                managed,
-                requeue_at,
-            },
-            result,
-        )) => Next::Finished(end(managed, result, requeue_at)),
+        Some((SyncStep::Status(managed, requeue_at), result)) => {
+            Next::Finished(end(managed, result, requeue_at))
+        }
     }
 }
 
@@ -133,14 +139,13 @@ pub(crate) fn weight(
             }
         }
         (Some(_), Some(SyncStep::Manage(_))) => Weight::Status,
-        (Some(_), Some(SyncStep::Status { .. })) | (None, _) => Weight::Nothing,
+        (Some(_), Some(SyncStep::Status(..))) | (None, _) => Weight::Nothing,
     }
 }
 
 fn claim_or_manage(
     index: &mut Index,
     config: &Config,
-    now: Timestamp,
     (id, adoptable): (SetId, &[PodId]),
     mut claimed: Claimed,
 ) -> Next {
@@ -152,43 +157,43 @@ fn claim_or_manage(
             retry_after: Some(DISPROVED_DELAY),
             ..SyncResult::default()
         }),
-        None => manage_or_status(index, config, now, id),
+        None => manage_or_status(index, config, id),
     }
 }
 
-fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetId) -> Next {
+fn manage_or_status(index: &mut Index, config: &Config, id: SetId) -> Next {
+    let now = index.now;
     index.let_become_available(id);
     let Some(basis) = index.set(id).map(|set| StatusBasis::of(set, now)) else {
         return Next::Finished(SyncResult::default());
     };
-    let Some(plan) = manage::decide(index, config, now, id) else {
-        let managed = ManageResult {
-            is_pending: index.set(id).is_some_and(|set| set.waits_for_answer(now)),
-            ..ManageResult::default()
-        };
-        return status_or_end(index, now, id, basis, managed);
-    };
-    if plan.action.operations() == 0 {
-        let managed = ManageResult {
+    let managed = match manage::decide(index, config, id) {
+        Some(plan) if plan.action.operations() > 0 => {
+            return Next::Send(plan, SyncStep::Manage(basis));
+        }
+        Some(_) => ManageResult {
             is_pending: true,
             retry: Some(Retry::Conflict),
             ..ManageResult::default()
-        };
-        return status_or_end(index, now, id, basis, managed);
-    }
-    Next::Send(plan, SyncStep::Manage(basis))
+        },
+        None => ManageResult {
+            is_pending: index.set(id).is_some_and(|set| set.waits_for_answer(now)),
+            ..ManageResult::default()
+        },
+    };
+    status_or_end(index, id, basis, managed)
 }
 
 /// Writes the status if it differs, else ends the sync. The same status, which somebody else changes back, is written at intervals.
 fn status_or_end(
     index: &mut Index,
-    now: Timestamp,
     id: SetId,
     mut basis: StatusBasis,
     mut managed: ManageResult,
 ) -> Next {
     let end =
         |managed, requeue_at| Next::Finished(end(managed, BatchResult::default(), requeue_at));
+    let now = index.now;
     let Some(set) = index.sets.get_mut(&id) else {
         return end(managed, None);
     };
@@ -213,11 +218,7 @@ fn status_or_end(
     rewrites.note(now, &status);
     let reasons = vec![status::reason(&status)];
     let plan = Plan::new(Action::WriteStatus(Box::new(status)), reasons);
-    let step = SyncStep::Status {
-        managed,
-        requeue_at,
-    };
-    Next::Send(plan, step)
+    Next::Send(plan, SyncStep::Status(managed, requeue_at))
 }
 
 /// Returns the end of a sync whose status write, if there was one, had the result `written`. Its failure masks a failure of manage (spec

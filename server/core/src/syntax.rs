@@ -12,7 +12,6 @@ const LABEL_NAME_MAX: usize = 63;
 const QUOTED_MAX: usize = 80;
 
 /// Whether `text` is an optional DNS-1123 subdomain and a slash, then a label name.
-#[must_use]
 pub fn is_label_key(text: &str) -> bool {
     match text.split_once('/') {
         None => is_label_name(text),
@@ -21,7 +20,6 @@ pub fn is_label_key(text: &str) -> bool {
 }
 
 /// Whether `text` is a valid label value.
-#[must_use]
 pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_label_name(text)
 }
@@ -29,20 +27,17 @@ pub fn is_label_value(text: &str) -> bool {
 /// Whether `text` is a DNS-1123 subdomain: DNS labels, joined by dots.
 ///
 /// A part may be longer than 63 bytes: upstream limits only the whole.
-#[must_use]
 pub fn is_subdomain(text: &[u8]) -> bool {
     text.len() <= SUBDOMAIN_MAX && text.split(|byte| *byte == b'.').all(is_dns_label)
 }
 
 /// Whether `text` has the characters of a DNS-1123 label, of any length: lower-case letters, digits and inner hyphens.
-#[must_use]
 pub fn is_dns_label(text: &[u8]) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     is_framed(text, edge, |byte| edge(byte) || *byte == b'-')
 }
 
 /// At most 80 characters of a text, without characters that could break a line of a log.
-#[must_use]
 pub fn quoted(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ';
     if text.len() <= QUOTED_MAX && text.chars().all(plain) {

@@ -10,7 +10,6 @@ const SECOND: i64 = 1_000_000_000;
 pub(crate) struct Lasting(pub(crate) Span);
 
 /// A count with its noun, with an `s` unless the count is one: `1 pod`, `2 pods`.
-#[must_use]
 pub fn count<N: fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> impl fmt::Display {
     let end = if count == N::from(1) { "" } else { "s" };
     fmt::from_fn(move |f| write!(f, "{count} {noun}{end}"))

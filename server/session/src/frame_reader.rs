@@ -2,7 +2,9 @@
 
 use decree::v1::{self, reconcile_request::Frame};
 use prost::Message;
-use server_core::{ByKind, Event, Kind, Outcome, PodView, ResourceVersion, Span};
+use server_core::{
+    After, ByKind, Event, Kind, OperationResult, Outcome, PodView, ResourceVersion, Span,
+};
 
 use crate::{
     incoming::{Head, IncomingFrame, Item, List},
@@ -24,8 +26,7 @@ pub(crate) trait Sink {
     fn event(&mut self, event: Event);
     /// Takes a pod: inside a list a member of it, outside a change.
     fn pod(&mut self, pod: &PodView<'_>);
-    /// Takes an outcome. If the pod after the operation is separate, the outcome has no object.
-    fn outcome(&mut self, outcome: Outcome, pod: Option<&PodView<'_>>);
+    fn outcome(&mut self, outcome: Outcome);
     fn rejected(&mut self, rejected: Rejected);
     /// Checks the limits of the session, between two items: a frame may have very many.
     fn check(&mut self) -> Result<(), Refusal>;
@@ -254,17 +255,19 @@ fn read_outcome<'a>(
 ) -> Result<(), Refusal> {
     let (outcome, rejected) = if let Some(large) = outcome_with_large_object(bytes)? {
         large
-    } else if let Some((outcome, pod)) = read_done(bytes, labels)
+    } else if let Some((mut outcome, pod)) = read_done(bytes, labels)
         && let Ok(pod) = pod.map(|pod| pod_view(&pod, labels)).transpose()
     {
-        sink.outcome(outcome, pod.as_ref());
-        return Ok(());
+        if let (OperationResult::Done { after, .. }, Some(pod)) = (&mut outcome.result, pod) {
+            *after = Some(After::Pod(Box::new(pod.to_pod())));
+        }
+        (outcome, None)
     } else {
         decode::outcome(message(bytes)?).map_err(|violation| {
             Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
         })?
     };
-    sink.outcome(outcome, None);
+    sink.outcome(outcome);
     if let Some(rejected) = rejected {
         sink.rejected(rejected);
     }

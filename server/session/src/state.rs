@@ -315,13 +315,9 @@ impl Sink for FrameSink<'_> {
         state.controller.handle_pod(*now, pod);
     }
 
-    fn outcome(&mut self, outcome: Outcome, pod: Option<&PodView<'_>>) {
-        let Self { state, now, .. } = self;
-        state.count_outcome(&outcome);
-        match pod {
-            Some(pod) => state.controller.handle_outcome_of_pod(*now, outcome, pod),
-            None => state.controller.handle_outcome(*now, outcome),
-        }
+    fn outcome(&mut self, outcome: Outcome) {
+        self.state.count_outcome(&outcome);
+        self.state.controller.handle_outcome(self.now, outcome);
     }
 
     fn rejected(&mut self, rejected: Rejected) {

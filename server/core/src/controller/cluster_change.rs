@@ -9,7 +9,6 @@ use crate::{
     object::Key,
 };
 
-/// The maximum number of names in [`Impact::deleted_pods`].
 const NAMES_MAX: usize = 20;
 
 /// The effect of a change on one ReplicaSet.
@@ -37,7 +36,6 @@ pub struct Impact {
 #[derive(Clone, Debug)]
 pub struct ImpactWalk {
     scope: Scope,
-    /// The quota of the namespace, if it has one.
     quota: Option<QuotaLimits>,
     after: (Arc<str>, Arc<str>),
     /// The orphans that earlier ReplicaSets adopt. Several may select the same orphan.
@@ -82,20 +80,17 @@ pub struct NeedWalk {
 
 impl ImpactWalk {
     /// Finds the ReplicaSets after a namespace and name that lose pods to a drain, which deletes all pods of a node.
-    #[must_use]
     pub fn drain(node: &str, after: (&str, &str)) -> Self {
         Self::over(Scope::Node(node.into()), None, after)
     }
 
     /// Finds the ReplicaSets of a namespace after a namespace and name of which a quota refuses creates.
-    #[must_use]
     pub fn quota(namespace: &str, limits: QuotaLimits, after: (&str, &str)) -> Self {
         let scope = Scope::Namespace(namespace.into());
         Self::over(scope, Some(limits), after.max((namespace, "")))
     }
 
     /// Finds the ReplicaSets of a namespace that lack pods or have surplus pods.
-    #[must_use]
     pub fn namespace(namespace: &str) -> Self {
         Self::over(Scope::Namespace(namespace.into()), None, (namespace, ""))
     }
@@ -181,7 +176,6 @@ impl Need {
     }
 
     /// Returns what a quota of this number of pods leaves of the creates.
-    #[must_use]
     pub fn under(self, quota: i32) -> QuotaLimits {
         let room = (i64::from(quota) - (self.pods - self.surplus)).max(0);
         let refused = (self.creates - room).max(0);
@@ -191,7 +185,6 @@ impl Need {
 
 impl NeedWalk {
     /// Begins with nothing.
-    #[must_use]
     pub fn new(namespace: &str) -> Self {
         Self {
             pods: PodWalk::new([namespace.into()]),

@@ -1,7 +1,7 @@
 //! Events of the stream enter the index and queue the ReplicaSets that they affect. All objects that a list did not name are gone at its
 //! end.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Controller,
@@ -192,7 +192,6 @@ impl Controller {
         }
     }
 
-    /// Queues the ReplicaSets that the update of a pod affects.
     pub(super) fn pod_applied(&mut self, priority: Priority, news: PodUpdate) {
         match news {
             PodUpdate::Nothing => {}
@@ -218,16 +217,16 @@ impl Controller {
                 Some(delay) => queue.add_after(id, delay),
             });
             if matches > 1
-                && let Some(pod) = change.new
+                && let Some(pod) = change.pod.and_then(|id| self.index.pod(id))
             {
-                let pod = (pod.namespace, pod.name);
+                let namespace = &self.index.groups.at(pod.group).namespace;
+                let pod = (Arc::clone(namespace), Arc::clone(&pod.name));
                 let report = ControllerReport::OrphanMatchesMany { pod, matches };
                 self.reports.push_back(report);
             }
         }
     }
 
-    /// Queues the ReplicaSets that people have resumed.
     pub(super) fn resume_creates(&mut self) {
         for id in self.index.take_resumed() {
             self.queue.add(id, Priority::Live);
@@ -248,7 +247,7 @@ impl Controller {
         self.unavailable.forget(id);
         self.obstacles.remove(&id);
         self.status_without_room.take_if(|ready| ready.set == id);
-        self.without_room.retain(|(ready, _)| ready.set != id);
+        self.without_room.retain(|(_, ready)| ready.set != id);
         if let Some(ListWait { key, unseen, .. }) = self.waiting.remove(&id) {
             paid::lose_unfollowed(&mut self.index, &key, unseen.names.len());
             self.free_names(&key.namespace, &unseen);

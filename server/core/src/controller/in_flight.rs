@@ -28,15 +28,13 @@ pub(super) struct SentBatch {
     /// The time of its last outcome, or else of its sending.
     heard: Timestamp,
     pub(super) result: BatchResult,
-    /// The effects that its outcomes did not show.
     pub(super) unseen: Unseen,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
-    batches: HeldMap<BatchId, SentBatch>,
+    pub(super) batches: HeldMap<BatchId, SentBatch>,
     operations: usize,
-    /// The number of batches that write statuses.
     statuses: usize,
     /// The latest send time of the batches whose outcomes have all come.
     answered_of: Option<Timestamp>,
@@ -55,7 +53,6 @@ impl InFlight {
         self.have_room(1, max) && waiting.is_none_or(passes)
     }
 
-    /// Keeps a batch that is sent at `now` until all its outcomes have come.
     pub(super) fn insert(&mut self, now: Timestamp, set: SetId, batch: &Batch) {
         let action = batch.action.kind();
         let operations = batch.action.each_operation();
@@ -90,10 +87,6 @@ impl InFlight {
         });
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.batches.len()
-    }
-
     /// Whether a batch has had no outcome since `since`, although a batch sent later has all its outcomes. Agents work on batches in turns.
     pub(super) fn is_any_overlooked(&self, since: Timestamp) -> bool {
         let mut batches = self.batches.values();
@@ -120,7 +113,6 @@ impl InFlight {
         Some(answered)
     }
 
-    /// Removes a batch if all its outcomes have come.
     pub(super) fn take_answered(&mut self, batch: BatchId) -> Option<SentBatch> {
         self.get(batch).filter(|sent| sent.remaining == 0)?;
         let sent = self.batches.remove(&batch)?;

@@ -52,27 +52,24 @@ pub struct Sizes {
 impl<'a> Inspect<'a> {
     /// Whether a batch in flight has had no outcome since `since`, although a batch sent later has all its outcomes. The cost is a step for
     /// each batch in flight.
-    #[must_use]
     pub fn is_batch_overlooked(self, since: Timestamp) -> bool {
         self.0.in_flight.is_any_overlooked(since)
     }
 
     /// The number of pods and ReplicaSets.
-    #[must_use]
     pub fn objects(self) -> usize {
         self.0.index.pod_count + self.0.index.sets.len()
     }
 
     /// The sizes of the view, the queue and the batches in flight.
-    #[must_use]
     pub fn sizes(self) -> Sizes {
         Sizes {
             pods: self.0.index.pod_count,
             replica_sets: self.0.index.sets.len(),
             largest_replica_set: self.0.index.largest_set,
-            batches_in_flight: self.0.in_flight.count(),
-            queued: self.0.queue.depth(),
-            syncing: self.0.queue.processing(),
+            batches_in_flight: self.0.in_flight.batches.len(),
+            queued: self.0.queue.dirty.len(),
+            syncing: self.0.queue.processing.len(),
             quarantined: self.0.quarantined.len(),
             miscounted_for_long: self.0.miscounted.long(),
             unavailable_for_long: self.0.unavailable.long(),
@@ -89,13 +86,11 @@ impl<'a> Inspect<'a> {
     }
 
     /// The ages of the unfinished syncs. The cost is a step for each of them.
-    #[must_use]
     pub fn unfinished(self, now: Timestamp) -> Unfinished {
         self.0.queue.unfinished(now)
     }
 
     /// Returns up to `limit` ReplicaSets after `after`, in the order of namespace and name.
-    #[must_use]
     pub fn views(self, now: Timestamp, after: Option<(&str, &str)>, limit: usize) -> Vec<View> {
         let sets = self.0.index.sets_after(after).take(limit);
         sets.filter_map(|id| self.view_of(now, id)).collect()
@@ -118,19 +113,16 @@ impl<'a> Inspect<'a> {
     }
 
     /// Returns one ReplicaSet.
-    #[must_use]
     pub fn view(self, now: Timestamp, namespace: &str, name: &str) -> Option<View> {
         self.view_of(now, self.0.index.set_named(namespace, name)?)
     }
 
     /// The kind of action of a batch in flight.
-    #[must_use]
     pub fn action(self, batch: BatchId) -> Option<ActionKind> {
         Some(self.0.in_flight.get(batch)?.action)
     }
 
     /// The kind of action of the batch in flight for a ReplicaSet.
-    #[must_use]
     pub fn action_on(self, namespace: &str, name: &str) -> Option<ActionKind> {
         let sent = self.sent_to(self.0.index.set_named(namespace, name)?)?;
         Some(sent.action)
@@ -221,11 +213,11 @@ impl<'a> Inspect<'a> {
             let detail = "an outcome did not carry the object: waiting for a list";
             return say(State::Waiting, Rule::ViewOlderThanWrite, detail);
         }
-        let without_room = self.0.without_room.iter().map(|(ready, _)| ready);
+        let without_room = self.0.without_room.iter().map(|(_, ready)| ready);
         let mut ready = without_room.chain(&self.0.status_without_room);
         if ready.any(|ready| ready.set == id)
             || self.0.running.contains_key(&id)
-            || self.0.queue.is_queued(id)
+            || self.0.queue.dirty.contains_key(&id)
         {
             return (State::Queued, vec![difference(set)]);
         }

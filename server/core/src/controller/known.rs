@@ -1,6 +1,6 @@
 //! Views of single objects, and the order of deletion within a ReplicaSet, for shadow mode.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::Inspect;
 use crate::{
@@ -36,28 +36,24 @@ pub struct Deletable {
 
 impl<'a> Inspect<'a> {
     /// The pod as the controller knows it.
-    #[must_use]
     pub fn pod(self, namespace: &str, name: &str) -> Option<Pod> {
         let (_, entry) = self.0.index.pod_named(namespace, name)?;
         Some(self.0.index.pod_object(entry))
     }
 
     /// Whether the controller knows that a pod was deleted.
-    #[must_use]
     pub fn is_gone_pod(self, uid: &Uid) -> bool {
         let tombstones = &self.0.index.tombstones;
         tombstones.covers(Kind::Pod, &uid.0, None)
     }
 
     /// The ReplicaSet as the controller knows it.
-    #[must_use]
     pub fn replica_set(self, key: &Key) -> Option<KnownSet<'a>> {
         let id = self.0.index.set_named(&key.namespace, &key.name)?;
         self.known(id).filter(|known| known.object().key == *key)
     }
 
     /// The ReplicaSet that a controller reference in a namespace resolves to.
-    #[must_use]
     pub fn owner(self, namespace: &str, owner: OwnerView<'_>) -> Option<KnownSet<'a>> {
         self.known(self.0.index.resolve(namespace, owner)?)
     }
@@ -70,37 +66,31 @@ impl<'a> Inspect<'a> {
 
 impl<'a> KnownSet<'a> {
     /// The ReplicaSet.
-    #[must_use]
     pub const fn object(&self) -> &'a ReplicaSet {
         &self.set.object
     }
 
     /// The number of active pods.
-    #[must_use]
     pub const fn active(&self) -> i32 {
         self.set.counts.active
     }
 
     /// The number of desired pods.
-    #[must_use]
     pub fn wanted(&self) -> i32 {
         self.set.wanted()
     }
 
     /// The active pods minus the desired pods; negative if pods are missing.
-    #[must_use]
     pub fn surplus(&self) -> i64 {
         self.set.surplus()
     }
 
     /// Whether it is quarantined.
-    #[must_use]
     pub fn is_quarantined(&self) -> bool {
         self.set.quarantine().is_some()
     }
 
     /// Whether it selects a pod.
-    #[must_use]
     pub fn selects(&self, pod: &Pod) -> bool {
         let selector = self.set.selector();
         selector.is_some_and(|selector| selector.matches(&pod.labels))
@@ -112,36 +102,32 @@ impl<'a> KnownSet<'a> {
     }
 
     /// The first by name of the orphans to adopt. The cost is a step for each orphan that it may select.
-    #[must_use]
     pub fn first_to_adopt(&self) -> Option<&'a Arc<str>> {
         let adoptable = self.index.adoptable(self.id);
         Some(&self.index.pod(*adoptable.first()?)?.name)
     }
 
     /// The first by name of the pods to release.
-    #[must_use]
     pub fn first_to_release(&self) -> Option<&'a Arc<str>> {
         self.set.releases.first().map(|(name, _)| name)
     }
 
     /// Whether its namespace seems to terminate: the namespace has pods, and all of them are terminating. Takes one of `looks` for each pod;
     /// false if too few are left.
-    #[must_use]
     pub fn is_namespace_ending(&self, looks: &mut usize) -> bool {
         let namespace = &self.set.object.key.namespace;
         let names = self.index.names_in(namespace);
-        let mut pods = self.index.pods_in(namespace);
+        let pods = self.index.pod_ids_in(namespace);
+        let mut pods = pods.filter_map(|id| self.index.pod(id));
         names > 0 && spend(looks, names).is_some() && pods.all(|pod| !pod.state.is_active())
     }
 
     /// The status that its pods call for; `None` if the status is up to date.
-    #[must_use]
     pub fn status_due(&self, now: Timestamp) -> Option<Status> {
         self.set.status_due(now)
     }
 
     /// The number of its pods that are available at `at`, if none changes until then. The cost is a step for each of its pods.
-    #[must_use]
     pub fn available_at(&self, at: Timestamp) -> i32 {
         let ready = self.index.active_pods(self.id);
         let ready = ready.filter(|(_, pod)| pod.counted.ready);
@@ -151,7 +137,6 @@ impl<'a> KnownSet<'a> {
 
     /// The pods that a scale-down by `count` deletes, if it is decided at any moment from `from` to `to`. Takes one of `looks` for each pod
     /// and each change of the order in that time; `None` if too few are left.
-    #[must_use]
     pub fn deletable(
         &self,
         count: usize,
@@ -179,12 +164,6 @@ impl<'a> KnownSet<'a> {
             chosen: chosen.collect(),
             allowed,
         })
-    }
-}
-
-impl fmt::Debug for KnownSet<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KnownSet").field(self.object()).finish()
     }
 }
 

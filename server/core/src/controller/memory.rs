@@ -3,10 +3,9 @@
 use super::{Controller, ReadySync, RunningSync};
 use crate::{
     held::Held,
-    index::{Room, SetId, forgetting},
+    index::{Room, forgetting},
     queue::Priority,
     report::ControllerReport,
-    sync::batch_result::BatchResult,
 };
 
 /// One part in this many of the memory is kept free beside objects that come back, so that these do not go again at once.
@@ -97,17 +96,5 @@ impl Held for ReadySync {
         let answered = answered.as_ref();
         let answered = answered.map_or(0, |(step, result)| step.bytes() + result.bytes());
         size_of::<Self>() + answered
-    }
-}
-
-impl Held for (ReadySync, usize) {
-    fn bytes(&self) -> usize {
-        self.0.bytes()
-    }
-}
-
-impl Held for (SetId, BatchResult) {
-    fn bytes(&self) -> usize {
-        self.1.bytes()
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, FailureClass, OperationResult, Outcome},
     index::{Ledger, Loss, SetId, paid},
-    object::{Key, Kind, ReplicaSet, ResourceVersion, Span, Timestamp},
+    object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Span, Timestamp},
     pod_view::PodView,
     queue::Priority,
     report::{Answered, ControllerReport},
@@ -16,38 +16,9 @@ use crate::{
 /// How long pods count as adopted whose adoption took effect, although its answer shows no owner.
 const PRESUMED_FOR: Span = Span::seconds(60);
 
-/// An object after a write, as in [`After`].
-enum AfterView<'a> {
-    Pod(&'a PodView<'a>),
-    ReplicaSet(Box<ReplicaSet>),
-    Gone,
-}
-
 impl Controller {
     /// Records the outcome of an operation. Ignores unknown batches and repeated outcomes.
-    pub fn handle_outcome(&mut self, now: Timestamp, mut outcome: Outcome) {
-        let after = match &mut outcome.result {
-            OperationResult::Done { after, .. } => after.take(),
-            OperationResult::Failed { .. } | OperationResult::NotStarted(_) => None,
-        };
-        let after = match after {
-            Some(After::Pod(pod)) => {
-                return pod.viewed(|pod| self.handle_outcome_of_pod(now, outcome, pod));
-            }
-            Some(After::ReplicaSet(set)) => Some(AfterView::ReplicaSet(set)),
-            Some(After::Gone) => Some(AfterView::Gone),
-            None => None,
-        };
-        self.take_answer(now, outcome, after);
-    }
-
-    /// Records the outcome of an operation and the pod after it, as [`Self::handle_outcome`] does for [`After::Pod`]. The outcome itself
-    /// carries no object.
-    pub fn handle_outcome_of_pod(&mut self, now: Timestamp, outcome: Outcome, pod: &PodView<'_>) {
-        self.take_answer(now, outcome, Some(AfterView::Pod(pod)));
-    }
-
-    fn take_answer(&mut self, now: Timestamp, outcome: Outcome, after: Option<AfterView<'_>>) {
+    pub fn handle_outcome(&mut self, now: Timestamp, outcome: Outcome) {
         self.tick(now);
         let Outcome {
             batch,
@@ -58,7 +29,7 @@ impl Controller {
         let Some((set, key, operation)) = answered else {
             return;
         };
-        if !self.handle_effect((set, &key), &operation, (result, after)) {
+        if !self.handle_effect((set, &key), &operation, result) {
             let list = self.index.snapshot;
             self.in_flight.note_unseen(batch, operation, list);
         }
@@ -123,7 +94,6 @@ impl Controller {
         }
     }
 
-    /// Lets a sync wait for the lists that its batch needs.
     fn wait_for_lists(&mut self, id: SetId, waiting: ListWait) {
         let missing: BTreeSet<_> = waiting.unseen.missing(&self.streams).collect();
         if let Some(set) = self.index.set(id) {
@@ -142,10 +112,10 @@ impl Controller {
         &mut self,
         (set, key): (SetId, &Key),
         operation: &Operation,
-        (effect, after): (OperationResult, Option<AfterView<'_>>),
+        effect: OperationResult,
     ) -> bool {
         match effect {
-            OperationResult::Done { version, .. } => {
+            OperationResult::Done { version, after } => {
                 if let Some(set) = self.index.set_mut(set) {
                     match operation {
                         Operation::Create(name) => {
@@ -157,7 +127,7 @@ impl Controller {
                 }
                 let stream = self.streams.of_mut(operation.kind());
                 stream.wrote(self.clock, version);
-                stream.wrote(self.clock, after.as_ref().and_then(AfterView::version));
+                stream.wrote(self.clock, after.as_ref().and_then(After::version));
                 return self.handle_done((set, key), operation, version, after);
             }
             OperationResult::Failed { class, .. } => {
@@ -182,47 +152,47 @@ impl Controller {
         (set, key): (SetId, &Key),
         operation: &Operation,
         version: Option<ResourceVersion>,
-        after: Option<AfterView<'_>>,
+        after: Option<After>,
     ) -> bool {
         match (operation, after) {
-            (Operation::Create(name), Some(AfterView::Pod(pod)))
-                if *pod.namespace == *key.namespace && *pod.name == **name =>
+            (Operation::Create(name), Some(After::Pod(pod)))
+                if pod.namespace == key.namespace && pod.name == *name =>
             {
-                return self.created((set, key), name, pod);
+                return pod.viewed(|pod| self.created((set, key), name, pod));
             }
-            (Operation::Delete(pod), Some(AfterView::Gone)) => self.gone(key, pod, version),
-            (Operation::Delete(pod), Some(AfterView::Pod(after)))
-                if is_same(key, pod, after) && after.state.deleting =>
+            (Operation::Delete(pod), Some(After::Gone)) => self.gone(key, pod, version),
+            (Operation::Delete(pod), Some(After::Pod(after)))
+                if is_same(key, pod, &after) && after.state.deleting =>
             {
-                self.changed(after);
+                self.changed(&after);
             }
-            (Operation::Adopt(pod), Some(AfterView::Pod(after)))
-                if is_same(key, pod, after) && is_owned(key, after) =>
+            (Operation::Adopt(pod), Some(After::Pod(after)))
+                if is_same(key, pod, &after) && is_owned(key, &after) =>
             {
-                self.changed(after);
+                self.changed(&after);
             }
-            (Operation::Adopt(pod), Some(AfterView::Pod(after)))
-                if is_same(key, pod, after)
+            (Operation::Adopt(pod), Some(After::Pod(after)))
+                if is_same(key, pod, &after)
                     && after.controller.is_none()
                     && version.is_some()
                     && after.version >= version =>
             {
-                let news = self.index.apply_adopted_pod(after, key);
+                let news = after.viewed(|after| self.index.apply_adopted_pod(after, key));
                 self.pod_applied(Priority::Live, news);
                 if let Some(set) = self.index.set_mut(set) {
                     let until = self.clock.plus(PRESUMED_FOR);
                     set.pace.presumed_until.get_or_insert(until);
                 }
             }
-            (Operation::Release(pod), Some(AfterView::Pod(after)))
-                if is_same(key, pod, after) && !is_owned(key, after) =>
+            (Operation::Release(pod), Some(After::Pod(after)))
+                if is_same(key, pod, &after) && !is_owned(key, &after) =>
             {
-                self.changed(after);
+                self.changed(&after);
             }
-            (Operation::WriteStatus, Some(AfterView::ReplicaSet(object))) if object.key == *key => {
+            (Operation::WriteStatus, Some(After::ReplicaSet(object))) if object.key == *key => {
                 self.status_written(set, *object);
             }
-            (_, None | Some(AfterView::Pod(_) | AfterView::ReplicaSet(_) | AfterView::Gone)) => {
+            (_, None | Some(After::Pod(_) | After::ReplicaSet(_) | After::Gone)) => {
                 return false;
             }
         }
@@ -289,8 +259,8 @@ impl Controller {
         true
     }
 
-    fn changed(&mut self, pod: &PodView<'_>) {
-        let news = self.index.apply_written_pod(pod);
+    fn changed(&mut self, pod: &Pod) {
+        let news = pod.viewed(|pod| self.index.apply_written_pod(pod));
         self.pod_applied(Priority::Live, news);
     }
 
@@ -317,7 +287,6 @@ impl Controller {
 
     /// The lost creates, for the next session of the cluster, with times that count from now. Creates whose pods are young or not shown count
     /// as lost, since nobody follows these pods.
-    #[must_use]
     pub fn leave(&self) -> Ledger {
         let Some(mut ledger) = self.index.ledger.clone() else {
             return Ledger::default();
@@ -345,7 +314,7 @@ impl Controller {
     }
 }
 
-impl AfterView<'_> {
+impl After {
     const fn version(&self) -> Option<ResourceVersion> {
         match self {
             Self::Pod(pod) => pod.version,
@@ -360,10 +329,11 @@ const fn is_of_unknown_effect(class: FailureClass) -> bool {
     matches!(class, FailureClass::Timeout | FailureClass::Unavailable)
 }
 
-fn is_same(key: &Key, asked: &PodRef, after: &PodView<'_>) -> bool {
-    *after.namespace == *key.namespace && *after.name == *asked.name && asked.uid.is(after.uid)
+fn is_same(key: &Key, asked: &PodRef, after: &Pod) -> bool {
+    after.namespace == key.namespace && after.name == asked.name && asked.uid.is(&after.uid.0)
 }
 
-fn is_owned(key: &Key, pod: &PodView<'_>) -> bool {
-    pod.controller.is_some_and(|owner| *owner.uid == *key.uid.0)
+fn is_owned(key: &Key, pod: &Pod) -> bool {
+    let owner = pod.controller.as_ref();
+    owner.is_some_and(|owner| owner.uid == key.uid)
 }

@@ -25,10 +25,8 @@ const NAME_BYTES: usize = 200;
 /// After this time with only lists that are older than a write, the versions of the cluster went back. No cache lags for so long.
 const OLDER_MAX: Span = Span::seconds(60);
 
-/// The stream of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stream {
-    /// The version up to which the stream has shown everything.
     pub(super) seen: Option<ResourceVersion>,
     written: Option<ResourceVersion>,
     /// The version of the last complete list that had one.
@@ -44,16 +42,13 @@ pub(super) struct Stream {
     pub(super) open_list: Option<u32>,
     /// Whether a list was requested and none has begun since. There is one request at a time, for any number of waiting syncs.
     pub(super) is_list_requested: bool,
-    /// The lists in a row that were older than a write already reported.
     older: OlderLists,
 }
 
 /// Lists in a row that cannot be used, since they are older than a write already reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct OlderLists {
-    /// When the first of them ended.
     since: Option<Timestamp>,
-    /// The delay before the next request.
     delay: Span,
     request_at: Option<Timestamp>,
 }
@@ -71,13 +66,11 @@ pub(super) struct Unseen {
 #[derive(Clone, Debug)]
 pub(super) struct ListWait {
     pub(super) unseen: Unseen,
-    /// Its ReplicaSet.
     pub(super) key: Key,
     pub(super) result: BatchResult,
 }
 
 impl Stream {
-    /// Notes that the stream has shown everything up to a version.
     pub(super) fn saw(&mut self, now: Timestamp, version: ResourceVersion) {
         self.seen = self.seen.max(Some(version));
         let awaited = self.awaited.map(|(awaited, _)| awaited);
@@ -124,7 +117,6 @@ impl Stream {
         (self.complete, self.open_list) = (number, None);
     }
 
-    /// Whether the last complete list began before that of another kind.
     pub(super) const fn began_before(&self, other: &Self) -> bool {
         self.complete < other.complete
     }
@@ -189,7 +181,6 @@ impl Unseen {
         missing.map(|(kind, _)| *kind)
     }
 
-    /// Whether complete lists have shown these effects.
     pub(super) fn is_shown(&self, streams: &ByKind<Stream>) -> bool {
         self.missing(streams).next().is_none()
     }

@@ -17,7 +17,6 @@ use crate::{
     report::Decision,
 };
 
-/// The number of ReplicaSets that a step copies.
 const SETS_IN_A_STEP: usize = 64;
 
 /// The objects that a decision on one ReplicaSet reads, independent of its controller so that the decision can run elsewhere.
@@ -38,7 +37,7 @@ pub struct SurroundingsCopy {
     objects_max: usize,
     /// The ReplicaSet; `None` before the first step.
     own: Option<SetId>,
-    /// The ReplicaSets to copy.
+    related: BTreeSet<SetId>,
     sets: vec::IntoIter<SetId>,
     /// The pods to look at; `None` before all ReplicaSets are copied.
     pods: Option<PodWalk>,
@@ -57,7 +56,6 @@ pub struct SurroundingsIndex<'a> {
 
 impl SurroundingsCopy {
     /// Begins with nothing. The copy ends early if it has more than `objects_max` objects.
-    #[must_use]
     pub fn new(namespace: &str, name: &str, objects_max: usize) -> Self {
         let around = Surroundings {
             namespace: namespace.into(),
@@ -68,6 +66,7 @@ impl SurroundingsCopy {
             around,
             objects_max,
             own: None,
+            related: BTreeSet::new(),
             sets: Vec::new().into_iter(),
             pods: None,
         }
@@ -103,9 +102,9 @@ impl SurroundingsCopy {
         let Some(own) = index.set_named(&around.namespace, &around.name) else {
             return Some(std::mem::take(around));
         };
-        let siblings = index.sibling_ids(own).into_iter().flat_map(|it| it.iter());
-        let siblings = siblings.filter(|id| *id != own);
+        let siblings = index.sibling_ids(own).filter(|id| *id != own);
         let sets: Vec<_> = [own].into_iter().chain(siblings).collect();
+        self.related = sets.iter().copied().collect();
         self.sets = sets.into_iter();
         self.own = Some(own);
         None
@@ -142,7 +141,7 @@ impl SurroundingsCopy {
             let group = index.groups.at(pod.group);
             let is_selected = selected
                 .entry(pod.group)
-                .or_insert_with(|| index.selects_with_siblings(own, group));
+                .or_insert_with(|| index.is_related(&self.related, group));
             let is_owner = |owner: &OwnerReference| owner.uid == key.uid;
             let is_near = || {
                 group.namespace == key.namespace
@@ -159,7 +158,6 @@ impl SurroundingsCopy {
 
 impl<'a> SurroundingsIndex<'a> {
     /// Looks at all pods in namespaces with ReplicaSets.
-    #[must_use]
     pub fn new(controller: &'a Controller) -> Self {
         let index = &controller.index;
         let sets = index.sets_after(None);
@@ -194,7 +192,6 @@ impl<'a> SurroundingsIndex<'a> {
     }
 
     /// Copies what the decision on a ReplicaSet reads; without the ReplicaSet if the controller does not know it.
-    #[must_use]
     pub fn of(&self, now: Timestamp, namespace: &str, name: &str) -> Surroundings {
         let index = &self.controller.index;
         let mut copy = SurroundingsCopy::new(namespace, name, usize::MAX);
@@ -217,7 +214,6 @@ impl<'a> SurroundingsIndex<'a> {
 
 impl Surroundings {
     /// The number of copied objects.
-    #[must_use]
     pub fn objects(&self) -> usize {
         self.replica_sets.len() + self.pods.len()
     }
@@ -232,7 +228,6 @@ impl Surroundings {
     }
 
     /// The ReplicaSet itself, if it exists, and then the ReplicaSets with the same owner.
-    #[must_use]
     pub fn replica_sets(&self) -> &[ReplicaSet] {
         &self.replica_sets
     }

@@ -14,10 +14,7 @@ const LONG: Span = Span::seconds(10 * 60);
 /// The approximate memory of one ReplicaSet in both collections.
 const BYTES: usize = 96;
 
-/// ReplicaSets in a temporary state.
-///
-/// **Invariant:** a ReplicaSet costs a step when it enters the state, when it leaves it, and when the state has lasted for long. Counting
-/// costs none.
+/// ReplicaSets in a temporary state. Each costs a step when it enters the state, when it leaves it, and when the state has lasted for long.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unconverged {
     since: BTreeMap<SetId, Timestamp>,

@@ -9,23 +9,18 @@ use crate::{
 
 /// A pod, without its texts and its shared data.
 const POD: usize = 340;
-/// A ReplicaSet, without its texts.
 const REPLICA_SET: usize = 1_500;
 /// Labels that some pods share, without the labels themselves.
 pub(super) const GROUP: usize = 400;
 /// A label, with its entries in the indices by label and by key.
 const LABEL: usize = 340;
-/// A shared text, without its bytes.
 const TEXT: usize = 32;
-/// A deletion timestamp, in its map.
 pub(super) const DELETION: usize = 64;
 /// A deleted object that is remembered, without its UID.
 const TOMBSTONE: usize = 300;
 /// A requirement of a selector, or a condition, without its texts.
 const ENTRY: usize = 128;
-/// A namespace without its objects.
 pub(super) const NAMESPACE: usize = 800;
-/// A node on which a group has pods.
 pub(super) const NODE_OF_GROUP: usize = 64;
 
 pub(super) fn node(name: &str) -> usize {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    Index, Made, map, paid,
+    Index, map, paid,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
@@ -155,15 +155,7 @@ pub(super) fn count_anew(index: &mut Index, id: SetId) {
             }
         }
     }
-    let owned = index.set(id).into_iter().flat_map(|set| &set.owned);
-    let paid = owned.filter(|pod| {
-        index
-            .pod(**pod)
-            .is_some_and(|it| it.made != Made::default())
-    });
-    let ended = paid.filter(|pod| !paid::is_replica(index, **pod, id));
-    let ended: Vec<_> = ended.copied().collect();
-    for pod in ended {
-        paid::end_replica(index, pod, id);
+    for pod in set.owned.clone() {
+        paid::replica_changed(index, pod, id);
     }
 }

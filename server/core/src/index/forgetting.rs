@@ -58,7 +58,6 @@ fn forget_set(index: &mut Index, id: SetId, size: usize) {
     index.large.forget(id, size);
 }
 
-/// Forgets the labels of a group of pods, and returns its namespace.
 fn forget_group(index: &mut Index, id: GroupId, size: usize) -> Option<Arc<str>> {
     let namespace = index.groups.forget(id, size)?;
     if let Some(content) = index.namespaces.get_mut(&namespace) {

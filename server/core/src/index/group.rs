@@ -12,10 +12,8 @@ use super::{
 };
 use crate::{held::Held, labels::Labels};
 
-/// The number of a group, while it has a pod.
 pub(crate) type GroupId = Slot;
 
-/// Pods that share namespace and labels.
 #[derive(Clone, Debug)]
 pub(crate) struct PodGroup {
     pub(crate) namespace: Arc<str>,
@@ -25,19 +23,16 @@ pub(crate) struct PodGroup {
     pub(super) active_by_node: BTreeMap<Option<NodeId>, u32>,
 }
 
-/// All groups, indexed by namespace and labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     groups: Slab<PodGroup>,
     /// The groups whose labels are known.
     by_namespace: Map<Arc<str>, Map<Labels, GroupId>>,
     pub(super) large: LargeObjects<GroupId>,
-    /// The memory of the groups.
     bytes: usize,
 }
 
 impl Groups {
-    /// Adds a pod to the group of the labels, and creates the group if it is new.
     pub(crate) fn join(&mut self, namespace: &Arc<str>, labels: Labels) -> GroupId {
         let groups = self.by_namespace.get(namespace);
         let known = groups.and_then(|groups| groups.get(&labels)).copied();
@@ -77,7 +72,6 @@ impl Groups {
         id
     }
 
-    /// Removes one pod from the group, and the group with its last pod.
     pub(crate) fn leave(&mut self, id: GroupId) {
         let Some(group) = self.groups.get_mut(id) else {
             return;
@@ -99,7 +93,6 @@ impl Groups {
         self.take_labels(id)
     }
 
-    /// Takes the labels of a group out of the index, if they are known. Returns its namespace.
     fn take_labels(&mut self, id: GroupId) -> Option<Arc<str>> {
         let group = self.groups.get_mut(id)?;
         let namespace = Arc::clone(&group.namespace);

@@ -17,23 +17,19 @@ pub(crate) struct LargeObjects<I> {
     forgotten: BySize<I>,
 }
 
-#[derive(Clone, Debug)]
-struct BySize<I> {
-    sizes: BTreeMap<I, usize>,
-    order: BTreeSet<(usize, I)>,
-}
+/// The sizes of objects, and the objects in the order of their sizes.
+type BySize<I> = (BTreeMap<I, usize>, BTreeSet<(usize, I)>);
 
 impl<I: Copy + Ord> LargeObjects<I> {
-    /// Notes the size of the content of an object, which has come or changed.
     pub(super) fn weigh(&mut self, id: I, size: usize) {
-        self.forgotten.set(id, 0);
-        self.held.set(id, if size < LARGE { 0 } else { size });
+        set(&mut self.forgotten, id, 0);
+        set(&mut self.held, id, if size < LARGE { 0 } else { size });
     }
 
     /// Notes that the content of an object was forgotten, which had this size.
     pub(super) fn forget(&mut self, id: I, size: usize) {
-        self.held.set(id, 0);
-        self.forgotten.set(id, size);
+        set(&mut self.held, id, 0);
+        set(&mut self.forgotten, id, size);
     }
 
     pub(super) fn remove(&mut self, id: I) {
@@ -42,20 +38,19 @@ impl<I: Copy + Ord> LargeObjects<I> {
 
     /// Returns the object with most content. Among equals, returns the latest.
     pub(super) fn largest(&self) -> Option<(usize, I)> {
-        self.held.order.last().copied()
+        self.held.1.last().copied()
     }
 
     pub(super) fn smallest_forgotten(&self) -> Option<usize> {
-        self.forgotten.order.first().map(|(size, _)| *size)
+        self.forgotten.1.first().map(|(size, _)| *size)
     }
 
     pub(super) fn is_forgotten(&self, id: I) -> bool {
-        self.forgotten.sizes.contains_key(&id)
+        self.forgotten.0.contains_key(&id)
     }
 
-    /// The number of objects whose content was forgotten.
     pub(super) fn forgotten(&self) -> usize {
-        self.forgotten.sizes.len()
+        self.forgotten.0.len()
     }
 }
 
@@ -71,33 +66,22 @@ impl<I> Default for LargeObjects<I> {
 impl<I> Held for LargeObjects<I> {
     fn bytes(&self) -> usize {
         let Self { held, forgotten } = self;
-        (held.sizes.len() + forgotten.sizes.len()) * OBJECT_BYTES
+        (held.0.len() + forgotten.0.len()) * OBJECT_BYTES
     }
 }
 
-impl<I: Copy + Ord> BySize<I> {
-    /// Sets the size of an object; 0 removes the object.
-    fn set(&mut self, id: I, size: usize) {
-        let before = match size {
-            0 if self.sizes.is_empty() => None,
-            0 => self.sizes.remove(&id),
-            _ => self.sizes.insert(id, size),
-        };
-        if let Some(before) = before {
-            self.order.remove(&(before, id));
-        }
-        if size > 0 {
-            self.order.insert((size, id));
-        }
+/// Sets the size of an object; 0 removes the object.
+fn set<I: Copy + Ord>((sizes, order): &mut BySize<I>, id: I, size: usize) {
+    let before = match size {
+        0 if sizes.is_empty() => None,
+        0 => sizes.remove(&id),
+        _ => sizes.insert(id, size),
+    };
+    if let Some(before) = before {
+        order.remove(&(before, id));
     }
-}
-
-impl<I> Default for BySize<I> {
-    fn default() -> Self {
-        Self {
-            sizes: BTreeMap::new(),
-            order: BTreeSet::new(),
-        }
+    if size > 0 {
+        order.insert((size, id));
     }
 }
 

@@ -80,8 +80,8 @@ pub struct Account {
 /// The accounts of a cluster or a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    accounts: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Account>>,
-    count: usize,
+    /// By namespace and name.
+    accounts: BTreeMap<(Arc<str>, Arc<str>), Account>,
     bytes: usize,
     /// With this number of accounts, it drops those that have lost nothing.
     sweep_at: usize,
@@ -99,7 +99,6 @@ impl Made {
 }
 
 impl Account {
-    /// Begins with nothing lost.
     fn begun(now: Timestamp, resumed_at: Option<Timestamp>) -> Self {
         Self {
             grant_at: now.plus(PERIOD_MIN),
@@ -151,7 +150,6 @@ impl Account {
         (self.lost_at, self.latest) = (now, how);
     }
 
-    /// Whether it says nothing any more.
     fn is_over(&self, now: Timestamp) -> bool {
         self.grant_at.max(self.next_resume(now)) <= now
     }
@@ -172,13 +170,11 @@ impl Account {
         lacking.saturating_sub(beyond as usize)
     }
 
-    /// Returns when more may be created.
     pub(crate) fn next_grant(&self) -> Timestamp {
         self.resume_at
             .map_or(self.grant_at, |at| at.min(self.grant_at))
     }
 
-    /// Says what was lost, and how creates continue.
     pub(crate) fn explain(&self, key: &Key, desired: u32) -> String {
         let (lost, allowed) = (count(self.lost, "pod"), desired.max(ALLOWANCE_MIN));
         let (how, grant) = (self.latest.words(), self.grant());
@@ -209,16 +205,14 @@ impl Ledger {
     /// Adds an account.
     pub fn insert(&mut self, namespace: Arc<str>, name: Arc<str>, account: Account) {
         let bytes = bytes(&name);
-        let accounts = self.accounts.entry(namespace).or_default();
-        if accounts.insert(name, account).is_none() {
-            (self.count, self.bytes) = (self.count + 1, self.bytes + bytes);
+        if self.accounts.insert((namespace, name), account).is_none() {
+            self.bytes += bytes;
         }
     }
 
     /// Returns the account of a ReplicaSet at `now`, if it has lost creates.
     pub(crate) fn account(&self, now: Timestamp, key: &Key) -> Option<Account> {
-        let of_namespace = self.accounts.get(&key.namespace)?;
-        let account = of_namespace.get(&key.name)?.at(now);
+        let account = self.accounts.get(&place(key))?.at(now);
         (account.lost > 0).then_some(account)
     }
 
@@ -227,16 +221,15 @@ impl Ledger {
         if lost.0 == 0 {
             return;
         }
-        let known = self.accounts.get_mut(&key.namespace);
-        if let Some(account) = known.and_then(|accounts| accounts.get_mut(&key.name)) {
+        if let Some(account) = self.accounts.get_mut(&place(key)) {
             return account.lose(now, desired, lost);
         }
         let mut account = Account::default();
         account.lose(now, desired, lost);
         self.insert(Arc::clone(&key.namespace), Arc::clone(&key.name), account);
-        if self.count >= self.sweep_at.max(SWEPT_MIN) {
+        if self.len() >= self.sweep_at.max(SWEPT_MIN) {
             self.retain(|account| !account.at(now).is_over(now));
-            self.sweep_at = 2 * self.count;
+            self.sweep_at = 2 * self.len();
         }
     }
 
@@ -249,19 +242,17 @@ impl Ledger {
         extent: Resume,
     ) -> Vec<(Arc<str>, Arc<str>)> {
         let mut resumed = Vec::new();
-        for (namespace, accounts) in &mut self.accounts {
-            for (name, account) in accounts {
-                let is_meant = match extent {
-                    Resume::All => true,
-                    Resume::Namespace => *namespace == key.namespace,
-                    Resume::ReplicaSet => *namespace == key.namespace && *name == key.name,
-                };
-                if is_meant {
-                    *account = account.at(now);
-                    let next = account.next_resume(now);
-                    account.resume_at.get_or_insert(next);
-                    resumed.push((Arc::clone(namespace), Arc::clone(name)));
-                }
+        for (of, account) in &mut self.accounts {
+            let is_meant = match extent {
+                Resume::All => true,
+                Resume::Namespace => of.0 == key.namespace,
+                Resume::ReplicaSet => *of == place(key),
+            };
+            if is_meant {
+                *account = account.at(now);
+                let next = account.next_resume(now);
+                account.resume_at.get_or_insert(next);
+                resumed.push(of.clone());
             }
         }
         resumed
@@ -269,8 +260,11 @@ impl Ledger {
 
     /// Prepares the ledger for the next session: it keeps the accounts that have lost most, with times that count from `now`.
     pub(crate) fn leave(mut self, now: Timestamp) -> Self {
-        self.each(|account| *account = account.at(now));
-        let mut losses: Vec<_> = self.iter().map(|(.., account)| account.lost).collect();
+        let mut losses = Vec::new();
+        for account in self.accounts.values_mut() {
+            *account = account.at(now);
+            losses.push(account.lost);
+        }
         losses.sort_unstable_by(|a, b| b.cmp(a));
         let least = losses
             .get(LEFT_MAX)
@@ -281,51 +275,31 @@ impl Ledger {
     }
 
     pub(crate) fn shift(&mut self, by: Span) {
-        self.each(|account| {
+        for account in self.accounts.values_mut() {
             account.grant_at = account.grant_at.plus(by);
             account.lost_at = account.lost_at.plus(by);
             account.resumed_at = account.resumed_at.map(|at| at.plus(by));
             account.resume_at = account.resume_at.map(|at| at.plus(by));
-        });
-    }
-
-    fn each(&mut self, change: impl FnMut(&mut Account)) {
-        let accounts = self.accounts.values_mut();
-        accounts.flat_map(BTreeMap::values_mut).for_each(change);
+        }
     }
 
     fn retain(&mut self, keep: impl Fn(&Account) -> bool) {
-        let (mut count, mut left) = (0, 0);
-        self.accounts.retain(|_, accounts| {
-            accounts.retain(|name, account| {
-                let is_kept = keep(account);
-                if is_kept {
-                    (count, left) = (count + 1, left + bytes(name));
-                }
-                is_kept
-            });
-            !accounts.is_empty()
-        });
-        (self.count, self.bytes) = (count, left);
+        self.accounts.retain(|_, account| keep(account));
+        self.bytes = self.accounts.keys().map(|(_, name)| bytes(name)).sum();
     }
 
     /// The accounts with their namespaces and names, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>, &Account)> {
-        let namespaces = self.accounts.iter();
-        namespaces.flat_map(|(namespace, accounts)| {
-            let accounts = accounts.iter();
-            accounts.map(move |(name, account)| (namespace, name, account))
-        })
+        let accounts = self.accounts.iter();
+        accounts.map(|((namespace, name), account)| (namespace, name, account))
     }
 
     /// The number of accounts.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.count
+    pub fn len(&self) -> usize {
+        self.accounts.len()
     }
 
     /// Whether it has no account.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.accounts.is_empty()
     }
@@ -336,12 +310,15 @@ impl Held for Ledger {
         let Self {
             // `bytes` counts the accounts, with their places.
             accounts: _,
-            count: _,
             bytes,
             sweep_at: _,
         } = self;
         *bytes
     }
+}
+
+fn place(key: &Key) -> (Arc<str>, Arc<str>) {
+    (Arc::clone(&key.namespace), Arc::clone(&key.name))
 }
 
 fn bytes(name: &str) -> usize {

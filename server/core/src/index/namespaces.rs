@@ -6,19 +6,17 @@ use hashbrown::hash_map::EntryRef;
 
 use super::{
     cost,
-    ids::Ids,
     map::{self, Map},
     orphans::Orphans,
     pod::PodId,
     selectors::Selectors,
-    set::SetId,
+    set::{SetId, SetsBy, sets_of},
 };
 use crate::{
     held::Held,
     names::{NameUse, SUFFIX_LENGTH},
 };
 
-/// The objects of one namespace by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Namespace {
     /// The names of pods that exist, that are being created, or that were created and are not yet shown.
@@ -27,7 +25,7 @@ pub(crate) struct Namespace {
     pub(super) orphans: Orphans,
     pub(super) selectors: Selectors,
     /// ReplicaSets by the base of their pods' names. They learn when a pod of such a name has existed.
-    pub(super) bases: Map<Arc<str>, Ids<SetId>>,
+    pub(super) bases: SetsBy<Arc<str>>,
 }
 
 /// The users of a pod's name: at least one of the two.
@@ -112,11 +110,11 @@ impl Namespaces {
     ) -> impl Iterator<Item = SetId> + use<'_> {
         let end = name.len().checked_sub(SUFFIX_LENGTH);
         let base = end.and_then(|end| name.get(..end));
-        let sets = base.and_then(|base| self.get(namespace)?.bases.get(base));
-        sets.into_iter().flat_map(Ids::iter)
+        let known = base.and_then(|base| Some((&self.get(namespace)?.bases, base)));
+        let sets = known.map(|(bases, base)| sets_of(bases, base.into()));
+        sets.into_iter().flatten()
     }
 
-    /// Changes the users of a name, and frees a name without users.
     fn change(&mut self, namespace: &str, name: &str, change: impl FnOnce(&mut NameUsers)) {
         if let Some(content) = self.0.get_mut(namespace)
             && let Some(known) = content.names.get_mut(name)
@@ -142,12 +140,10 @@ impl Namespaces {
         self.0.get_mut(namespace)
     }
 
-    /// Returns a namespace, and adds it if it is new.
     pub(super) fn entry(&mut self, namespace: &Arc<str>) -> &mut Namespace {
         self.0.entry(Arc::clone(namespace)).or_default()
     }
 
-    /// Returns the namespaces from `first` on, in the order of their names.
     pub(super) fn from(&self, first: &str) -> impl Iterator<Item = (&str, &Namespace)> {
         let range = (Bound::Included(first), Bound::Unbounded);
         let namespaces = self.0.range::<str, _>(range);

@@ -9,13 +9,11 @@ use super::{
 };
 use crate::held::Held;
 
-/// The number of a node, while the node has a pod.
 pub(crate) type NodeId = Slot;
 
 /// The minimum number of lapsed pods of a node that counts as [unready](Nodes::unready_pods).
 const LAPSED_MIN: u32 = 2;
 
-/// All nodes with pods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     nodes: Slab<Node>,
@@ -43,10 +41,8 @@ pub(crate) enum Readiness {
 }
 
 impl Nodes {
-    /// Adds a pod to the node of this name.
     pub(crate) fn join(&mut self, name: &str) -> NodeId {
-        let known = self.by_name.get(name).copied();
-        let id = known.unwrap_or_else(|| self.found(name.into()));
+        let id = self.find(name).unwrap_or_else(|| self.found(name.into()));
         if let Some(node) = self.nodes.get_mut(id) {
             node.pods += 1;
         }
@@ -80,7 +76,6 @@ impl Nodes {
         is_unready.then_some(lapsed.saturating_add(never_ready))
     }
 
-    /// Removes one pod from a node, and the node with its last pod.
     pub(crate) fn leave(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(id) else {
             return;
@@ -94,7 +89,6 @@ impl Nodes {
         }
     }
 
-    /// Returns the node of a name, if it has a pod.
     pub(crate) fn find(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied()
     }

@@ -7,13 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    group::GroupId,
-    ids::Ids,
-    map::Map,
-    pod::PodId,
-    selectors::{Demand, remove_from},
-};
+use super::{group::GroupId, pod::PodId, selectors::Demand};
 use crate::{
     labels::{Label, Labels},
     selector::Selector,
@@ -23,8 +17,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orphans {
     groups: BTreeMap<GroupId, OrphanGroup>,
-    by_label: Map<Label, Ids<GroupId>>,
-    by_key: Map<Arc<str>, Ids<GroupId>>,
+    by_label: BTreeSet<(Label, GroupId)>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,18 +28,9 @@ struct OrphanGroup {
 
 impl Orphans {
     pub(super) fn insert(&mut self, group: GroupId, labels: &Labels, name: &Arc<str>, id: PodId) {
-        let Self {
-            groups,
-            by_label,
-            by_key,
-        } = self;
-        let known = groups.entry(group).or_insert_with(|| {
-            for (key, value) in labels.iter() {
-                let label = (Arc::clone(key), Arc::clone(value));
-                by_label.entry(label).or_default().insert(group);
-                let by_key = by_key.entry(Arc::clone(key));
-                by_key.or_default().insert(group);
-            }
+        let known = self.groups.entry(group).or_insert_with(|| {
+            let by_label = labels.iter().map(|label| (label.clone(), group));
+            self.by_label.extend(by_label);
             OrphanGroup {
                 labels: labels.clone(),
                 pods: BTreeSet::new(),
@@ -60,32 +44,27 @@ impl Orphans {
             return;
         };
         known.pods.remove(&(Arc::clone(name), id));
-        if !known.pods.is_empty() {
-            return;
+        if known.pods.is_empty() {
+            self.remove_group(group);
         }
-        self.remove_group(group);
     }
 
     pub(super) fn remove_group(&mut self, group: GroupId) {
-        let Some(OrphanGroup { labels, .. }) = self.groups.remove(&group) else {
-            return;
-        };
-        for (key, value) in labels.iter() {
-            let label = (Arc::clone(key), Arc::clone(value));
-            remove_from(&mut self.by_label, &label, group);
-            remove_from(&mut self.by_key, key, group);
+        if let Some(OrphanGroup { labels, .. }) = self.groups.remove(&group) {
+            for label in labels.iter() {
+                self.by_label.remove(&(label.clone(), group));
+            }
         }
     }
 
     /// Returns the pods that a selector matches, sorted by name.
     pub(super) fn selected(&self, selector: &Selector) -> Vec<PodId> {
-        // Most namespaces have no orphans, so nothing is hashed.
-        if self.groups.is_empty() {
-            return Vec::new();
-        }
         let groups: Box<dyn Iterator<Item = &OrphanGroup>> = match Demand::of(selector) {
-            Demand::Label(label) => Box::new(self.named(self.by_label.get(&label))),
-            Demand::Key(key) => Box::new(self.named(self.by_key.get(key))),
+            Demand::Label(label) => Box::new(self.from(label.clone(), move |it| *it == label)),
+            Demand::Key(key) => {
+                let first = (Arc::clone(&key), Arc::default());
+                Box::new(self.from(first, move |(it, _)| *it == key))
+            }
             Demand::Nothing => Box::new(self.groups.values()),
         };
         let groups = groups.filter(|group| selector.matches(&group.labels));
@@ -94,8 +73,14 @@ impl Orphans {
         found.into_iter().map(|(_, id)| *id).collect()
     }
 
-    fn named<'a>(&'a self, ids: Option<&'a Ids<GroupId>>) -> impl Iterator<Item = &'a OrphanGroup> {
-        let ids = ids.into_iter().flat_map(Ids::iter);
-        ids.filter_map(|id| self.groups.get(&id))
+    /// Returns the groups with labels from `first` on, as long as the labels pass a test.
+    fn from(
+        &self,
+        first: Label,
+        is_meant: impl Fn(&Label) -> bool,
+    ) -> impl Iterator<Item = &OrphanGroup> {
+        let labels = self.by_label.range((first, GroupId::MIN)..);
+        let meant = labels.take_while(move |(label, _)| is_meant(label));
+        meant.filter_map(|(_, id)| self.groups.get(id))
     }
 }

@@ -27,7 +27,6 @@ impl Owners {
         owner
     }
 
-    /// Counts one use less of a reference, and drops the reference with its last use.
     pub(crate) fn drop_one(&mut self, owner: &Arc<OwnerReference>) {
         if let Some(count) = self.shared.get_mut(owner) {
             *count -= 1;

@@ -23,22 +23,15 @@ pub(crate) fn pay(
         (entry.made, entry.is_victim) = (made, false);
         return false;
     }
-    lose(
-        index,
-        set,
-        made,
-        known.map_or(Loss::Gone, |id| loss_of(index, id)),
-    );
+    let how = known.map_or(Loss::Gone, |id| loss_of(index, id));
+    lose(index, set, made, how);
     true
 }
 
 /// Records the pods that the view shows under names whose creates had no answer.
 pub(crate) fn pay_for_shown(index: &mut Index, id: SetId) {
-    let Some(set) = index
-        .sets
-        .get_mut(&id)
-        .filter(|set| set.cursor.is_any_open())
-    else {
+    let set = index.sets.get_mut(&id);
+    let Some(set) = set.filter(|set| set.cursor.open_names() > 0) else {
         return;
     };
     let namespace = set.object.key.namespace.clone();
@@ -64,7 +57,6 @@ pub(super) fn free_name(index: &mut Index, namespace: &str, name: &str) {
     }
 }
 
-/// Marks pods as victims of this controller, or as victims no longer.
 pub(crate) fn mark_victims<'a>(
     index: &mut Index,
     namespace: &str,
@@ -79,15 +71,12 @@ pub(crate) fn mark_victims<'a>(
     }
 }
 
-/// Records that a pod, which was an active pod of a ReplicaSet, has changed.
+/// Records that a pod of a ReplicaSet has changed: it may be no active pod of the ReplicaSet any more.
 pub(super) fn replica_changed(index: &mut Index, id: PodId, of: SetId) {
-    if !is_replica(index, id, of) {
-        end_replica(index, id, of);
+    let is_paid = index.pod(id).is_some_and(|pod| pod.made != Made::default());
+    if !is_paid || is_replica(index, id, of) {
+        return;
     }
-}
-
-/// Records that a pod is no active pod of a ReplicaSet any more.
-pub(super) fn end_replica(index: &mut Index, id: PodId, of: SetId) {
     let how = loss_of(index, id);
     if let Some(entry) = index.pods.get_mut(id) {
         let made = std::mem::take(&mut entry.made);
@@ -128,7 +117,7 @@ pub(crate) fn young_creates(index: &Index, id: SetId) -> usize {
 }
 
 /// Whether a pod is an active pod of a ReplicaSet, or may be one for all that is known.
-pub(super) fn is_replica(index: &Index, id: PodId, of: SetId) -> bool {
+fn is_replica(index: &Index, id: PodId, of: SetId) -> bool {
     let is_quarantined = index.set(of).is_some_and(|set| set.selector().is_none());
     let entry = index.pod(id);
     entry
@@ -136,7 +125,6 @@ pub(super) fn is_replica(index: &Index, id: PodId, of: SetId) -> bool {
         .is_some_and(|pod| index.set_of(pod) == Some(of))
 }
 
-/// Returns how a pod has ended as an active pod.
 fn loss_of(index: &Index, id: PodId) -> Loss {
     match index.pod(id).map(|entry| entry.state) {
         None => Loss::Gone,

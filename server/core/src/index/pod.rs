@@ -14,7 +14,6 @@ use crate::{
     object::{OwnerReference, Phase, PodState, ResourceVersion},
 };
 
-/// The number of a pod in the index.
 pub(crate) type PodId = Slot;
 
 /// A pod. Its labels are in its group, and repeated strings are shared.
@@ -55,7 +54,6 @@ pub(crate) struct Contribution {
     pub(crate) pending: bool,
     pub(crate) terminating: bool,
     pub(crate) release: bool,
-    /// Its labels are forgotten.
     pub(crate) unknown: bool,
 }
 

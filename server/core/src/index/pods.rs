@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    IfUnknown, Index, Loss, Made, PodChange, PodFacts, PodUpdate, cost, counting,
+    IfUnknown, Index, Loss, Made, PodChange, PodUpdate, cost, counting,
     group::GroupId,
     paid,
     pod::{Contribution, Entry, PodId},
@@ -16,15 +16,6 @@ use crate::{
     object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::{OwnerView, PodView},
 };
-
-/// The differences between a pod as it is shown and the known pod, without the version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Differences {
-    state: bool,
-    node: bool,
-    controller: bool,
-    labels: bool,
-}
 
 impl Index {
     /// Applies a pod from the stream, or a member of a list, unless the index knows a newer state. A list says who owns a pod whose owner is
@@ -111,28 +102,29 @@ impl Index {
         has_passed: bool,
     ) -> Option<PodUpdate> {
         let known = self.pod_named(pod.namespace, pod.name);
-        let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
-        match known {
-            Some((id, true, version)) => return Some(self.apply_written(id, version, pod)),
+        let earlier = match known {
+            Some((_, known)) if known.uid.is(pod.uid) => return Some(self.apply_written_pod(pod)),
             _ if self.is_gone(pod) => return Some(PodUpdate::Nothing),
             // Another pod has its name by now.
-            Some((_, false, version)) if version.is_none() || pod.version <= version => {
+            Some((_, known)) if known.version.is_none() || pod.version <= known.version => {
                 return Some(PodUpdate::Nothing);
             }
             _ if has_passed => return None,
-            Some((_, false, _)) | None => {}
-        }
-        // The stream has yet to show that the earlier pod of this name is gone.
-        let old = known.map(|(id, ..)| self.take_out_pod(id));
+            // The stream has yet to show that the earlier pod of this name is gone.
+            earlier => earlier.map(|(id, _)| id),
+        };
+        let old = earlier.map(|id| self.take_out_pod(id));
         let (_, new) = self.add_pod(pod, 0);
         Some(PodUpdate::Changed(old, new))
     }
 
-    /// Applies a known pod as a write returned it.
     pub(crate) fn apply_written_pod(&mut self, pod: &PodView<'_>) -> PodUpdate {
-        match self.pod_named(pod.namespace, pod.name) {
-            Some((id, known)) if known.uid.is(pod.uid) => {
-                self.apply_written(id, known.version, pod)
+        let known = self.pod_named(pod.namespace, pod.name);
+        let known = known.filter(|(_, known)| known.uid.is(pod.uid));
+        // If only the known pod has a version, the known one counts.
+        match known {
+            Some((id, known)) if known.version.is_none() || pod.version > known.version => {
+                self.change_pod(id, pod)
             }
             Some(_) | None => PodUpdate::Nothing,
         }
@@ -192,19 +184,6 @@ impl Index {
         }
     }
 
-    fn apply_written(
-        &mut self,
-        id: PodId,
-        known: Option<ResourceVersion>,
-        pod: &PodView<'_>,
-    ) -> PodUpdate {
-        if is_newer_written(pod.version, known) {
-            self.change_pod(id, pod)
-        } else {
-            PodUpdate::Nothing
-        }
-    }
-
     /// Removes a pod that an outcome reports as deleted, and remembers the deletion until the stream has shown it.
     pub(crate) fn remove_written_pod(
         &mut self,
@@ -247,12 +226,14 @@ impl Index {
         self.bytes += cost::pod(&entry.name, &entry.uid);
         self.note_deletion(id, pod.deleted);
         counting::list_pod(self, &namespace, id, &mut entry, set);
-        let new = self.facts(&entry, set);
         counting::count_on_node(self, &entry, 1);
         counting::count_pod(self, id, entry, set);
         let change = PodChange {
-            old: None,
-            new: Some(new),
+            pod: Some(id),
+            owner: set,
+            labels_changed: true,
+            owner_changed: true,
+            ..PodChange::default()
         };
         (id, change)
     }
@@ -290,38 +271,59 @@ impl Index {
     /// Applies the shown state of a known pod. If only the version has changed, it updates only the version. If not, it copies only the new
     /// values.
     fn change_pod(&mut self, id: PodId, pod: &PodView<'_>) -> PodUpdate {
-        let Some(differs) = self.pod(id).map(|entry| self.compare(entry, pod)) else {
+        let Some(entry) = self.pod(id) else {
             return PodUpdate::Nothing;
         };
+        let labels = self.groups.at(entry.group).labels.as_ref();
+        let same_labels = labels.is_some_and(|it| pod.has_labels(it));
+        let same_node = self.node_of(entry).map(|node| &**node) == pod.node;
+        let same_owner = pod.has_owner(entry.controller.as_deref());
+        let is_same = same_labels && same_node && same_owner && entry.state == pod.state;
         self.note_deletion(id, pod.deleted);
-        if differs == Differences::default() {
+        if is_same {
             if let Some(entry) = self.pods.get_mut(id) {
                 entry.version = pod.version;
             }
             let owner = pod.controller;
             return PodUpdate::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
-        let (mut entry, set) = counting::uncount_pod(self, id);
-        let old = self.facts(&entry, set);
-        let was_replica = set.filter(|_| entry.counted.active || entry.made != Made::default());
+        let (mut entry, before) = counting::uncount_pod(self, id);
+        let (was_ready, mut set) = (entry.state.ready.ready, before);
         // These changes move an active pod between counts: its node and its labels.
         let is_active = pod.state.is_active();
-        let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
+        let moves = !same_node || !same_labels || entry.state.is_active() != is_active;
         if moves {
             counting::count_on_node(self, &entry, -1);
         }
-        let set = self.take_over(id, (&mut entry, set), pod, differs);
+        if !same_labels {
+            entry.group = self.groups.regroup(entry.group, pod.to_labels());
+        }
+        if !same_node {
+            if let Some(node) = entry.node.take() {
+                self.nodes.leave(node);
+            }
+            entry.node = pod.node.map(|node| self.nodes.join(node));
+        }
+        if !same_owner {
+            set = self.change_owner(id, (&mut entry, set), pod.controller);
+        }
+        entry.version = pod.version;
+        entry.is_presumed = false;
+        entry.change_state(pod.state);
         if moves {
             counting::count_on_node(self, &entry, 1);
         }
-        let new = self.facts(&entry, set);
         counting::count_pod(self, id, entry, set);
-        if let Some(before) = was_replica {
+        if let Some(before) = before {
             paid::replica_changed(self, id, before);
         }
         let change = PodChange {
-            old: Some(old),
-            new: Some(new),
+            pod: Some(id),
+            former: before,
+            owner: set,
+            labels_changed: !same_labels,
+            owner_changed: !same_owner,
+            becomes_ready: !pod.state.deleting && pod.state.ready.ready && !was_ready,
         };
         PodUpdate::Changed(None, change)
     }
@@ -333,63 +335,33 @@ impl Index {
         };
     }
 
-    fn compare(&self, entry: &Entry, pod: &PodView<'_>) -> Differences {
-        Differences {
-            state: entry.state != pod.state,
-            node: self.node_of(entry).map(|node| &**node) != pod.node,
-            controller: !pod.has_owner(entry.controller.as_deref()),
-            labels: !self
-                .groups
-                .at(entry.group)
-                .labels
-                .as_ref()
-                .is_some_and(|it| pod.has_labels(it)),
-        }
-    }
-
-    /// Applies the new state to an entry whose owner resolves to a ReplicaSet. Returns the ReplicaSet that the new owner resolves to.
-    fn take_over(
+    /// Moves an entry from the pods of a ReplicaSet to those of its new owner. Returns the ReplicaSet that the new owner resolves to.
+    fn change_owner(
         &mut self,
         id: PodId,
-        (entry, mut set): (&mut Entry, Option<SetId>),
-        pod: &PodView<'_>,
-        differs: Differences,
+        (entry, set): (&mut Entry, Option<SetId>),
+        owner: Option<OwnerView<'_>>,
     ) -> Option<SetId> {
-        if differs.labels {
-            entry.group = self.groups.regroup(entry.group, pod.to_labels());
+        let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
+        counting::unlist_pod(self, &namespace, entry, set);
+        if let Some(old) = entry.controller.take() {
+            self.owners.drop_one(&old);
         }
-        if differs.node {
-            if let Some(node) = entry.node.take() {
-                self.nodes.leave(node);
-            }
-            entry.node = pod.node.map(|node| self.nodes.join(node));
-        }
-        if differs.controller {
-            let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-            counting::unlist_pod(self, &namespace, entry, set);
-            if let Some(old) = entry.controller.take() {
-                self.owners.drop_one(&old);
-            }
-            let owner = pod.controller.map(|owner| Arc::new(owner.to_owner()));
-            entry.controller = owner.map(|owner| self.owners.share(owner));
-            set = self.set_of(entry);
-            counting::list_pod(self, &namespace, id, entry, set);
-        }
-        entry.version = pod.version;
-        entry.is_presumed = false;
-        entry.change_state(pod.state);
+        let owner = owner.map(|owner| Arc::new(owner.to_owner()));
+        entry.controller = owner.map(|owner| self.owners.share(owner));
+        let set = self.set_of(entry);
+        counting::list_pod(self, &namespace, id, entry, set);
         set
     }
 
-    /// Removes a pod from all indices.
     pub(crate) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let (entry, set) = counting::uncount_pod(self, id);
         if let Some(set) = set.filter(|_| !entry.is_victim) {
             paid::lose(self, set, entry.made, Loss::Gone);
         }
         counting::count_on_node(self, &entry, -1);
-        let old = self.facts(&entry, set);
-        counting::unlist_pod(self, &old.namespace, &entry, set);
+        let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
+        counting::unlist_pod(self, &namespace, &entry, set);
         self.pods.release(id);
         self.note_deletion(id, None);
         self.pod_count -= 1;
@@ -401,23 +373,10 @@ impl Index {
         if let Some(node) = entry.node {
             self.nodes.leave(node);
         }
-        paid::free_name(self, &old.namespace, &entry.name);
+        paid::free_name(self, &namespace, &entry.name);
         PodChange {
-            old: Some(old),
-            new: None,
-        }
-    }
-
-    fn facts(&self, entry: &Entry, owner: Option<SetId>) -> PodFacts {
-        let group = self.groups.at(entry.group);
-        PodFacts {
-            namespace: Arc::clone(&group.namespace),
-            name: Arc::clone(&entry.name),
-            labels: group.labels.clone().unwrap_or_default(),
-            controller: entry.controller.clone(),
-            owner,
-            deleting: entry.state.deleting,
-            ready: entry.state.ready.ready,
+            former: set,
+            ..PodChange::default()
         }
     }
 }
@@ -436,18 +395,10 @@ fn to_owner(owner: OwnerView<'_>, set: Option<&ReplicaSet>) -> OwnerReference {
 
 /// Returns whether a version is newer than a known one. Unknown versions count as newer: the latest arrival counts.
 pub(super) fn is_newer(new: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
-    match (new, known) {
-        (Some(new), Some(known)) => new > known,
-        (None, _) | (_, None) => true,
-    }
-}
-
-/// Returns whether an outcome's object is newer than the known one. If only the known one has a version, the known one counts.
-fn is_newer_written(written: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
-    is_newer(written, known) && (written.is_some() || known.is_none())
+    new.is_none() || new > known
 }
 
 /// Returns whether an object is newer than a list, so that its absence from the list means nothing.
 pub(super) fn is_after(object: Option<ResourceVersion>, list: Option<ResourceVersion>) -> bool {
-    matches!((object, list), (Some(object), Some(list)) if object > list)
+    list.is_some() && object > list
 }

@@ -17,12 +17,19 @@ use crate::{
 /// The number of a ReplicaSet in the index; never reused.
 pub(crate) type SetId = u64;
 
-/// A ReplicaSet and what it owns.
+/// ReplicaSets by a key that several may have.
+pub(super) type SetsBy<K> = BTreeSet<(K, SetId)>;
+
+/// Returns the ReplicaSets with a key, in the order of their ids.
+pub(super) fn sets_of<K: Clone + Ord>(sets: &SetsBy<K>, key: K) -> impl Iterator<Item = SetId> {
+    let last = (key.clone(), SetId::MAX);
+    sets.range((key, 0)..=last).map(|(_, id)| *id)
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
     pub(crate) object: ReplicaSet,
     pub(crate) generate_name: Arc<str>,
-    /// The source of names for new pods.
     pub(crate) cursor: NameCursor,
     /// The number of the last snapshot that named it.
     pub(super) snapshot: u32,
@@ -87,7 +94,6 @@ impl Set {
         }
     }
 
-    /// Returns the selector, unless the ReplicaSet is quarantined.
     pub(crate) fn selector(&self) -> Option<&Selector> {
         let selector = self.object.selector.as_ref().ok();
         selector.filter(|_| self.counts.unknown == 0)
@@ -232,7 +238,6 @@ impl Set {
         add(&mut self.counts.unknown, counted.unknown);
     }
 
-    /// Returns the next pod that has become available by `now`, and counts it as available.
     pub(super) fn pop_available(&mut self, now: Timestamp) -> Option<PodId> {
         let (due, id) = *self.pending.first()?;
         if due > now {
@@ -257,7 +262,6 @@ impl Set {
         self.pending.first().map(|(due, _)| *due)
     }
 
-    /// Clears all counts, to count again under another spec.
     pub(super) fn reset(&mut self) {
         self.counts = Counts::default();
         self.releases.clear();

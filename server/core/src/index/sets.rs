@@ -8,7 +8,6 @@ use super::{
     map, paid,
     pod::Contribution,
     pods::is_newer,
-    selectors::remove_from,
     set::{Set, SetId},
 };
 use crate::{
@@ -97,8 +96,7 @@ impl Index {
         set.owned = map::remove(&mut self.owned_by_unknown, &key).unwrap_or_default();
         let content = self.namespaces.entry(&key.namespace);
         content.sets.insert(key.name, id);
-        let same_base = content.bases.entry(set.shared_name_base());
-        same_base.or_default().insert(id);
+        content.bases.insert((set.shared_name_base(), id));
         self.bytes += cost::replica_set(&set.object);
         self.large.weigh(id, cost::content(&set.object));
         self.sets.insert(id, Box::new(set));
@@ -143,17 +141,12 @@ impl Index {
     /// Removes a ReplicaSet from all indices. Nobody follows its young pods any more, and those whose owner is presumed are orphans.
     pub(crate) fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
-        let (young, key) = (
-            paid::young_creates(self, id),
-            self.set(id).map(|set| &set.object.key),
-        );
-        if let Some(key) = key.cloned() {
-            paid::lose_unfollowed(self, &key, young);
-        }
+        let young = paid::young_creates(self, id);
         let Some(mut set) = self.sets.remove(&id) else {
             return;
         };
         let (key, owned) = (&set.object.key, std::mem::take(&mut set.owned));
+        paid::lose_unfollowed(self, key, young);
         for pod in &owned {
             if let Some(entry) = self.pods.get_mut(*pod) {
                 entry.counted = Contribution::default();
@@ -167,20 +160,18 @@ impl Index {
         self.large.remove(id);
         if let Some(content) = self.namespaces.get_mut(&key.namespace) {
             content.sets.remove(&key.name);
-            remove_from(&mut content.bases, set.name_base(), id);
+            content.bases.remove(&(set.shared_name_base(), id));
         }
         self.namespaces.drop_empty(&key.namespace);
         owned.into_iter().for_each(|pod| self.disown(pod));
     }
 
-    /// Adds the ReplicaSet to the indices by selector and by controller.
     fn link_set(&mut self, id: SetId) {
         let Some(set) = self.sets.get(&id) else {
             return;
         };
         if let Some(owner) = &set.object.controller {
-            let siblings = self.siblings.entry(owner.uid.clone());
-            siblings.or_default().insert(id);
+            self.siblings.insert((owner.uid.clone(), id));
         }
         if let (Ok(selector), Some(content)) = (
             &set.object.selector,
@@ -195,7 +186,7 @@ impl Index {
             return;
         };
         if let Some(owner) = &set.object.controller {
-            remove_from(&mut self.siblings, &owner.uid, id);
+            self.siblings.remove(&(owner.uid.clone(), id));
         }
         if let (Ok(selector), Some(content)) = (
             &set.object.selector,

@@ -17,18 +17,15 @@ use crate::{
 enum Gone {
     /// Before list *n* + 1 began; holds *n*.
     BeforeList(u32),
-    /// At this version.
     At(ResourceVersion),
 }
 
-/// Deleted objects by UID.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
     by_kind: ByKind<OfKind>,
     bytes: usize,
 }
 
-/// Deleted objects of a kind.
 #[derive(Clone, Debug, Default)]
 struct OfKind {
     gone: Map<CompactUid, Gone>,
@@ -73,7 +70,6 @@ impl Tombstones {
         }
     }
 
-    /// Forgets one object that was deleted at an unknown version.
     pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &str) {
         let gone = &self.by_kind.of(kind).gone;
         if !gone.is_empty() {

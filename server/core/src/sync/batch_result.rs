@@ -14,10 +14,8 @@ use crate::{
 const WAITING_MESSAGE_MAX: usize = 512;
 /// The size in bytes to which the message of an obstacle is cut, which is kept until an attempt succeeds.
 const OBSTACLE_MAX: usize = 1_024;
-/// The memory of a message in bytes, without its text.
 const MESSAGE: usize = 64;
 
-/// The outcomes of a batch so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchResult {
     /// The lowest operation that failed with an error.
@@ -27,7 +25,6 @@ pub(crate) struct BatchResult {
     pub(crate) namespace_terminating: bool,
     /// Some operation was not started, because slow start had stopped.
     pub(crate) skipped: bool,
-    /// The agent did not execute.
     pub(crate) not_executed: bool,
     /// The cluster or a guard of the agent refused something, or the cluster did not respond.
     refused: bool,
@@ -162,10 +159,8 @@ impl BatchResult {
         (class, at.map_or("", |at| self.message_of(at)))
     }
 
-    pub(crate) fn message(self) -> Option<String> {
-        let of = self.error?;
-        let message = self.messages.into_iter().find(|(at, _)| *at == of);
-        Some(message.map(|(_, message)| message).unwrap_or_default())
+    pub(crate) fn message(&self) -> Option<String> {
+        Some(self.message_of(self.error?).to_owned())
     }
 }
 

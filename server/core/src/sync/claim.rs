@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::plan::Plan;
+use super::Plan;
 use crate::{
     batch::{Action, PodRef},
     compact_uid::CompactUid,

@@ -7,10 +7,8 @@ use crate::{
     reason::{Reason, Rule},
 };
 
-/// A limit of the creates of a ReplicaSet now.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
-    /// The number of pods that may be created.
     pub(crate) admitted: usize,
     /// When more may be created, if none may now.
     pub(crate) until: Timestamp,

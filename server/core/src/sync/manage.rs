@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
+    Plan,
     batch_result::BatchResult,
     limits::limits,
-    plan::Plan,
     rank::{self, Candidate, Choice, Chosen},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     config::Config,
     index::{Entry, Index, Set, SetId, paid},
     names,
-    object::{Span, Timestamp},
+    object::Span,
     queue::Retry,
     reason::{Reason, Rule},
     wording,
@@ -24,7 +24,6 @@ use crate::{
 /// The default: nothing had to be done, or it was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ManageResult {
-    /// The message of a failure.
     pub(crate) error: Option<String>,
     /// No attempt was possible, or it neither failed nor succeeded: the condition keeps its value.
     pub(crate) is_pending: bool,
@@ -58,12 +57,7 @@ impl ManageResult {
 }
 
 /// Decides the creates or deletes; `None` if there are none.
-pub(super) fn decide(
-    index: &mut Index,
-    config: &Config,
-    now: Timestamp,
-    id: SetId,
-) -> Option<Plan> {
+pub(super) fn decide(index: &mut Index, config: &Config, id: SetId) -> Option<Plan> {
     paid::pay_for_shown(index, id);
     let set = index.set(id)?;
     let surplus = set.surplus();
@@ -73,7 +67,7 @@ pub(super) fn decide(
     let count = burst(config, surplus);
     let mut reasons = reasons(set, count);
     if surplus > 0 {
-        return Some(delete(index, config, now, (id, count), reasons));
+        return Some(delete(index, config, (id, count), reasons));
     }
     let limits = limits(index, config, id);
     let admitted = limits.iter().map(|limit| limit.admitted);
@@ -81,6 +75,7 @@ pub(super) fn decide(
     if count == 0 {
         return None;
     }
+    let now = index.now;
     if let Some(set) = index.set_mut(id) {
         set.pace.unassigned_until = now.plus(Span::seconds(1));
     }
@@ -118,7 +113,6 @@ fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action
 fn delete(
     index: &Index,
     config: &Config,
-    now: Timestamp,
     (id, count): (SetId, usize),
     reasons: Vec<Reason>,
 ) -> Plan {
@@ -127,7 +121,7 @@ fn delete(
         candidates.sort_unstable_by_key(|pod| &pod.id.name);
     }
     let name = |pod: &Entry| Arc::clone(&pod.name);
-    let Choice { chosen, near_cut } = rank::choose(&candidates, count, now, &name);
+    let Choice { chosen, near_cut } = rank::choose(&candidates, count, index.now, &name);
     let age_ratios = chosen.iter().filter_map(|chosen| chosen.age_ratio);
     let age_ratios = age_ratios.collect();
     let victims = chosen.into_iter().map(
@@ -169,7 +163,6 @@ fn reasons(set: &Set, count: usize) -> Vec<Reason> {
     reasons
 }
 
-/// Compares the active pods with the desired ones.
 pub(crate) fn difference(set: &Set) -> Reason {
     let rule = match set.surplus() {
         0 => return Reason::new(Rule::InSync, "as many active pods as desired"),

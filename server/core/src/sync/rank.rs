@@ -26,7 +26,6 @@ use crate::{
     reason::{Reason, Rule, Thousandths},
 };
 
-/// A victim, and why it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen<I> {
     pub(crate) id: I,
@@ -67,7 +66,6 @@ struct SortKey<'a> {
 ///
 /// If `count` takes all, they come in the given order, as upstream does not sort then (spec 7.1): give them by name. If not, the given
 /// order does not matter.
-#[must_use]
 pub(crate) fn choose<I: Copy>(
     candidates: &[Candidate<'_, I>],
     count: usize,
@@ -218,7 +216,6 @@ fn beyond_border<'a>(
     beyond
 }
 
-/// Returns the first `count` keys by tail, in no order.
 fn first_by_tail<'a>(keys: &[SortKey<'a>], count: usize) -> Vec<SortKey<'a>> {
     let mut keys = keys.to_vec();
     if count < keys.len() {

@@ -10,7 +10,7 @@ use server_core::{
 
 use crate::{
     objects::{START, orphan, owner, pod, selector, set, unready},
-    rig::{BARE, Rig, created, deleting, failed, uid, victims},
+    rig::{BARE, Rig, created, deleting, done, failed, uid, victims},
 };
 
 /// The largest number of desired pods.
@@ -309,13 +309,6 @@ impl World {
     }
 }
 
-fn done(pod: Pod) -> OperationResult {
-    OperationResult::Done {
-        version: pod.version,
-        after: Some(After::Pod(Box::new(pod))),
-    }
-}
-
 #[test]
 fn pod_that_nobody_follows_is_lost_also_while_its_delete_is_in_flight() {
     let mut web = set("web", 5);
@@ -325,20 +318,14 @@ fn pod_that_nobody_follows_is_lost_also_while_its_delete_is_in_flight() {
     rig.apply_replica_set(web.clone());
     let batch = rig.batch();
     assert_eq!(victims(&batch).len(), 3);
-    assert_eq!(lost(&rig), 5, "the session ends");
+    assert_eq!(rig.lost(), 5, "the session ends");
     let (key, version) = (web.key.clone(), Some(rig.next_version()));
     rig.observe(Event::ReplicaSetDeleted { key, version });
     web.key.uid = uid("web-2");
     rig.apply_replica_set(web);
-    assert_eq!(lost(&rig), 5, "the ReplicaSet is another one");
+    assert_eq!(rig.lost(), 5, "the ReplicaSet is another one");
     rig.fail_all(&batch, FailureClass::Forbidden);
-    assert_eq!(lost(&rig), 5, "once");
-}
-
-/// The creates that are lost if the session ends now.
-fn lost(rig: &Rig) -> u32 {
-    let left = rig.controller.leave();
-    left.iter().map(|(.., account)| account.lost).sum()
+    assert_eq!(rig.lost(), 5, "once");
 }
 
 /// The same draws in each run, unless the environment sets `PROPTEST_RNG_SEED`. `PROPTEST_CASES` draws more.

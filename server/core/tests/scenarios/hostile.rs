@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use server_core::{
-    Action, After, Batch, Config, Event, FailureClass, Kind, Labels, NameSeed, OperationResult,
-    Phase, Pod, ReplicaSet, Span, Timestamp,
+    Action, Batch, Config, Event, FailureClass, Kind, Labels, NameSeed, Phase, Pod, ReplicaSet,
+    Span, Timestamp,
 };
 
 use crate::{
-    objects::{START, owner, pod, set, unready, with},
-    rig::{BARE, Rig, deleting, failed, uid},
+    objects::{START, owner, pod, unready, with},
+    rig::{BARE, Rig, deleting, done, failed, uid},
 };
 
 /// The answer to a create that takes effect.
@@ -48,8 +48,6 @@ pub(crate) struct Fate {
     pub(crate) after: i64,
     /// Whether an adoption gives no owner to a pod, as with a webhook that removes it.
     pub(crate) keeps_orphans: bool,
-    /// Whether deletes are refused.
-    pub(crate) refuses_deletes: bool,
     /// Whether new pods have a node.
     pub(crate) has_node: bool,
 }
@@ -60,7 +58,6 @@ pub(crate) const GOOD: Fate = Fate {
     end: End::Never,
     after: 0,
     keeps_orphans: false,
-    refuses_deletes: false,
     has_node: true,
 };
 
@@ -141,10 +138,6 @@ impl Hostile {
             match &batch.action {
                 Action::Create { names, .. } => {
                     self.create(batch, operation, &names[operation as usize])
-                }
-                Action::Delete(_) if self.fate.refuses_deletes => {
-                    let result = failed(FailureClass::Forbidden, "no");
-                    self.rig.answer(batch, operation, result);
                 }
                 Action::Delete(victims) => {
                     self.deleted += 1;
@@ -233,12 +226,14 @@ impl Hostile {
 
     /// The number of creates that the session would leave to the next one as lost, young pods included.
     pub(crate) fn lost(&self) -> u32 {
-        self.rig
-            .controller
-            .leave()
-            .iter()
-            .map(|(.., account)| account.lost)
-            .sum()
+        self.rig.lost()
+    }
+
+    /// The ReplicaSet as the controller knows it.
+    fn web(&self) -> ReplicaSet {
+        let key = self.rig.view("web").key;
+        let known = self.rig.controller.inspect().replica_set(&key);
+        known.expect("it is known").object().clone()
     }
 
     /// Sends a list of the pods.
@@ -261,9 +256,7 @@ impl Hostile {
 
     /// Ends the session, and begins the next one of the cluster.
     pub(crate) fn reconnect(&mut self) {
-        let key = self.rig.view("web").key;
-        let known = self.rig.controller.inspect().replica_set(&key);
-        let set = known.expect("it is known").object().clone();
+        let set = self.web();
         let config = Config {
             names: NameSeed::of_session(self.seconds(), "next"),
             ..Config::default()
@@ -282,12 +275,9 @@ impl Hostile {
 
     /// Deletes the ReplicaSet, and leaves its pods. Returns another of its name.
     pub(crate) fn delete_set(&mut self) -> ReplicaSet {
-        let key = self.rig.view("web").key;
-        let known = self.rig.controller.inspect().replica_set(&key);
-        let mut next = known.expect("it is known").object().clone();
-        let version = Some(self.rig.next_version());
-        let deleted = Event::ReplicaSetDeleted { key, version };
-        self.rig.observe(deleted);
+        let mut next = self.web();
+        let (key, version) = (next.key.clone(), Some(self.rig.next_version()));
+        self.rig.observe(Event::ReplicaSetDeleted { key, version });
         next.key.uid = uid(&format!("web-{}", self.seconds()));
         next
     }
@@ -301,18 +291,9 @@ impl Hostile {
 
     /// Changes the ReplicaSet.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut ReplicaSet)) {
-        let key = self.rig.view("web").key;
-        let known = self.rig.controller.inspect().replica_set(&key);
-        let mut changed = known.map_or_else(|| set("web", 1), |known| known.object().clone());
+        let mut changed = self.web();
         changed.generation += 1;
         change(&mut changed);
         self.rig.apply_replica_set(changed);
-    }
-}
-
-fn done(pod: Pod) -> OperationResult {
-    OperationResult::Done {
-        version: pod.version,
-        after: Some(After::Pod(Box::new(pod))),
     }
 }

@@ -1,14 +1,13 @@
 //! Each create is paid for: whatever a cluster, an agent or a spec does, the number of creates is bounded.
 
 use server_core::{
-    Action, After, Brake, Config, ControllerReport, Event, FailureClass, OperationResult, Phase,
-    Pod, Reason, Rule, Span, State,
+    Action, Brake, Config, ControllerReport, FailureClass, Phase, Reason, Rule, Span, State,
 };
 
 use crate::{
     hostile::{Answer, End, Fate, GOOD, Hostile},
-    objects::{orphan, pod, set, unready, with},
-    rig::{Rig, created, uid},
+    objects::{pod, set, unready, with},
+    rig::{Rig, created},
 };
 
 /// The grants of a ReplicaSet that loses creates all the time, until a second from its first loss.
@@ -159,29 +158,6 @@ fn pods_whose_owner_a_webhook_removes_belong_to_the_next_replica_set() {
 }
 
 #[test]
-fn adoption_that_is_answered_after_its_replica_set_leaves_the_pod_to_the_next_one() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
-    let late = rig.batch();
-    let mut next = set("web", 1);
-    next.key.uid = uid("web-2");
-    rig.observe(Event::ReplicaSetDeleted {
-        key: set("web", 1).key,
-        version: None,
-    });
-    rig.apply_replica_set(next);
-    let version = Some(rig.next_version());
-    let after = Pod {
-        version,
-        ..orphan("a", "web")
-    };
-    let after = Some(After::Pod(Box::new(after)));
-    rig.answer(&late, 0, OperationResult::Done { version, after });
-    let next = rig.batch();
-    let adopts = matches!(&next.action, Action::Claim { adopts, .. } if adopts.len() == 1);
-    assert!(adopts, "{next:?}");
-}
-
-#[test]
 fn adoptions_without_effect_and_without_an_object_are_repeated_slowly_and_create_nothing() {
     let fate = Fate {
         answer: Answer::Bare,
@@ -207,23 +183,6 @@ fn pods_that_last_or_that_we_delete_cost_nothing() {
         cluster.live(round);
     }
     assert_eq!(cluster.made.len(), 30 * 20);
-}
-
-#[test]
-fn delete_that_is_refused_gives_no_credit() {
-    let fate = Fate {
-        refuses_deletes: true,
-        ..GOOD
-    };
-    let mut cluster = Hostile::of(vec![set("web", 5)], fate);
-    for second in 1..120 {
-        cluster.change(|set| set.replicas = 1);
-        cluster.live(second);
-        cluster.change(|set| set.replicas = 5);
-        cluster.delete_all();
-    }
-    let made = cluster.made.len();
-    assert!(made <= credit(120, 5), "{made}");
 }
 
 #[test]

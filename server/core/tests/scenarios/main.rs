@@ -12,7 +12,6 @@ mod queueing;
 mod rig;
 mod room;
 mod scaling;
-mod status;
 mod table;
 
 #[test]

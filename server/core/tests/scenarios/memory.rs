@@ -304,9 +304,7 @@ fn creates_are_lost_by_what_pods_do_and_not_by_what_is_forgotten() {
         rig.settle();
         // Two grants of 5 come meanwhile, and no pod is young any more.
         rig.wait(Span::seconds(61));
-        let ledger = rig.controller.leave();
-        let lost: u32 = ledger.iter().map(|(.., account)| account.lost).sum();
-        assert_eq!(lost, left, "{gone}");
+        assert_eq!(rig.lost(), left, "{gone}");
     }
 }
 

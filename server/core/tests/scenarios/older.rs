@@ -4,7 +4,7 @@ use server_core::{Action, After, Event, Kind, OperationResult, Pod, ResourceVers
 
 use crate::{
     objects::{pod, set},
-    rig::{Rig, at, created},
+    rig::{Rig, at},
 };
 
 /// A list of pods that ends at a version.
@@ -12,11 +12,7 @@ fn list_pods_at(rig: &mut Rig, pods: Vec<Pod>, version: u64) {
     rig.observe(Event::SnapshotBegin(Kind::Pod));
     pods.into_iter()
         .for_each(|pod| rig.observe(Event::PodApplied(pod)));
-    end_list_at(rig, Kind::Pod, version);
-}
-
-fn end_list_at(rig: &mut Rig, kind: Kind, version: u64) {
-    let version = Some(ResourceVersion(version));
+    let (kind, version) = (Kind::Pod, Some(ResourceVersion(version)));
     rig.observe(Event::SnapshotEnd { kind, version });
 }
 
@@ -68,35 +64,6 @@ fn lists_that_stay_older_than_a_write_are_requested_less_and_less_often_and_end_
     let (kind, reached, got) = rig.controller.went_back().expect("a minute is over");
     assert_eq!((kind, got), (Kind::Pod, ResourceVersion(900)));
     assert!(reached > ResourceVersion(1_000));
-}
-
-#[test]
-fn lists_of_two_histories_decide_nothing() {
-    for (first, second) in [(Kind::ReplicaSet, Kind::Pod), (Kind::Pod, Kind::ReplicaSet)] {
-        let mut rig = Rig::new();
-        let list = |rig: &mut Rig, kind, version| {
-            rig.observe(Event::SnapshotBegin(kind));
-            if kind == Kind::ReplicaSet {
-                rig.apply_replica_set(set("web", 7));
-            }
-            end_list_at(rig, kind, version);
-        };
-        list(&mut rig, first, 2_000);
-        list(&mut rig, second, 1_500);
-        assert_eq!(
-            (rig.poll(), rig.requests()),
-            (None, vec![first]),
-            "{first:?}"
-        );
-        // No restore: the second list came from a cache that lags. The session would end at a version below 2000.
-        list(&mut rig, first, 2_001);
-        assert_eq!(created(&rig.batch()).len(), 7, "{first:?}");
-
-        let mut rig = Rig::new();
-        list(&mut rig, first, 2_000);
-        list(&mut rig, second, 2_000);
-        assert_eq!(rig.requests(), [], "{first:?}: one history");
-    }
 }
 
 #[test]

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use proptest::{collection::vec, prelude::*};
 use server_core::{
     Config, Controller, Decision, Event, FailureClass, Key, Kind, NotStarted, OperationResult,
-    Outcome, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Timestamp, decide,
+    Outcome, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Timestamp,
+    decide_while,
 };
 
 use crate::{
     objects::{START, labels, orphan, owner, set},
-    rig::{BARE, Rig, counts, uid},
+    rig::{BARE, Rig, counts, failed, uid},
 };
 
 pub(crate) const NAMES: [&str; 3] = ["web", "db", "twin"];
@@ -131,11 +132,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> OperationResult {
-    let failed = |class| OperationResult::Failed {
-        class,
-        message: "no".to_owned(),
-        retry_after: None,
-    };
+    let failed = |class| failed(class, "no");
     match at {
         0 => BARE,
         1..=3 => {
@@ -227,7 +224,8 @@ proptest! {
         pods.into_iter().for_each(|pod| { unique.insert(pod.name.clone(), pod); });
         let pods: Vec<_> = unique.into_values().collect();
         let turned: Vec<_> = pods.iter().rev().cloned().collect();
-        let of = |pods| decide(START, Config::default(), ("default", "web"), vec![set("web", replicas), set("db", 1)], pods);
+        let sets = [set("web", replicas), set("db", 1)];
+        let of = |pods| decide_while(START, Config::default(), ("default", "web"), sets.to_vec(), pods, &|| true);
         prop_assert_eq!(of(pods), of(turned));
     }
 }

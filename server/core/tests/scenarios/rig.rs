@@ -58,25 +58,19 @@ impl Rig {
     }
 
     pub(crate) fn list_sets(&mut self, sets: Vec<ReplicaSet>) {
-        self.observe(Event::SnapshotBegin(Kind::ReplicaSet));
-        sets.into_iter()
-            .for_each(|set| self.observe(Event::ReplicaSetApplied(Box::new(set))));
-        let version = Some(self.next_version());
-        self.observe(Event::SnapshotEnd {
-            kind: Kind::ReplicaSet,
-            version,
-        });
+        let sets = sets.into_iter().map(Box::new);
+        self.list(Kind::ReplicaSet, sets.map(Event::ReplicaSetApplied));
     }
 
     pub(crate) fn list_pods(&mut self, pods: Vec<Pod>) {
-        self.observe(Event::SnapshotBegin(Kind::Pod));
-        pods.into_iter()
-            .for_each(|pod| self.observe(Event::PodApplied(pod)));
+        self.list(Kind::Pod, pods.into_iter().map(Event::PodApplied));
+    }
+
+    fn list(&mut self, kind: Kind, objects: impl Iterator<Item = Event>) {
+        self.observe(Event::SnapshotBegin(kind));
+        objects.for_each(|event| self.observe(event));
         let version = Some(self.next_version());
-        self.observe(Event::SnapshotEnd {
-            kind: Kind::Pod,
-            version,
-        });
+        self.observe(Event::SnapshotEnd { kind, version });
     }
 
     pub(crate) fn observe(&mut self, event: Event) {
@@ -99,25 +93,13 @@ impl Rig {
     }
 
     pub(crate) fn delete_pod(&mut self, pod: &Pod) {
-        let event = self.deletion(pod);
-        self.observe(event);
-    }
-
-    /// Returns the event of a pod's deletion at the next version.
-    pub(crate) fn deletion(&mut self, pod: &Pod) -> Event {
         let version = Some(self.next_version());
-        let Pod {
-            namespace,
-            name,
-            uid,
-            ..
-        } = pod.clone();
-        Event::PodDeleted {
-            namespace,
-            name,
-            uid: (&uid).into(),
+        self.observe(Event::PodDeleted {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: (&pod.uid).into(),
             version,
-        }
+        });
     }
 
     pub(crate) fn next_version(&mut self) -> ResourceVersion {
@@ -244,36 +226,36 @@ impl Rig {
 
     /// The syncs that ended since the last call.
     pub(crate) fn syncs(&mut self) -> Vec<EndedSync> {
-        let reports = self.reports().into_iter();
-        let syncs = reports.filter_map(|report| match report {
-            ControllerReport::Synced {
+        let mut syncs = Vec::new();
+        for report in self.reports() {
+            if let ControllerReport::Synced {
                 key,
                 error,
                 requeue_after,
                 waited,
-            } => Some(EndedSync {
-                key,
-                error,
-                requeue_after,
-                waited,
-            }),
-            ControllerReport::StaleViewSkipped { .. }
-            | ControllerReport::Scaled { .. }
-            | ControllerReport::Answered(_)
-            | ControllerReport::ScaleDown(_)
-            | ControllerReport::Quarantined { .. }
-            | ControllerReport::BeyondMemory { .. }
-            | ControllerReport::CreatesWait { .. }
-            | ControllerReport::OrphanMatchesMany { .. }
-            | ControllerReport::DeletionAgeRatio(_) => None,
-        });
-        syncs.collect()
+            } = report
+            {
+                syncs.push(EndedSync {
+                    key,
+                    error,
+                    requeue_after,
+                    waited,
+                });
+            }
+        }
+        syncs
     }
 
     /// The errors of the syncs that ended since the last call.
     pub(crate) fn errors(&mut self) -> Vec<String> {
         let syncs = self.syncs().into_iter();
         syncs.filter_map(|sync| sync.error).collect()
+    }
+
+    /// The number of creates that are lost if the session ends now.
+    pub(crate) fn lost(&self) -> u32 {
+        let left = self.controller.leave();
+        left.iter().map(|(.., account)| account.lost).sum()
     }
 
     pub(crate) fn view(&self, name: &str) -> View {
@@ -319,6 +301,14 @@ pub(crate) const BARE: OperationResult = OperationResult::Done {
     after: None,
 };
 
+/// Success, with the pod after the write.
+pub(crate) fn done(pod: Pod) -> OperationResult {
+    OperationResult::Done {
+        version: pod.version,
+        after: Some(After::Pod(Box::new(pod))),
+    }
+}
+
 pub(crate) fn failed(class: FailureClass, message: &str) -> OperationResult {
     OperationResult::Failed {
         class,
@@ -328,33 +318,18 @@ pub(crate) fn failed(class: FailureClass, message: &str) -> OperationResult {
 }
 
 pub(crate) fn created(batch: &Batch) -> Vec<String> {
-    match &batch.action {
-        Action::Create { names, .. } => names.iter().map(ToString::to_string).collect(),
-        Action::Delete(_) | Action::Claim { .. } | Action::WriteStatus(_) => {
-            panic!("not a create: {batch:?}")
-        }
-    }
+    let Action::Create { names, .. } = &batch.action else {
+        panic!("not a create: {batch:?}")
+    };
+    names.iter().map(ToString::to_string).collect()
 }
 
 pub(crate) fn victims(batch: &Batch) -> Vec<String> {
-    match &batch.action {
-        Action::Delete(victims) => victims
-            .iter()
-            .map(|victim| victim.pod.name.to_string())
-            .collect(),
-        Action::Create { .. } | Action::Claim { .. } | Action::WriteStatus(_) => {
-            panic!("not a delete: {batch:?}")
-        }
-    }
-}
-
-pub(crate) fn written(batch: &Batch) -> Status {
-    match &batch.action {
-        Action::WriteStatus(status) => (**status).clone(),
-        Action::Create { .. } | Action::Delete(_) | Action::Claim { .. } => {
-            panic!("not a status: {batch:?}")
-        }
-    }
+    let Action::Delete(victims) = &batch.action else {
+        panic!("not a delete: {batch:?}")
+    };
+    let names = victims.iter().map(|victim| victim.pod.name.to_string());
+    names.collect()
 }
 
 /// Returns active, fully labeled, ready and available pods, and terminating pods.

@@ -1,11 +1,9 @@
 //! The rules of a session's frames, without a stream.
 
-use bytes::Bytes;
-use proptest::prelude::*;
-use server_core::{After, OperationResult};
-
 use super::*;
 use crate::wire::{OBJECT_BYTES_MAX, raw_tests};
+use bytes::Bytes;
+use proptest::prelude::*;
 
 /// Notes the arrivals, in short.
 #[derive(Default)]
@@ -37,7 +35,7 @@ impl Sink for Notes {
         self.0.push("applied");
     }
 
-    fn outcome(&mut self, _: Outcome, _: Option<&PodView<'_>>) {
+    fn outcome(&mut self, _: Outcome) {
         self.0.push("outcome");
     }
 
@@ -129,10 +127,7 @@ impl Sink for Log {
         self.event(Event::PodApplied(pod.to_pod()));
     }
 
-    fn outcome(&mut self, mut outcome: Outcome, pod: Option<&PodView<'_>>) {
-        if let (OperationResult::Done { after, .. }, Some(pod)) = (&mut outcome.result, pod) {
-            *after = Some(After::Pod(Box::new(pod.to_pod())));
-        }
+    fn outcome(&mut self, outcome: Outcome) {
         self.0.push(format!("{outcome:?}"));
     }
 

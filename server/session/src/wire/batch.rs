@@ -114,7 +114,7 @@ fn action(namespace: &Arc<str>, action: Action) -> v1::batch::Action {
 }
 
 fn pod_ref(namespace: &Arc<str>, PodRef { name, uid }: &PodRef) -> v1::ObjectRef {
-    uid.with_text(|uid| object_ref(namespace, name, uid))
+    object_ref(namespace, name, &uid.to_string())
 }
 
 fn condition(condition: Condition) -> v1::ReplicaSetCondition {

@@ -70,7 +70,6 @@ pub(super) fn compare<I: Copy>(
 
 impl RankedPod {
     /// The values that the rules compare, in the order of the rules.
-    #[must_use]
     pub fn values(&self) -> [(Rule, String); 9] {
         let pod = Candidate {
             id: (),

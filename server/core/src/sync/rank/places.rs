@@ -19,7 +19,6 @@ pub struct DeletionPosition {
 ///
 /// At a rule of times, only pods of exactly the same time are compared further, and others by UID. So the order is open as soon as two pods
 /// that reach that rule together have the same time.
-#[must_use]
 pub fn deletion_positions<I>(now: Timestamp, pods: &[Candidate<'_, I>]) -> Vec<DeletionPosition> {
     let mut keys = keys(pods, now);
     keys.sort_unstable_by(SortKey::cmp);

@@ -20,7 +20,7 @@ impl Names {
     /// A batch in words.
     pub(super) fn told(&mut self, batch: &Batch) -> String {
         let mut told = String::new();
-        match &batch.action {
+        let kind = match &batch.action {
             Action::Create { names, .. } => {
                 let mut places = Vec::new();
                 for name in names {
@@ -38,32 +38,28 @@ impl Names {
                     }
                     .expect("it is a string");
                 }
+                "create"
             }
-            Action::Delete(victims) => victims.iter().for_each(|it| {
-                let version = if it.version.is_some() { "@version" } else { "" };
-                let is_usual = it.pod.uid.is(&format!("uid-{}", it.pod.name));
-                let uid = if is_usual { "" } else { "(other UID)" };
-                let (name, rule) = (self.short(&it.pod.name), it.reason.rule);
-                write!(told, " {name}{uid}{version}:{rule:?}").expect("it is a string");
-            }),
+            Action::Delete(victims) => {
+                for it in victims {
+                    let version = if it.version.is_some() { "@version" } else { "" };
+                    let is_usual = it.pod.uid.is(&format!("uid-{}", it.pod.name));
+                    let uid = if is_usual { "" } else { "(other UID)" };
+                    let (name, rule) = (self.short(&it.pod.name), it.reason.rule);
+                    write!(told, " {name}{uid}{version}:{rule:?}").expect("it is a string");
+                }
+                "delete"
+            }
             Action::Claim { adopts, releases } => {
-                let adopts = adopts
-                    .iter()
-                    .map(|it| format!(" +{}", self.short(&it.name)));
-                told.extend(adopts);
-                told.extend(
-                    releases
-                        .iter()
-                        .map(|it| format!(" -{}", self.short(&it.name))),
-                );
+                let signed = adopts.iter().map(|it| ('+', it));
+                let signed = signed.chain(releases.iter().map(|it| ('-', it)));
+                told.extend(signed.map(|(sign, it)| format!(" {sign}{}", self.short(&it.name))));
+                "claim"
             }
-            Action::WriteStatus(status) => told = status_of(status),
-        }
-        let kind = match &batch.action {
-            Action::Create { .. } => "create",
-            Action::Delete(_) => "delete",
-            Action::Claim { .. } => "claim",
-            Action::WriteStatus(_) => "status",
+            Action::WriteStatus(status) => {
+                told = status_of(status);
+                "status"
+            }
         };
         let key = &batch.key;
         let is_usual = key.uid == crate::objects::key(&key.name).uid;
