@@ -203,7 +203,7 @@ impl<C: Cluster> Shell<C> {
             match command {
                 AgentCommand::Link(command) => self.uplink.command(command),
                 AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
-                AgentCommand::AskVersion(kind, id) => self.sources.ask_version(kind, id),
+                AgentCommand::AskVersion(kind) => self.sources.ask_version(kind),
                 AgentCommand::Call(call) => {
                     let (verb, tracer) = (call.request.verb(), &self.config.tracer);
                     let calls = &self.config.metrics.calls;
@@ -313,11 +313,11 @@ impl<C: Cluster> Shell<C> {
                         self.agent.handle_watch_event(now, kind, id, event);
                     }
                 }
-                sources::News::Version(kind, id, version) => {
+                sources::News::Version(kind, version) => {
                     if let Err(error) = &version {
                         self.session.in_scope(|| log::version_not_read(kind, error));
                     }
-                    self.agent.handle_version(now, kind, id, &version);
+                    self.agent.handle_version(now, kind, &version);
                 }
                 sources::News::Watched(kind) => self.refusals.handle_watched(kind),
                 sources::News::Closed(kind, id, error) => {

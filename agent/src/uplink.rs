@@ -273,22 +273,14 @@ fn disconnect(status: &Status) -> Disconnect {
     let retry_after = status
         .get_details_retry_info()
         .and_then(|info| info.retry_delay);
-    let by_transport = status.source().is_some();
-    let away = match status.code() {
-        Code::Ok | Code::Cancelled | Code::DeadlineExceeded | Code::Aborted | Code::Unavailable => {
-            true
-        }
-        Code::Unknown | Code::Internal | Code::DataLoss => by_transport,
-        Code::InvalidArgument
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::FailedPrecondition
-        | Code::OutOfRange
-        | Code::Unimplemented
-        | Code::Unauthenticated => false,
+    use Code::{
+        Aborted, Cancelled, DataLoss, DeadlineExceeded, Internal, Ok, Unavailable, Unknown,
     };
+    let is_broken = matches!(status.code(), Unknown | Internal | DataLoss);
+    let away = matches!(
+        status.code(),
+        Ok | Cancelled | DeadlineExceeded | Aborted | Unavailable
+    ) || (is_broken && is_of_transport(status));
     let text = said(status);
     if away && retry_after.is_none() {
         return Disconnect::Lost(text);

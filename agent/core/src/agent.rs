@@ -26,10 +26,7 @@ use crate::{
     refusal::{Refusal, Rule},
     report::Report,
     view::View,
-    watch::{
-        List, WatchEvent, WatchId,
-        history::{Asked, VersionId, WentBack},
-    },
+    watch::{List, WatchEvent, WatchId, history::WentBack},
 };
 
 use self::reading::Reading;
@@ -163,12 +160,10 @@ impl Agent {
         &mut self,
         now: Timestamp,
         kind: Kind,
-        id: VersionId,
         answer: &Result<String, ApiError>,
     ) {
         let version = answer.as_deref().unwrap_or_default();
-        let history = &self.reading.history;
-        if let Err(went_back) = history.check(&Asked::Newest(kind, id), version) {
+        if let Err(went_back) = self.reading.history.handle_newest(kind, version) {
             self.handle_went_back(now, &went_back);
         }
     }
@@ -216,7 +211,7 @@ impl Agent {
             if let Request::CreatePod(create) = &call.request {
                 let pod = (create.namespace.clone(), create.name.clone());
                 let known = self.view.known(Kind::Pod);
-                self.reading.history.ask(Asked::Create(pod), known);
+                self.reading.history.note_create(pod, known);
             }
             return Some(AgentCommand::Call(call));
         }

@@ -182,7 +182,7 @@ impl Items {
         }
     }
 
-    pub(crate) const fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Pods(pods) => pods.len(),
             Self::ReplicaSets(replica_sets) => replica_sets.len(),
@@ -205,7 +205,7 @@ impl List {
         }
         self.part = Part::new(self.part.begins(), page.part.ends());
         match (&mut self.items, page.items) {
-            (Items::Pods(pods), Items::Pods(more)) => pods.append(more),
+            (Items::Pods(pods), Items::Pods(more)) => pods.0.extend(more.0),
             (Items::ReplicaSets(sets), Items::ReplicaSets(more)) => sets.extend(more),
             (items, other) => *items = other,
         }

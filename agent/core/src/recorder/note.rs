@@ -42,34 +42,34 @@ impl Reason {
     /// Returns upstream's word, if it has one.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        self.row().0
+        match self {
+            Self::SuccessfulCreate => "SuccessfulCreate",
+            Self::FailedCreate => "FailedCreate",
+            Self::SuccessfulDelete => "SuccessfulDelete",
+            Self::FailedDelete => "FailedDelete",
+            Self::BudgetExceeded => "BudgetExceeded",
+            Self::OtherController => "OtherController",
+            Self::BudgetResumed => "BudgetResumed",
+            Self::PodsDoNotLast => "PodsDoNotLast",
+            Self::CreatesAreSlow => "CreatesAreSlow",
+            Self::VersionsWentBack => "VersionsWentBack",
+        }
     }
 
     /// Returns the type of an event of this reason.
     #[must_use]
     pub const fn event_type(self) -> &'static str {
-        self.row().1
+        if let Self::SuccessfulCreate | Self::SuccessfulDelete | Self::BudgetResumed = self {
+            "Normal"
+        } else {
+            "Warning"
+        }
     }
 
     /// Returns whether the object of such an event is the namespace kube-system, which represents the cluster, and no ReplicaSet.
     #[must_use]
     pub const fn concerns_cluster(self) -> bool {
         matches!(self, Self::VersionsWentBack)
-    }
-
-    const fn row(self) -> (&'static str, &'static str) {
-        match self {
-            Self::SuccessfulCreate => ("SuccessfulCreate", "Normal"),
-            Self::FailedCreate => ("FailedCreate", "Warning"),
-            Self::SuccessfulDelete => ("SuccessfulDelete", "Normal"),
-            Self::FailedDelete => ("FailedDelete", "Warning"),
-            Self::BudgetExceeded => ("BudgetExceeded", "Warning"),
-            Self::OtherController => ("OtherController", "Warning"),
-            Self::BudgetResumed => ("BudgetResumed", "Normal"),
-            Self::PodsDoNotLast => ("PodsDoNotLast", "Warning"),
-            Self::CreatesAreSlow => ("CreatesAreSlow", "Warning"),
-            Self::VersionsWentBack => ("VersionsWentBack", "Warning"),
-        }
     }
 
     /// True for a rare reason. Its events are always written, because a person must learn of them. The budget reports once a minute for a

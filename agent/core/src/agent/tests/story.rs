@@ -21,7 +21,10 @@
 //! A pod is `NAME@VERSION:FLAG,…` with the flags orphan, deleting, foreign, unlabelled, another (UID) and elsewhere (namespace). A statement
 //! behind `-` is not followed by commands yet.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use decree::v1::{batch::Action, reconcile_request};
 use expect_test::ExpectFile;
@@ -75,7 +78,7 @@ struct Story {
     calls: Vec<Call>,
     lists: BTreeMap<Kind, WatchId>,
     watches: BTreeMap<Kind, WatchId>,
-    questions: BTreeMap<Kind, VersionId>,
+    questions: BTreeSet<Kind>,
     printed: Vec<String>,
 }
 
@@ -101,7 +104,7 @@ impl Story {
             calls: Vec::new(),
             lists: BTreeMap::new(),
             watches: BTreeMap::new(),
-            questions: BTreeMap::new(),
+            questions: BTreeSet::new(),
             printed: Vec::new(),
         }
     }
@@ -369,14 +372,13 @@ impl Story {
 
     /// Waits for the question for the newest version of a kind, and answers it. The server is not silent meanwhile.
     fn answer_question(&mut self, kind: Kind, version: &str) {
-        while !self.questions.contains_key(&kind) {
+        while !self.questions.remove(&kind) {
             self.receive(Frame::Heartbeat(v1::Heartbeat::default()));
             self.wait();
         }
         self.printed.clear();
-        let (id, answer) = (self.questions.remove(&kind), Ok(version.to_owned()));
-        let id = id.expect("it is asked");
-        self.agent.handle_version(self.now, kind, id, &answer);
+        let answer = Ok(version.to_owned());
+        self.agent.handle_version(self.now, kind, &answer);
     }
 
     fn state(&mut self) {
@@ -441,8 +443,8 @@ impl Story {
                 format!("watch {} from {from}", plural(kind))
             }
             AgentCommand::Watch(kind, WatchCommand::Stop) => format!("stop {}", plural(kind)),
-            AgentCommand::AskVersion(kind, id) => {
-                self.questions.insert(kind, id);
+            AgentCommand::AskVersion(kind) => {
+                self.questions.insert(kind);
                 format!("newest {}?", plural(kind))
             }
         }

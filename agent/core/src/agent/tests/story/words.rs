@@ -149,9 +149,9 @@ pub(super) fn reported(report: &Report) -> Option<String> {
     if let Report::WentBack(WentBack { from, to, .. }) = report {
         return Some(format!("went back from {from} to {to}"));
     }
-    let is_noted = matches!(report, Report::Noted(note) if note.reason == Reason::VersionsWentBack);
-    let is_skipped = matches!(report, Report::Skipped(_));
-    is_noted
-        .then(|| "noted".to_owned())
-        .or_else(|| is_skipped.then(|| "skipped".to_owned()))
+    if let Report::Noted(note) = report {
+        let is_of_cluster = note.reason == Reason::VersionsWentBack;
+        return is_of_cluster.then(|| format!("noted: {}", note.message));
+    }
+    matches!(report, Report::Skipped(_)).then(|| "skipped".to_owned())
 }
