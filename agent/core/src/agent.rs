@@ -445,8 +445,8 @@ impl Agent {
         let budget = &mut self.batches.budget;
         budget.retain(|uid| templates.newest(uid).is_some());
         let mut concerns_many = false;
-        for resume in self.view.resumes.drain(..) {
-            concerns_many |= budget.resume(&resume);
+        for (replica_set, extent) in self.view.resumes.drain(..) {
+            concerns_many |= budget.resume(&replica_set, extent);
         }
         if concerns_many && self.link.takes_work() {
             self.reading.watch(Kind::ReplicaSet).request(now);

@@ -221,7 +221,7 @@ impl Batches {
                 continue;
             };
             active.queued = false;
-            if active.take_recheck(view, guard, self.unsettled.limits.timeout) {
+            if active.take_recheck(view, guard) {
                 let request = read_replica_set(&active.owner);
                 let call = self.note_call(batch, Purpose::Recheck, request);
                 self.settle(batch);
@@ -233,7 +233,7 @@ impl Batches {
             let owner = active.owner.clone();
             let key = pods::key(&owner.namespace, &owner.uid);
             view.pods.forget_expired(now, &key);
-            let started = active.start(operation, view, guard, self.unsettled.limits.timeout);
+            let started = active.start(operation, view, guard);
             let admitted = started.and_then(|step| {
                 if let Step::Call(stage, _) = &step {
                     admit(&mut self.budget, now, view, &owner, stage)?;

@@ -15,7 +15,7 @@ use crate::pace::{since, token_bucket::TokenBucket};
 
 /// The events of a type that a ReplicaSet gets at once, and the interval of further ones.
 const BURST: u32 = 25;
-const PER_SECOND: f64 = 1.0 / 300.0;
+const EVERY: Duration = Duration::from_secs(300);
 /// The messages of one reason before further messages are counted together, and how long a reason is remembered.
 const MESSAGES_MAX: usize = 10;
 const REMEMBERED: Duration = Duration::from_secs(600);
@@ -109,7 +109,7 @@ impl Recorder {
         } = note;
         let (key, message) = self.combine(now, &object.uid, reason, message);
         let of_type = (object.uid.clone(), reason.event_type());
-        let full = || TokenBucket::per_second(PER_SECOND, BURST);
+        let full = || TokenBucket::new(EVERY, BURST);
         if !reason.is_rare() && !self.buckets.get_or_insert_with(of_type, full).try_take(now) {
             return None;
         }

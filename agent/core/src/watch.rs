@@ -416,5 +416,3 @@ impl Watch {
 
 pub mod history;
 pub mod packed_pods;
-#[cfg(test)]
-mod tests;

@@ -324,4 +324,19 @@ fn is_controlled_by(pod: &v1::Pod, owner: &v1::ObjectRef) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::tests;
+
+    #[test]
+    fn cluster_that_has_too_much_to_do_says_until_when() {
+        for (code, asked) in [(429, Some(7)), (503, Some(7)), (403, None)] {
+            let error = ApiError {
+                retry_after_seconds: Some(7),
+                ..tests::refusal(code, "")
+            };
+            let seconds = refused(&error).retry_after.map(|it| it.seconds);
+            assert_eq!(seconds, asked, "{code}");
+        }
+    }
+}

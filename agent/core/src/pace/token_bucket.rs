@@ -25,13 +25,6 @@ impl TokenBucket {
         }
     }
 
-    /// Creates a full bucket of `burst` tokens, at least one, with `rate` new tokens per second.
-    #[must_use]
-    pub fn per_second(rate: f64, burst: u32) -> Self {
-        let every = Duration::try_from_secs_f64(rate.recip());
-        Self::new(every.unwrap_or(Duration::MAX), burst)
-    }
-
     /// When the next token is available, `now` at the earliest.
     pub(crate) fn next(&self, now: Timestamp) -> Timestamp {
         let ahead = self.every.saturating_mul(self.burst.saturating_sub(1));
@@ -65,7 +58,7 @@ mod tests {
 
     #[test]
     fn bucket_gives_its_burst_and_then_its_rate() {
-        let mut bucket = TokenBucket::per_second(10.0, 2);
+        let mut bucket = TokenBucket::new(Duration::from_millis(100), 2);
         for wait in [0, 0, 100, 200] {
             assert_eq!(bucket.take(START), Duration::from_millis(wait));
         }
