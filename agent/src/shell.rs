@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use agent_core::{
     agent::{Agent, AgentCommand},
-    api::{ApiError, Kind},
+    api::{ApiError, Call, CallId, Kind, Reply},
     cluster::Cluster,
     link::LinkCommand,
     report::Report,
     watch::WatchEvent,
 };
 use jiff::Timestamp;
-use service::otlp::{SpanKind, Tracer};
+use service::otlp::{Span, SpanKind, Tracer};
 use service::transport::Connector;
 use service::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
 use tokio::{
     select,
     task::{JoinError, JoinSet},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error_span};
 
 use self::refusals::Refusals;
 use crate::{
-    executor::{self, Answered},
     holds::Holds,
     log,
     metrics::Metrics,
@@ -38,6 +38,12 @@ use agent_kube::Clock;
 
 /// The interval of requests for the cluster's identity while the cluster does not answer.
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a call may take, including the wait for its turn. After that its effect is unknown, and the agent finds it out by name. Without
+/// a limit, one lost answer would keep the agent from ever opening a new session.
+const CALL_MAX: Duration = Duration::from_secs(60);
+
+type Answered = (CallId, Result<Reply, ApiError>);
 
 /// The settings of a running agent.
 #[derive(Clone, Debug)]
@@ -150,6 +156,29 @@ fn span(agent: &agent_core::agent::AgentConfig) -> tracing::Span {
     error_span!("agent", cluster, shard = agent.shard, epoch = agent.epoch)
 }
 
+/// Makes a call; its span, if it has one, ends with the answer. The call may have its effect before the answer is awaited.
+fn call_within<C: Cluster>(
+    cluster: &C,
+    call: Call,
+    mut span: Option<Span>,
+) -> impl Future<Output = Answered> + Send + use<C> {
+    let Call { id, request } = call;
+    let answer = cluster.call(request, span.as_ref().map(Span::context));
+    async move {
+        let reply = timeout(CALL_MAX, answer).await;
+        let reply = reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));
+        // Others than the cluster may have written parts of the text, which becomes part of a status, an event and a terminal.
+        let reply = reply.map_err(|error| ApiError {
+            message: excerpt(&error.message),
+            ..error
+        });
+        if let (Some(span), Err(error)) = (&mut span, &reply) {
+            span.fail(&error.to_string());
+        }
+        (id, reply)
+    }
+}
+
 async fn identify<C: Cluster>(cluster: &C) -> String {
     loop {
         match cluster.uid().await {
@@ -210,7 +239,7 @@ impl<C: Cluster> Shell<C> {
                     calls.get_or_create(&[("verb", verb)]).inc();
                     let decision = self.agent.trace(call.id);
                     let span = decision.and_then(|it| tracer.child(it, SpanKind::Client, verb));
-                    self.calls.spawn(executor::call(&self.cluster, call, span));
+                    self.calls.spawn(call_within(&self.cluster, call, span));
                 }
             }
         }
