@@ -5,8 +5,8 @@ use std::time::Duration;
 use agent_core::{
     api::ApiError,
     cluster::Cluster,
-    pace::token_bucket::TokenBucket,
-    recorder::{self, Event, note::Note},
+    pace::TokenBucket,
+    recorder::{self, Event, Note},
 };
 use jiff::Timestamp;
 use tokio::sync::mpsc;

@@ -1,7 +1,5 @@
 //! The only task of the agent: it passes input to the machine, and does what the machine commands.
 
-mod refusals;
-
 use std::time::Duration;
 
 use agent_core::{
@@ -9,6 +7,7 @@ use agent_core::{
     api::{ApiError, Call, CallId, Kind, Reply},
     cluster::Cluster,
     link::LinkCommand,
+    pace::since,
     report::Report,
     watch::WatchEvent,
 };
@@ -25,7 +24,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error_span};
 
-use self::refusals::Refusals;
 use crate::{
     holds::Holds,
     log,
@@ -44,6 +42,9 @@ const IDENTITY_EVERY: Duration = Duration::from_secs(1);
 const CALL_MAX: Duration = Duration::from_secs(60);
 
 type Answered = (CallId, Result<Reply, ApiError>);
+
+/// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.
+const READY_FOR: Duration = Duration::from_mins(1);
 
 /// The settings of a running agent.
 #[derive(Clone, Debug)]
@@ -88,6 +89,33 @@ struct Shell<C> {
     /// The fields of log lines about the open session; disabled without a session.
     session: tracing::Span,
     refusals: Refusals,
+}
+
+/// The times since which a kind has no watch, after a failed list or watch.
+#[derive(Debug, Default)]
+struct Refusals([Option<Timestamp>; 2]);
+
+impl Refusals {
+    fn handle_failed(&mut self, now: Timestamp, kind: Kind) {
+        self.0[kind as usize].get_or_insert(now);
+    }
+
+    /// Takes an opened watch: the kind is seen again.
+    fn handle_watched(&mut self, kind: Kind) {
+        self.0[kind as usize] = None;
+    }
+
+    /// Checks that all kinds are watched, or were watched a minute ago.
+    ///
+    /// # Errors
+    /// The reason for `/readyz`.
+    fn check(&self, now: Timestamp) -> Result<(), &'static str> {
+        let is_lasting = |begun: &Timestamp| since(now, *begun) >= READY_FOR;
+        if self.0.iter().flatten().any(is_lasting) {
+            return Err("lists or watches have failed for a minute; look at the log");
+        }
+        Ok(())
+    }
 }
 
 impl ShellConfig {

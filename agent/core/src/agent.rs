@@ -22,7 +22,7 @@ use crate::{
     link::{Disconnect, Link, bounds},
     outbox::Outbox,
     pace::since,
-    recorder::note::{Note, Reason},
+    recorder::{Note, Reason},
     refusal::{Refusal, Rule},
     report::Report,
     view::View,
@@ -122,7 +122,7 @@ impl Agent {
         let (part, count) = (list.part, watch.listed);
         self.view.note_seen(kind, watch.version());
         self.take_list(kind, list, count);
-        if part.ends() {
+        if part.ends {
             self.end_holds(now, kind);
         }
     }

@@ -27,7 +27,7 @@ use self::{
 use crate::{
     api::object_ref,
     pace::since,
-    recorder::note::{Note, Reason},
+    recorder::{Note, Reason},
     refusal::{Refusal, Rule},
 };
 

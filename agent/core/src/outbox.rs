@@ -66,7 +66,7 @@ impl Outbox {
     /// Takes a list, or its next page. The list covers all output of its kind that waited before.
     pub(crate) fn push_list(&mut self, part: Part, items: Items, resource_version: String) {
         let kind = items.kind();
-        if part.begins() {
+        if part.begins {
             self.positions.retain(|(of, _), _| *of != kind);
             self.events.retain(|_, ((of, _), _)| *of != kind);
             self.snapshots.retain(|snapshot| snapshot.kind != kind);
@@ -82,7 +82,7 @@ impl Outbox {
         let mut snapshots = self.snapshots.iter_mut();
         if let Some(snapshot) = snapshots.find(|snapshot| snapshot.kind == kind) {
             snapshot.push(items);
-            snapshot.resource_version = part.ends().then_some(resource_version);
+            snapshot.resource_version = part.ends.then_some(resource_version);
         }
     }
 

@@ -241,6 +241,14 @@ pub(crate) fn view(pods: &[v1::Pod]) -> View {
     view
 }
 
+/// The part of a list that a word of a table names.
+pub(crate) fn part(word: &str) -> Part {
+    Part {
+        begins: !["middle", "last"].contains(&word),
+        ends: !["first", "middle"].contains(&word),
+    }
+}
+
 /// A list of pods, or a page of it.
 pub(crate) fn pod_list(part: Part, version: &str, pods: &[v1::Pod]) -> List {
     List {

@@ -40,14 +40,14 @@ impl View {
 
     /// Replaces the ReplicaSets by the ReplicaSets of a list, of which `part` comes next.
     pub(crate) fn list_replica_sets(&mut self, part: Part, replica_sets: &[ReplicaSet]) {
-        if part.begins() {
+        if part.begins {
             self.listed.clear();
         }
         for set in replica_sets {
             self.apply_replica_set(set);
             self.listed.insert(set.projected.uid.clone());
         }
-        if part.ends() {
+        if part.ends {
             let listed = std::mem::take(&mut self.listed);
             self.templates.retain(|uid| listed.contains(uid));
             self.pods.retain_peaks(|uid| listed.contains(uid));

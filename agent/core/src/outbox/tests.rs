@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 
 use super::*;
-use crate::tests::{play, sent};
+use crate::tests::{part, play, sent};
 
 fn pod(uid: &str, version: &str) -> v1::Pod {
     v1::Pod {
@@ -74,13 +74,7 @@ fn act(output: &mut Output, statement: &str) -> Option<String> {
                 "sets" => Items::ReplicaSets(Vec::new()),
                 _ => Items::Pods(words[2..].iter().map(|uid| pod(uid, "1")).collect()),
             };
-            let part = match part {
-                "whole" => Part::Whole,
-                "first" => Part::First,
-                "middle" => Part::Middle,
-                _ => Part::Last,
-            };
-            outbox.push_list(part, items, version.into());
+            outbox.push_list(self::part(part), items, version.into());
         }
         "poll" => return Some(polled(output)),
         "all" => {
@@ -162,7 +156,7 @@ fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
         })
         .collect();
     outbox.push_list(
-        Part::Whole,
+        Part::WHOLE,
         Items::Pods(pods.into_iter().collect()),
         "7".into(),
     );

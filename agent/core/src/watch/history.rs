@@ -224,7 +224,7 @@ impl History {
             self.doubts.clear();
             return true;
         }
-        if page.part.begins() {
+        if page.part.begins {
             let doubts = self.doubts.values_mut();
             doubts.for_each(|doubt| doubt.is_listed = false);
         }
@@ -233,7 +233,7 @@ impl History {
                 doubt.is_listed |= doubt.uid.is_empty() || doubt.uid == pod.uid;
             }
         }
-        if !page.part.ends() {
+        if !page.part.ends {
             return true;
         }
         self.doubts.retain(|_, doubt| !doubt.is_listed);

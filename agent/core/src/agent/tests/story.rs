@@ -31,7 +31,7 @@ use crate::{
     api::{Call, Reply},
     link::{LinkCommand, Successor},
     pace::after,
-    watch::{Items, Part, WatchCommand},
+    watch::{Items, WatchCommand},
 };
 
 mod words;
@@ -204,12 +204,7 @@ impl Story {
     }
 
     fn list(&mut self, kind: Kind, version: &str, words: &Words<'_>) {
-        let part = match words.named.get("part") {
-            Some(&"first") => Part::First,
-            Some(&"middle") => Part::Middle,
-            Some(&"last") => Part::Last,
-            _ => Part::Whole,
-        };
+        let part = part(words.named.get("part").copied().unwrap_or_default());
         let pods = words.bare.iter().filter(|it| **it != "start");
         let items = match kind {
             Kind::Pod => Items::Pods(pods.map(|it| pod_of(it)).collect()),
@@ -224,7 +219,7 @@ impl Story {
         while !self.lists.contains_key(&kind) {
             self.wait();
         }
-        let id = if part.ends() {
+        let id = if part.ends {
             self.lists.remove(&kind)
         } else {
             self.lists.get(&kind).copied()

@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 
 use super::*;
-use crate::tests::{RS, at, play, pod_of};
+use crate::tests::{RS, at, part, play, pod_of};
 
 /// Plays a statement. Pods are written as in stories.
 fn act(pods: &mut Pods, statement: &str) -> Option<String> {
@@ -14,14 +14,8 @@ fn act(pods: &mut Pods, statement: &str) -> Option<String> {
     match word(0) {
         "pods" => words[1..].iter().for_each(|it| pods.apply(&pod_of(it))),
         part @ ("list" | "first" | "middle" | "last") => {
-            let part = match part {
-                "first" => Part::First,
-                "middle" => Part::Middle,
-                "last" => Part::Last,
-                _ => Part::Whole,
-            };
             let listed = words[1..].iter().map(|it| pod_of(it));
-            pods.list(part, words.len() - 1, listed);
+            pods.list(self::part(part), words.len() - 1, listed);
         }
         "deleted" => pods.delete(&uid),
         "gone" => pods.mark_gone(&uid),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     api::ApiError,
-    tests::{pod, pod_list, pod_ref, refusal, replied},
+    tests::{part, pod, pod_list, pod_ref, refusal, replied},
     watch::Part,
 };
 
@@ -115,22 +115,23 @@ fn doubting() -> History {
 
 #[test]
 fn list_of_the_lost_history_is_used_only_if_it_shows_the_pods_in_doubt() {
-    use Part::{First, Last, Whole};
+    let whole = Part::WHOLE;
+    let (first, last) = (part("first"), part("last"));
     for pages in [
-        &[(Whole, "99", &[][..], true)][..],
-        &[(Whole, "100", &["other"], false)],
+        &[(whole, "99", &[][..], true)][..],
+        &[(whole, "100", &["other"], false)],
         &[
-            (Whole, "120", &["a", "other"], false),
-            (Whole, "120", &["b"], true),
-            (Whole, "120", &[], true),
+            (whole, "120", &["a", "other"], false),
+            (whole, "120", &["b"], true),
+            (whole, "120", &[], true),
         ],
         &[
-            (First, "120", &["a"], true),
+            (first, "120", &["a"], true),
             // Begun anew.
-            (First, "120", &["b"], true),
-            (Last, "120", &["other"], false),
-            (First, "120", &["a"], true),
-            (Last, "120", &["other"], true),
+            (first, "120", &["b"], true),
+            (last, "120", &["other"], false),
+            (first, "120", &["a"], true),
+            (last, "120", &["other"], true),
         ],
     ] {
         let mut history = doubting();
@@ -144,7 +145,7 @@ fn list_of_the_lost_history_is_used_only_if_it_shows_the_pods_in_doubt() {
         uid: "another".into(),
         ..pod("a", 1)
     };
-    let list = pod_list(Whole, "120", &[other, pod("b", 1)]);
+    let list = pod_list(whole, "120", &[other, pod("b", 1)]);
     assert!(!history.allow(&list), "a pod of the same name");
 }
 
@@ -152,7 +153,7 @@ fn list_of_the_lost_history_is_used_only_if_it_shows_the_pods_in_doubt() {
 fn pod_that_is_not_listed_is_read_and_is_in_doubt_until_it_is_gone() {
     let mut history = doubting();
     assert_eq!(history.next_read(1), None, "a list may show it");
-    history.shows(Part::Whole, "120", &["b"]);
+    history.shows(Part::WHOLE, "120", &["b"]);
     let desired = Request::ReadPod {
         namespace: "default".into(),
         name: "a".into(),
@@ -162,7 +163,7 @@ fn pod_that_is_not_listed_is_read_and_is_in_doubt_until_it_is_gone() {
     history.handle_read(CallId(1), &replied(pod("a", 12)));
     assert_eq!(history.doubts(), 1, "it is there");
     for (id, error) in [(2, refusal(503, "")), (3, refusal(404, "NotFound"))] {
-        assert!(!history.shows(Part::Whole, "120", &[]));
+        assert!(!history.shows(Part::WHOLE, "120", &[]));
         assert!(history.next_read(id).is_some());
         history.handle_read(CallId(id), &Err(error));
     }
