@@ -38,7 +38,7 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(5);
 const BYTES_IN_FLIGHT_MAX: usize = 64 << 20;
 
 /// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Batches {
     /// The most calls in flight, at least one.
     pub(crate) calls_max: usize,
@@ -82,18 +82,9 @@ impl Batches {
     ) -> Self {
         Self {
             calls_max: calls_max.max(1),
-            active: BTreeMap::new(),
-            served: HashSet::new(),
-            turns: Turns::default(),
-            calls: HashMap::new(),
-            follow_ups: VecDeque::new(),
-            outcomes: VecDeque::new(),
-            reports: VecDeque::new(),
             unsettled: Unsettled::new(creates),
             budget: Budget::new(budget),
-            call_last: 0,
-            operations: 0,
-            bytes: 0,
+            ..Self::default()
         }
     }
 

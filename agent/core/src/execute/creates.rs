@@ -32,7 +32,7 @@ pub struct CreateLimits {
 type Operation = (u64, u32);
 
 /// The creates whose answers do not tell their effect.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Unsettled {
     pub(crate) limits: CreateLimits,
     until: BTreeMap<Operation, Timestamp>,

@@ -18,7 +18,9 @@ fn act(view: &mut View, statement: &str) -> Option<String> {
     let words: Vec<_> = statement.split_whitespace().collect();
     let word = |place: usize| words.get(place).copied().unwrap_or_default();
     let set = wanting(word(2).parse().unwrap_or(1));
-    let (namespace, name) = word(1).split_once('/').unwrap_or(("default", word(1)));
+    let (namespace, name) = word(1)
+        .split_once('/')
+        .unwrap_or_else(|| ("default", word(1)));
     let pod = v1::ObjectRef {
         namespace: namespace.into(),
         ..pod_ref(name)
