@@ -34,11 +34,11 @@ pub(crate) struct LeaseKeeper {
     clock: Clock,
     lead: watch::Sender<Option<Lead>>,
     /// Counts falls of the version.
-    metrics: Option<Metrics>,
+    metrics: Metrics,
 }
 
 impl LeaseKeeper {
-    pub(crate) fn new(config: LeaseConfig, cluster: KubeCluster, metrics: Option<Metrics>) -> Self {
+    pub(crate) fn new(config: LeaseConfig, cluster: KubeCluster, metrics: Metrics) -> Self {
         Self {
             lease: Lease::new(config.clone()),
             config,
@@ -133,15 +133,13 @@ impl LeaseKeeper {
         }
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);
-        if let Some((from, to)) = self.lease.poll_went_back()
-            && let Some(metrics) = &self.metrics
-        {
+        if let Some((from, to)) = self.lease.poll_went_back() {
             let lease = &self.config.name;
             warn!(
                 peer = CLUSTER,
                 lease, from, to, "the version of the lease went back: {MEANING}"
             );
-            metrics.count_went_back(LEASES);
+            self.metrics.count_went_back(LEASES);
         }
         self.lead.send_replace(self.lease.lead(now));
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! cluster ── lists, watches ─▶ sources ─┐                 ┌─▶ uplink ── frames ─▶ server
 //!    ▲                                  ├─▶ shell: Agent ─┤
-//!    └──────── calls ◀── executor ◀─────┘◀────────────────┘◀── frames ──
+//!    └──────── calls ◀──────────────────┘◀────────────────┘◀── frames ──
 //! ```
 //! One task owns the machine and the clock ([`run`]). It sleeps until there is input, passes all input to the machine, and does what the
 //! machine commands. So changes and outcomes that arrive together travel together, and none waits for more. Any [`Cluster`] will do:
@@ -17,7 +17,6 @@
 mod admin;
 mod args;
 pub mod cluster;
-mod executor;
 mod holds;
 mod kubernetes;
 mod lease;

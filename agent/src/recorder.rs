@@ -5,8 +5,8 @@ use std::time::Duration;
 use agent_core::{
     api::ApiError,
     cluster::Cluster,
-    pace::token_bucket::TokenBucket,
-    recorder::{self, Event, note::Note},
+    pace::TokenBucket,
+    recorder::{self, Event, Note},
 };
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -17,8 +17,8 @@ use agent_kube::Clock;
 
 /// How many events may wait. Further events are dropped, and counted.
 const QUEUE_MAX: usize = 1_000;
-/// How many events are written in a second, and at once after a rest: a tenth of the calls for pods.
-const PER_SECOND: f64 = 50.0;
+/// The interval of events, and how many are written at once after a rest: a tenth of the calls for pods.
+const EVERY: Duration = Duration::from_millis(20);
 const BURST: u32 = 100;
 /// How often an unanswered write of an event is attempted, and the wait between attempts.
 const TRIES_MAX: usize = 3;
@@ -61,7 +61,7 @@ impl Recorder {
 
 async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<Event>, metrics: Metrics) {
     let clock = Clock::starting_at(Timestamp::now());
-    let mut bucket = TokenBucket::per_second(PER_SECOND, BURST);
+    let mut bucket = TokenBucket::new(EVERY, BURST);
     while let Some(event) = events.recv().await {
         for attempt in 1..=TRIES_MAX {
             tokio::time::sleep(bucket.take(clock.now())).await;

@@ -1,32 +1,30 @@
 //! The only task of the agent: it passes input to the machine, and does what the machine commands.
 
-mod refusals;
-
 use std::time::Duration;
 
 use agent_core::{
     agent::{Agent, AgentCommand},
-    api::{ApiError, Kind},
+    api::{ApiError, Call, CallId, Kind, Reply},
     cluster::Cluster,
     link::LinkCommand,
+    pace::since,
     report::Report,
     watch::WatchEvent,
 };
 use jiff::Timestamp;
-use service::otlp::{SpanKind, Tracer};
+use service::otlp::{Span, SpanKind, Tracer};
 use service::transport::Connector;
 use service::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
 use tokio::{
     select,
     task::{JoinError, JoinSet},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error_span};
 
-use self::refusals::Refusals;
 use crate::{
-    executor::{self, Answered},
     holds::Holds,
     log,
     metrics::Metrics,
@@ -38,6 +36,15 @@ use agent_kube::Clock;
 
 /// The interval of requests for the cluster's identity while the cluster does not answer.
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a call may take, including the wait for its turn. After that its effect is unknown, and the agent finds it out by name. Without
+/// a limit, one lost answer would keep the agent from ever opening a new session.
+const CALL_MAX: Duration = Duration::from_secs(60);
+
+type Answered = (CallId, Result<Reply, ApiError>);
+
+/// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.
+const READY_FOR: Duration = Duration::from_mins(1);
 
 /// The settings of a running agent.
 #[derive(Clone, Debug)]
@@ -82,6 +89,33 @@ struct Shell<C> {
     /// The fields of log lines about the open session; disabled without a session.
     session: tracing::Span,
     refusals: Refusals,
+}
+
+/// The times since which a kind has no watch, after a failed list or watch.
+#[derive(Debug, Default)]
+struct Refusals([Option<Timestamp>; 2]);
+
+impl Refusals {
+    fn handle_failed(&mut self, now: Timestamp, kind: Kind) {
+        self.0[kind as usize].get_or_insert(now);
+    }
+
+    /// Takes an opened watch: the kind is seen again.
+    fn handle_watched(&mut self, kind: Kind) {
+        self.0[kind as usize] = None;
+    }
+
+    /// Checks that all kinds are watched, or were watched a minute ago.
+    ///
+    /// # Errors
+    /// The reason for `/readyz`.
+    fn check(&self, now: Timestamp) -> Result<(), &'static str> {
+        let is_lasting = |begun: &Timestamp| since(now, *begun) >= READY_FOR;
+        if self.0.iter().flatten().any(is_lasting) {
+            return Err("lists or watches have failed for a minute; look at the log");
+        }
+        Ok(())
+    }
 }
 
 impl ShellConfig {
@@ -150,6 +184,29 @@ fn span(agent: &agent_core::agent::AgentConfig) -> tracing::Span {
     error_span!("agent", cluster, shard = agent.shard, epoch = agent.epoch)
 }
 
+/// Makes a call; its span, if it has one, ends with the answer. The call may have its effect before the answer is awaited.
+fn call_within<C: Cluster>(
+    cluster: &C,
+    call: Call,
+    mut span: Option<Span>,
+) -> impl Future<Output = Answered> + Send + use<C> {
+    let Call { id, request } = call;
+    let answer = cluster.call(request, span.as_ref().map(Span::context));
+    async move {
+        let reply = timeout(CALL_MAX, answer).await;
+        let reply = reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));
+        // Others than the cluster may have written parts of the text, which becomes part of a status, an event and a terminal.
+        let reply = reply.map_err(|error| ApiError {
+            message: excerpt(&error.message),
+            ..error
+        });
+        if let (Some(span), Err(error)) = (&mut span, &reply) {
+            span.fail(&error.to_string());
+        }
+        (id, reply)
+    }
+}
+
 async fn identify<C: Cluster>(cluster: &C) -> String {
     loop {
         match cluster.uid().await {
@@ -203,14 +260,14 @@ impl<C: Cluster> Shell<C> {
             match command {
                 AgentCommand::Link(command) => self.uplink.command(command),
                 AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
-                AgentCommand::AskVersion(kind, id) => self.sources.ask_version(kind, id),
+                AgentCommand::AskVersion(kind) => self.sources.ask_version(kind),
                 AgentCommand::Call(call) => {
                     let (verb, tracer) = (call.request.verb(), &self.config.tracer);
                     let calls = &self.config.metrics.calls;
                     calls.get_or_create(&[("verb", verb)]).inc();
                     let decision = self.agent.trace(call.id);
                     let span = decision.and_then(|it| tracer.child(it, SpanKind::Client, verb));
-                    self.calls.spawn(executor::call(&self.cluster, call, span));
+                    self.calls.spawn(call_within(&self.cluster, call, span));
                 }
             }
         }
@@ -313,11 +370,11 @@ impl<C: Cluster> Shell<C> {
                         self.agent.handle_watch_event(now, kind, id, event);
                     }
                 }
-                sources::News::Version(kind, id, version) => {
+                sources::News::Version(kind, version) => {
                     if let Err(error) = &version {
                         self.session.in_scope(|| log::version_not_read(kind, error));
                     }
-                    self.agent.handle_version(now, kind, id, &version);
+                    self.agent.handle_version(now, kind, &version);
                 }
                 sources::News::Watched(kind) => self.refusals.handle_watched(kind),
                 sources::News::Closed(kind, id, error) => {

@@ -3,7 +3,7 @@
 use agent_core::{
     api::{ApiError, Kind},
     cluster::{Cluster, EventStream as _, PageStream as _},
-    watch::{List, WatchCommand, WatchEvent, WatchId, history::VersionId},
+    watch::{List, WatchCommand, WatchEvent, WatchId},
 };
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -22,7 +22,7 @@ pub(crate) enum News {
     Events(Kind, WatchId, Vec<WatchEvent>),
     Closed(Kind, WatchId, Option<ApiError>),
     /// The newest version of a kind.
-    Version(Kind, VersionId, Result<String, ApiError>),
+    Version(Kind, Result<String, ApiError>),
 }
 
 /// The sources. Dropping them ends their tasks.
@@ -61,12 +61,12 @@ impl<C: Cluster> Sources<C> {
         self.tasks[kind as usize] = task.map(AbortOnDropHandle::new);
     }
 
-    /// Requests the newest version of a kind, in place of an unanswered request.
-    pub(crate) fn ask_version(&mut self, kind: Kind, id: VersionId) {
+    /// Requests the newest version of a kind. The agent awaits the answer before it asks again.
+    pub(crate) fn ask_version(&mut self, kind: Kind) {
         let (cluster, sender) = (self.cluster.clone(), self.sender.clone());
         let task = tokio::spawn(async move {
             let version = cluster.newest_version(kind).await;
-            let _ = sender.send(News::Version(kind, id, version)).await;
+            let _ = sender.send(News::Version(kind, version)).await;
         });
         self.questions[kind as usize] = Some(AbortOnDropHandle::new(task));
     }

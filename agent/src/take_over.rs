@@ -4,7 +4,7 @@ use std::{convert::Infallible, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    pace::{since, token_bucket::TokenBucket},
+    pace::{TokenBucket, since},
     take_over::{BuiltIn, ProbeState, Stage, TakeOver as Machine, Verdict, Why},
 };
 use agent_kube::{Clock, Probe};

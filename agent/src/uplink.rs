@@ -2,7 +2,7 @@
 
 use std::{error::Error as _, future::pending, time::Duration};
 
-use agent_core::link::{Disconnect, LinkCommand, Successor};
+use agent_core::link::{Disconnect, LinkCommand, Successor, frame};
 use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
 use service::transport::{Connector, Spoken};
 use service::{TokenFile, failure::chain};
@@ -12,15 +12,15 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{
     Code, Status, Streaming,
     client::Grpc,
+    codec::{Codec, DecodeBuf, Decoder},
     codegen::http::uri::PathAndQuery,
     transport::{Channel, Endpoint},
 };
+use tonic_prost::ProstCodec;
 use tonic_types::StatusExt as _;
 
-use self::codec::FrameCodec;
 pub(crate) use self::renewal::Proof;
 
-mod codec;
 mod renewal;
 
 /// The longest time to open a connection.
@@ -133,6 +133,36 @@ impl Uplink {
 
     pub(crate) fn try_next(&mut self) -> Option<News> {
         self.connection.as_mut()?.news.try_recv().ok()
+    }
+}
+
+/// The encoding of a session's frames. Frames of the server are decoded by [`frame::read`], which bounds their memory.
+#[derive(Debug)]
+struct FrameCodec;
+
+impl Codec for FrameCodec {
+    type Encode = v1::ReconcileRequest;
+    type Decode = v1::ReconcileResponse;
+    type Encoder = <ProstCodec<v1::ReconcileRequest, ()> as Codec>::Encoder;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstCodec::<v1::ReconcileRequest, ()>::default().encoder()
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Decoder for FrameCodec {
+    type Item = v1::ReconcileResponse;
+    type Error = Status;
+
+    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Self::Item>, Status> {
+        let bytes = bytes::Buf::copy_to_bytes(message, bytes::Buf::remaining(message));
+        let read = frame::read(bytes).map(Some);
+        read.map_err(|error| Status::internal(format!("the server broke the protocol: {error}")))
     }
 }
 
@@ -273,22 +303,14 @@ fn disconnect(status: &Status) -> Disconnect {
     let retry_after = status
         .get_details_retry_info()
         .and_then(|info| info.retry_delay);
-    let by_transport = status.source().is_some();
-    let away = match status.code() {
-        Code::Ok | Code::Cancelled | Code::DeadlineExceeded | Code::Aborted | Code::Unavailable => {
-            true
-        }
-        Code::Unknown | Code::Internal | Code::DataLoss => by_transport,
-        Code::InvalidArgument
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::FailedPrecondition
-        | Code::OutOfRange
-        | Code::Unimplemented
-        | Code::Unauthenticated => false,
+    use Code::{
+        Aborted, Cancelled, DataLoss, DeadlineExceeded, Internal, Ok, Unavailable, Unknown,
     };
+    let is_broken = matches!(status.code(), Unknown | Internal | DataLoss);
+    let away = matches!(
+        status.code(),
+        Ok | Cancelled | DeadlineExceeded | Aborted | Unavailable
+    ) || (is_broken && is_of_transport(status));
     let text = said(status);
     if away && retry_after.is_none() {
         return Disconnect::Lost(text);

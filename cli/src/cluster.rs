@@ -5,7 +5,7 @@ use std::{io, pin::pin, time::Duration};
 use agent_core::{
     api::Kind,
     cluster::{Cluster as _, PageStream as _},
-    watch::{List, Part},
+    watch::List,
 };
 use agent_kube::{KubeCluster, Target};
 use server_core::wording::count;
@@ -86,7 +86,7 @@ pub(crate) async fn read(
                     ..
                 } = page.map_err(|error| refused(error, namespace))?;
                 // A list that begins again replaces its earlier pages.
-                if matches!(part, Part::First | Part::Whole) {
+                if part.begins {
                     snapshot.truncate(kind, before);
                 }
                 snapshot.take(items);

@@ -356,7 +356,7 @@ impl Told {
                     (Kind::ReplicaSet, Items::ReplicaSets(std::mem::take(sets)))
                 };
                 let list = List {
-                    part: Part::Whole,
+                    part: Part::WHOLE,
                     items,
                     invalid: Vec::new(),
                     resource_version: end.resource_version.clone(),

@@ -22,14 +22,11 @@ use crate::{
     link::{Disconnect, Link, bounds},
     outbox::Outbox,
     pace::since,
-    recorder::note::{Note, Reason},
+    recorder::{Note, Reason},
     refusal::{Refusal, Rule},
     report::Report,
     view::View,
-    watch::{
-        List, WatchEvent, WatchId,
-        history::{Asked, VersionId, WentBack},
-    },
+    watch::{List, WatchEvent, WatchId, history::WentBack},
 };
 
 use self::reading::Reading;
@@ -125,7 +122,7 @@ impl Agent {
         let (part, count) = (list.part, watch.listed);
         self.view.note_seen(kind, watch.version());
         self.take_list(kind, list, count);
-        if part.ends() {
+        if part.ends {
             self.end_holds(now, kind);
         }
     }
@@ -163,12 +160,10 @@ impl Agent {
         &mut self,
         now: Timestamp,
         kind: Kind,
-        id: VersionId,
         answer: &Result<String, ApiError>,
     ) {
         let version = answer.as_deref().unwrap_or_default();
-        let history = &self.reading.history;
-        if let Err(went_back) = history.check(&Asked::Newest(kind, id), version) {
+        if let Err(went_back) = self.reading.history.handle_newest(kind, version) {
             self.handle_went_back(now, &went_back);
         }
     }
@@ -216,7 +211,7 @@ impl Agent {
             if let Request::CreatePod(create) = &call.request {
                 let pod = (create.namespace.clone(), create.name.clone());
                 let known = self.view.known(Kind::Pod);
-                self.reading.history.ask(Asked::Create(pod), known);
+                self.reading.history.note_create(pod, known);
             }
             return Some(AgentCommand::Call(call));
         }
@@ -450,8 +445,8 @@ impl Agent {
         let budget = &mut self.batches.budget;
         budget.retain(|uid| templates.newest(uid).is_some());
         let mut concerns_many = false;
-        for resume in self.view.resumes.drain(..) {
-            concerns_many |= budget.resume(&resume);
+        for (replica_set, extent) in self.view.resumes.drain(..) {
+            concerns_many |= budget.resume(&replica_set, extent);
         }
         if concerns_many && self.link.takes_work() {
             self.reading.watch(Kind::ReplicaSet).request(now);

@@ -5,7 +5,8 @@
 //!    of the most active pods for deletes.
 //! 3. A percentage of the cluster leaves out the ReplicaSet with the most operations: scaling one ReplicaSet to 0 is no mass deletion.
 //! 4. The budget reports or refuses an operation beyond a limit. A refusal holds the scope: no operation of its kind starts there.
-//! 5. A pod of a ReplicaSet that another controller creates holds that ReplicaSet, and no other ([`PodOfOther`]).
+//! 5. A pod of a ReplicaSet that another controller creates holds that ReplicaSet: two controllers undo what the other does. A user who may
+//!    create pods in a namespace can feign another controller, so such a pod holds no other ReplicaSet, and only one in its namespace.
 //! 6. A hold ends when a person resumes it, or when its ReplicaSet is deleted. Counting then begins at zero.
 //!
 //! The rules of `execute` bound how far a server can go; the budget bounds how fast.
@@ -17,21 +18,24 @@ use jiff::Timestamp;
 
 pub use self::{
     limit::{Action, BudgetConfig, Limit, LimitError, Limits},
-    others::PodOfOther,
     scope::{Scope, Verb},
 };
 use self::{
-    resume::{Extent, Resume},
+    resume::Extent,
     window::{BUCKET, Count, Window},
 };
 use crate::{
+    api::object_ref,
     pace::since,
-    recorder::note::{Note, Reason},
+    recorder::{Note, Reason},
     refusal::{Refusal, Rule},
 };
 
 /// The prefix of the detail of a hold that another controller caused.
 const AT_WORK: &str = "another controller is at work: ";
+
+/// The longest name of a writer in Kubernetes; longer names are cut.
+const WRITER_BYTES_MAX: usize = 128;
 
 /// A scope in which operations of a kind do not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +54,17 @@ pub struct Hold {
     pub detail: String,
     /// The ReplicaSets with an event about the hold.
     notified: HashSet<String>,
+}
+
+/// A pod of a ReplicaSet that another controller created while the agent executes decisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodOfOther {
+    /// The ReplicaSet.
+    pub replica_set: v1::ObjectRef,
+    /// The name of the pod.
+    pub pod: String,
+    /// The pod's creator, as its managed fields name it.
+    pub writer: String,
 }
 
 /// Why operations are held.
@@ -139,6 +154,16 @@ impl Cause {
     }
 }
 
+impl PodOfOther {
+    pub(crate) fn new(set: &v1::ReplicaSet, pod: &v1::Pod, writer: &str) -> Self {
+        Self {
+            replica_set: object_ref(set),
+            pod: pod.name.clone(),
+            writer: writer[..writer.floor_char_boundary(WRITER_BYTES_MAX)].to_owned(),
+        }
+    }
+}
+
 impl Budget {
     pub(crate) fn new(config: BudgetConfig) -> Self {
         Self {
@@ -204,22 +229,22 @@ impl Budget {
         }
     }
 
-    /// Ends the holds that a person resumes. True if a hold of more than the one ReplicaSet ended.
-    pub(crate) fn resume(&mut self, resume: &Resume) -> bool {
-        let widest = match resume.extent {
-            Extent::ReplicaSet => Scope::of(&resume.replica_set),
+    /// Ends the holds that a person resumes at a ReplicaSet. True if a hold of more than the one ReplicaSet ended.
+    pub(crate) fn resume(&mut self, replica_set: &v1::ObjectRef, extent: Extent) -> bool {
+        let widest = match extent {
+            Extent::ReplicaSet => Scope::of(replica_set),
             Extent::All => Scope::Cluster,
         };
         let ended = self.end(|scope| widest.contains(scope));
         for hold in &ended {
             let (verb, scope) = (hold.verb.as_str(), &hold.scope);
             self.notes.push_back(Note {
-                object: resume.replica_set.clone(),
+                object: replica_set.clone(),
                 reason: Reason::BudgetResumed,
                 message: format!("{verb}s in {scope} are resumed"),
             });
         }
-        !ended.is_empty() && resume.extent == Extent::All
+        !ended.is_empty() && extent == Extent::All
     }
 
     /// Ends the holds of deleted ReplicaSets.
@@ -340,7 +365,6 @@ impl Budget {
 }
 
 mod limit;
-mod others;
 pub mod resume;
 mod scope;
 #[cfg(test)]

@@ -38,7 +38,7 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(5);
 const BYTES_IN_FLIGHT_MAX: usize = 64 << 20;
 
 /// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Batches {
     /// The most calls in flight, at least one.
     pub(crate) calls_max: usize,
@@ -82,18 +82,9 @@ impl Batches {
     ) -> Self {
         Self {
             calls_max: calls_max.max(1),
-            active: BTreeMap::new(),
-            served: HashSet::new(),
-            turns: Turns::default(),
-            calls: HashMap::new(),
-            follow_ups: VecDeque::new(),
-            outcomes: VecDeque::new(),
-            reports: VecDeque::new(),
             unsettled: Unsettled::new(creates),
             budget: Budget::new(budget),
-            call_last: 0,
-            operations: 0,
-            bytes: 0,
+            ..Self::default()
         }
     }
 
@@ -221,7 +212,7 @@ impl Batches {
                 continue;
             };
             active.queued = false;
-            if active.take_recheck(view, guard, self.unsettled.limits.timeout) {
+            if active.take_recheck(view, guard) {
                 let request = read_replica_set(&active.owner);
                 let call = self.note_call(batch, Purpose::Recheck, request);
                 self.settle(batch);
@@ -233,7 +224,7 @@ impl Batches {
             let owner = active.owner.clone();
             let key = pods::key(&owner.namespace, &owner.uid);
             view.pods.forget_expired(now, &key);
-            let started = active.start(operation, view, guard, self.unsettled.limits.timeout);
+            let started = active.start(operation, view, guard);
             let admitted = started.and_then(|step| {
                 if let Step::Call(stage, _) = &step {
                     admit(&mut self.budget, now, view, &owner, stage)?;

@@ -13,15 +13,13 @@ use std::{ops::RangeInclusive, time::Duration};
 use decree::v1::{self, reconcile_request, reconcile_response::Frame};
 use jiff::Timestamp;
 
-use self::session::Session;
 use crate::{
-    pace::{Backoff, after, since, token_bucket::TokenBucket},
+    pace::{Backoff, TokenBucket, after, since},
     watch::history::WentBack,
 };
 
 pub(crate) mod bounds;
 pub mod frame;
-mod session;
 
 /// The protocol that this agent speaks.
 const PROTOCOL: i32 = 1;
@@ -39,6 +37,9 @@ const SUPERSEDED_WAIT_MAX: Duration = Duration::from_secs(16 * 60);
 /// The interval of session attempts, and their burst, however a server ends the sessions.
 const SESSIONS_EVERY: Duration = Duration::from_secs(1);
 const SESSIONS_AT_ONCE: u32 = 3;
+
+/// How many heartbeat intervals without any frame end the session (docs/protocol.md).
+const SILENT_INTERVALS: u32 = 4;
 
 /// A command to the shell about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,19 @@ pub(crate) struct Link {
     stopping: bool,
 }
 
+/// A session that is open.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Session {
+    /// The server's name for it.
+    pub(crate) id: String,
+    /// The server's limits.
+    pub(crate) limits: v1::Limits,
+    heartbeat: Duration,
+    heartbeat_due: bool,
+    sent: Timestamp,
+    heard: Timestamp,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Waiting,
@@ -115,6 +129,47 @@ enum State {
     Draining,
     Closing,
     Stopped,
+}
+
+impl Session {
+    fn new(now: Timestamp, welcome: &v1::Welcome) -> Self {
+        Self {
+            id: welcome.session_id.clone(),
+            limits: welcome.limits.unwrap_or_default(),
+            heartbeat: bounds::heartbeat(welcome.heartbeat_interval),
+            heartbeat_due: false,
+            sent: now,
+            heard: now,
+        }
+    }
+
+    const fn note_sent(&mut self, now: Timestamp) {
+        self.sent = now;
+        self.heartbeat_due = false;
+    }
+
+    /// True if the server has been silent for too long. Otherwise, a heartbeat becomes due after a long pause in sending.
+    ///
+    /// A heartbeat that cannot be sent yet does not become due twice, so a blocked connection causes no busy loop.
+    fn handle_timeout(&mut self, now: Timestamp) -> bool {
+        if self.heartbeat_at() <= now {
+            self.heartbeat_due = true;
+            self.sent = now;
+        }
+        self.silent_at() <= now
+    }
+
+    fn poll_timeout(&self) -> Timestamp {
+        self.heartbeat_at().min(self.silent_at())
+    }
+
+    fn heartbeat_at(&self) -> Timestamp {
+        after(self.sent, self.heartbeat)
+    }
+
+    fn silent_at(&self) -> Timestamp {
+        after(self.heard, self.heartbeat.saturating_mul(SILENT_INTERVALS))
+    }
 }
 
 impl Link {

@@ -14,7 +14,10 @@ use prost::Message;
 
 use crate::{
     api::Kind,
-    watch::{Items, Part, packed_pods::PackedPods},
+    watch::{
+        Items, Part,
+        packed_pods::{self, PackedPods},
+    },
 };
 
 /// The largest frame of objects or events (docs/protocol.md), small enough not to delay outcomes.
@@ -63,16 +66,23 @@ impl Outbox {
     /// Takes a list, or its next page. The list covers all output of its kind that waited before.
     pub(crate) fn push_list(&mut self, part: Part, items: Items, resource_version: String) {
         let kind = items.kind();
-        if part.begins() {
+        if part.begins {
             self.positions.retain(|(of, _), _| *of != kind);
             self.events.retain(|_, ((of, _), _)| *of != kind);
             self.snapshots.retain(|snapshot| snapshot.kind != kind);
-            self.snapshots.push_back(Snapshot::new(kind));
+            self.snapshots.push_back(Snapshot {
+                kind,
+                begun: false,
+                pods: PackedPods::default(),
+                replica_sets: VecDeque::new(),
+                count: 0,
+                resource_version: None,
+            });
         }
         let mut snapshots = self.snapshots.iter_mut();
         if let Some(snapshot) = snapshots.find(|snapshot| snapshot.kind == kind) {
             snapshot.push(items);
-            snapshot.resource_version = part.ends().then_some(resource_version);
+            snapshot.resource_version = part.ends.then_some(resource_version);
         }
     }
 
@@ -170,21 +180,10 @@ impl Outbox {
 }
 
 impl Snapshot {
-    fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            begun: false,
-            pods: PackedPods::default(),
-            replica_sets: VecDeque::new(),
-            count: 0,
-            resource_version: None,
-        }
-    }
-
     fn push(&mut self, items: Items) {
         self.count += items.len();
         match items {
-            Items::Pods(more) => self.pods.append(more),
+            Items::Pods(more) => self.pods.0.extend(more.0),
             Items::ReplicaSets(more) => {
                 let projected = more.into_iter().map(|set| set.projected);
                 self.replica_sets.extend(projected);
@@ -216,21 +215,26 @@ impl Snapshot {
             }));
         }
         Some(Frame::SnapshotObjects(v1::SnapshotObjects {
-            pods: self.pods.pop_fitting(FRAME_BYTES_MAX),
-            replica_sets: take_fitting(&mut self.replica_sets),
+            pods: take_fitting(&mut self.pods.0, |pod| pod.len())
+                .map(|pod| packed_pods::decode(&pod))
+                .collect(),
+            replica_sets: take_fitting(&mut self.replica_sets, Message::encoded_len).collect(),
         }))
     }
 }
 
-/// Takes the objects that fit into a frame, at least one if there is any.
-fn take_fitting(sets: &mut VecDeque<v1::ReplicaSet>) -> Vec<v1::ReplicaSet> {
+/// Takes the objects that fit into a frame by their length, at least one if there is any.
+fn take_fitting<T>(
+    objects: &mut VecDeque<T>,
+    length: impl Fn(&T) -> usize,
+) -> impl Iterator<Item = T> {
     let mut bytes = 0;
-    let fits = |set: &&v1::ReplicaSet| {
-        bytes += set.encoded_len();
+    let fits = |object: &&T| {
+        bytes += length(object);
         bytes <= FRAME_BYTES_MAX
     };
-    let count = sets.iter().take_while(fits).count().max(1);
-    sets.drain(..count.min(sets.len())).collect()
+    let count = objects.iter().take_while(fits).count().max(1);
+    objects.drain(..count.min(objects.len()))
 }
 
 #[cfg(test)]

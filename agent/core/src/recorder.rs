@@ -4,18 +4,20 @@
 //! different messages of one reason within 10 minutes, further messages are counted on one event that says so. Events are for people: any
 //! event may be lost, and no pod waits for one.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    hash::Hash,
+    time::Duration,
+};
 
 use decree::v1;
 use jiff::Timestamp;
 
-use self::note::{Note, Reason};
-use self::recent::Recent;
-use crate::pace::{since, token_bucket::TokenBucket};
+use crate::pace::{TokenBucket, since};
 
 /// The events of a type that a ReplicaSet gets at once, and the interval of further ones.
 const BURST: u32 = 25;
-const PER_SECOND: f64 = 1.0 / 300.0;
+const EVERY: Duration = Duration::from_secs(300);
 /// The messages of one reason before further messages are counted together, and how long a reason is remembered.
 const MESSAGES_MAX: usize = 10;
 const REMEMBERED: Duration = Duration::from_secs(600);
@@ -23,6 +25,42 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 /// again.
 const ENTRIES_MAX: usize = 4_096;
 const COMBINED: &str = "(combined from similar events): ";
+
+/// An answered create or delete, a change of the budget, or a change of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The object of the note: a ReplicaSet, unless the reason [concerns the cluster](Reason::concerns_cluster).
+    pub object: v1::ObjectRef,
+    /// The reason of the event.
+    pub reason: Reason,
+    /// The message of the event, a sentence.
+    pub message: String,
+}
+
+/// The reasons of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// A pod was created.
+    SuccessfulCreate,
+    /// A pod could not be created.
+    FailedCreate,
+    /// A pod was deleted.
+    SuccessfulDelete,
+    /// A pod could not be deleted.
+    FailedDelete,
+    /// More creates or deletes in a minute than the [budget](crate::budget) allows, started or not.
+    BudgetExceeded,
+    /// Another controller creates pods of the ReplicaSet.
+    OtherController,
+    /// A person resumed creates or deletes.
+    BudgetResumed,
+    /// Pods of the ReplicaSet ended soon after they were created, and only a few are created.
+    PodsDoNotLast,
+    /// Many pods of the ReplicaSet have no node, and only a few are created.
+    CreatesAreSlow,
+    /// The versions of the cluster went back ([`history`](crate::watch::history)).
+    VersionsWentBack,
+}
 
 /// An event, to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +99,16 @@ pub struct Recorder {
     written: Recent<(String, Reason, String), Written>,
 }
 
+/// Values by key. A new value without room replaces the least recently used value.
+#[derive(Clone, Debug)]
+struct Recent<K, V> {
+    max: usize,
+    values: HashMap<K, (u64, V)>,
+    /// The keys by their last use.
+    uses: BTreeMap<u64, K>,
+    now: u64,
+}
+
 #[derive(Debug, Default)]
 struct Messages {
     last: Timestamp,
@@ -83,6 +131,83 @@ impl Event {
         } else {
             &self.object.namespace
         }
+    }
+}
+
+impl Reason {
+    /// Returns upstream's word, if it has one.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SuccessfulCreate => "SuccessfulCreate",
+            Self::FailedCreate => "FailedCreate",
+            Self::SuccessfulDelete => "SuccessfulDelete",
+            Self::FailedDelete => "FailedDelete",
+            Self::BudgetExceeded => "BudgetExceeded",
+            Self::OtherController => "OtherController",
+            Self::BudgetResumed => "BudgetResumed",
+            Self::PodsDoNotLast => "PodsDoNotLast",
+            Self::CreatesAreSlow => "CreatesAreSlow",
+            Self::VersionsWentBack => "VersionsWentBack",
+        }
+    }
+
+    /// Returns the type of an event of this reason.
+    #[must_use]
+    pub const fn event_type(self) -> &'static str {
+        if let Self::SuccessfulCreate | Self::SuccessfulDelete | Self::BudgetResumed = self {
+            "Normal"
+        } else {
+            "Warning"
+        }
+    }
+
+    /// Returns whether the object of such an event is the namespace kube-system, which represents the cluster, and no ReplicaSet.
+    #[must_use]
+    pub const fn concerns_cluster(self) -> bool {
+        matches!(self, Self::VersionsWentBack)
+    }
+
+    /// True for a rare reason. Its events are always written, because a person must learn of them. The budget reports once a minute for a
+    /// scope and once a hold for a ReplicaSet, and the server once a grant. A session ends when versions go back.
+    pub(crate) const fn is_rare(self) -> bool {
+        matches!(
+            self,
+            Self::BudgetExceeded
+                | Self::OtherController
+                | Self::BudgetResumed
+                | Self::PodsDoNotLast
+                | Self::VersionsWentBack
+        )
+    }
+}
+
+impl<K: Clone + Eq + Hash, V> Recent<K, V> {
+    fn new(max: usize) -> Self {
+        Self {
+            max,
+            values: HashMap::new(),
+            uses: BTreeMap::new(),
+            now: 0,
+        }
+    }
+
+    /// The value of a key, made if absent. The value becomes the most recently used.
+    fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        if !self.values.contains_key(&key)
+            && self.values.len() >= self.max
+            && let Some((_, oldest)) = self.uses.pop_first()
+        {
+            self.values.remove(&oldest);
+        }
+        self.now += 1;
+        self.uses.insert(self.now, key.clone());
+        let (used, value) = self.values.entry(key).or_insert_with(|| (self.now, make()));
+        if *used != self.now {
+            self.uses.remove(used);
+            *used = self.now;
+        }
+        value
     }
 }
 
@@ -109,7 +234,7 @@ impl Recorder {
         } = note;
         let (key, message) = self.combine(now, &object.uid, reason, message);
         let of_type = (object.uid.clone(), reason.event_type());
-        let full = || TokenBucket::per_second(PER_SECOND, BURST);
+        let full = || TokenBucket::new(EVERY, BURST);
         if !reason.is_rare() && !self.buckets.get_or_insert_with(of_type, full).try_take(now) {
             return None;
         }
@@ -171,7 +296,5 @@ impl Recorder {
     }
 }
 
-pub mod note;
-mod recent;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use crate::{
     api::{InvalidObject, Kind},
     budget::{Change, PodOfOther},
     link::Disconnect,
-    recorder::note::Note,
+    recorder::Note,
     refusal::{Refusal, Rule},
     watch::history::WentBack,
 };

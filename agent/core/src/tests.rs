@@ -6,11 +6,12 @@ use decree::v1::{
     self, batch::Action, event::Event, outcome::Outcome as OutcomeKind,
     reconcile_request::Frame as Sent,
 };
+use expect_test::ExpectFile;
 use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, InvalidObject, ReplicaSet, Reply, Template},
-    execute::guard::Guard,
+    execute::{creates::CreateLimits, guard::Guard},
     pace::after,
     view::View,
     watch::{Items, List, Part},
@@ -21,6 +22,30 @@ pub(crate) const EPOCH: i64 = 7;
 
 /// The key of the ReplicaSet default/web.
 pub(crate) const RS: &str = "default/rs";
+
+/// Plays the scenarios of a table, and compares what their statements print. A scenario begins with `# its name`, a line has statements that
+/// are separated by `; `, and the line with `>` behind it has what they print. `UPDATE_EXPECT=1` writes the table anew.
+pub(crate) fn play<T>(
+    table: &str,
+    expected: &ExpectFile,
+    new: impl Fn() -> T,
+    act: impl Fn(&mut T, &str) -> Option<String>,
+) {
+    let (mut played, mut state) = (String::new(), new());
+    for line in table.lines().filter(|line| !line.starts_with('>')) {
+        played += &format!("{line}\n");
+        if line.starts_with('#') {
+            state = new();
+            continue;
+        }
+        let statements = line.split("; ").filter(|it| !it.is_empty());
+        let told: Vec<_> = statements.filter_map(|it| act(&mut state, it)).collect();
+        if told.iter().any(|it| !it.is_empty()) {
+            played += &format!("> {}\n", told.join(" | ").trim_end());
+        }
+    }
+    expected.assert_eq(&played);
+}
 
 /// So many seconds after the start of a test.
 pub(crate) fn at(seconds: u64) -> Timestamp {
@@ -66,6 +91,28 @@ pub(crate) fn pod(name: &str, version: u64) -> v1::Pod {
         controller: Some(controller()),
         ..v1::Pod::default()
     }
+}
+
+/// A pod of default/web as `NAME@VERSION:FLAG,…`.
+pub(crate) fn pod_of(text: &str) -> v1::Pod {
+    let (name, flags) = text.split_once(':').unwrap_or((text, ""));
+    let (name, version) = name.split_once('@').unwrap_or((name, "5"));
+    let mut it = pod(name, version.parse().expect("a version"));
+    for flag in flags.split(',').filter(|flag| !flag.is_empty()) {
+        match flag {
+            "orphan" => it.controller = None,
+            "deleting" => it = deleting(it),
+            "ready" => it.ready.get_or_insert_default().ready = true,
+            "ended" => it.phase = v1::PodPhase::Failed.into(),
+            "job" => it.controller.get_or_insert_default().kind = "Job".into(),
+            "foreign" => it.controller.get_or_insert_default().uid = "other".into(),
+            "unlabelled" => it.labels = [("app".to_owned(), "other".to_owned())].into(),
+            "another" => it.uid = "another".into(),
+            "elsewhere" => it.namespace = "another".into(),
+            other => panic!("{other} is no flag"),
+        }
+    }
+    it
 }
 
 /// The owner reference of the pods of default/web.
@@ -180,6 +227,7 @@ pub(crate) fn guard() -> Guard {
     Guard {
         session_id: Some(SESSION.into()),
         epoch: EPOCH,
+        create_timeout: CreateLimits::default().timeout,
         lenient: true,
         ..Guard::default()
     }
@@ -191,6 +239,14 @@ pub(crate) fn view(pods: &[v1::Pod]) -> View {
     view.apply_replica_set(&replica_set(10, 1));
     pods.iter().for_each(|pod| view.pods.apply(pod));
     view
+}
+
+/// The part of a list that a word of a table names.
+pub(crate) fn part(word: &str) -> Part {
+    Part {
+        begins: !["middle", "last"].contains(&word),
+        ends: !["first", "middle"].contains(&word),
+    }
 }
 
 /// A list of pods, or a page of it.
@@ -275,7 +331,10 @@ fn outcome_of(it: &v1::Outcome) -> String {
     let word = word(it).trim_start_matches("FAILURE_CLASS_").to_owned();
     let word = word.replace("NOT_STARTED_CAUSE_", "not started ");
     let detail = match &it.outcome {
-        Some(OutcomeKind::Done(done)) => format!(" {}@{}", done.uid, done.resource_version),
+        Some(OutcomeKind::Done(done)) => {
+            assert!(done.object.is_some(), "each success carries its object");
+            format!(" {}@{}", done.uid, done.resource_version)
+        }
         Some(OutcomeKind::Failed(failed)) => format!(": {}", failed.message),
         Some(OutcomeKind::NotStarted(_)) | None => String::new(),
     };

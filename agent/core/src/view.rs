@@ -7,7 +7,7 @@ use decree::v1;
 use self::{pods::Pods, template::Templates};
 use crate::{
     api::{Answer, Kind, ReplicaSet, Reply, object_ref, parse_version},
-    budget::resume::{Extent, Resume},
+    budget::resume::Extent,
     watch::Part,
 };
 
@@ -19,7 +19,7 @@ pub(crate) struct View {
     own_writes: [Option<u64>; 2],
     seen: [Option<u64>; 2],
     /// The resumes of people that nobody has taken.
-    pub(crate) resumes: Vec<Resume>,
+    pub(crate) resumes: Vec<(v1::ObjectRef, Extent)>,
     /// The uids of the ReplicaSets that an open list has shown so far.
     listed: HashSet<String>,
 }
@@ -40,14 +40,14 @@ impl View {
 
     /// Replaces the ReplicaSets by the ReplicaSets of a list, of which `part` comes next.
     pub(crate) fn list_replica_sets(&mut self, part: Part, replica_sets: &[ReplicaSet]) {
-        if part.begins() {
+        if part.begins {
             self.listed.clear();
         }
         for set in replica_sets {
             self.apply_replica_set(set);
             self.listed.insert(set.projected.uid.clone());
         }
-        if part.ends() {
+        if part.ends {
             let listed = std::mem::take(&mut self.listed);
             self.templates.retain(|uid| listed.contains(uid));
             self.pods.retain_peaks(|uid| listed.contains(uid));
@@ -57,10 +57,9 @@ impl View {
     /// Takes a ReplicaSet's state; an older one changes nothing.
     pub(crate) fn apply_replica_set(&mut self, replica_set: &ReplicaSet) {
         if self.templates.apply(replica_set) {
-            self.resumes.push(Resume {
-                replica_set: object_ref(&replica_set.projected),
-                extent: Extent::of_annotation(&replica_set.projected.resume),
-            });
+            let set = &replica_set.projected;
+            let extent = Extent::of_annotation(&set.resume);
+            self.resumes.push((object_ref(set), extent));
         }
     }
 

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use self::packed_pods::PackedPods;
 use crate::{
     api::{ApiError, InvalidObject, Kind, Object, ReplicaSet, parse_version},
-    pace::{Backoff, after, token_bucket::TokenBucket},
+    pace::{Backoff, TokenBucket, after},
 };
 
 /// The shortest wait after a failed list or watch.
@@ -69,15 +69,11 @@ pub struct List {
 
 /// Which part of a list a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// All of it.
-    Whole,
-    /// The first of several pages. Earlier pages of any list are void.
-    First,
-    /// Neither the first page nor the last.
-    Middle,
-    /// The last of several pages.
-    Last,
+pub struct Part {
+    /// Whether the page begins a list. Earlier pages of any list are void.
+    pub begins: bool,
+    /// Whether no page follows.
+    pub ends: bool,
 }
 
 /// The objects of a list.
@@ -150,28 +146,11 @@ enum State {
 }
 
 impl Part {
-    /// Returns the part for a page that begins a list or not, and ends it or not.
-    #[must_use]
-    pub const fn new(begins: bool, ends: bool) -> Self {
-        match (begins, ends) {
-            (true, true) => Self::Whole,
-            (true, false) => Self::First,
-            (false, false) => Self::Middle,
-            (false, true) => Self::Last,
-        }
-    }
-
-    /// Returns whether the page begins a list.
-    #[must_use]
-    pub const fn begins(self) -> bool {
-        matches!(self, Self::Whole | Self::First)
-    }
-
-    /// Returns whether no page follows.
-    #[must_use]
-    pub const fn ends(self) -> bool {
-        matches!(self, Self::Whole | Self::Last)
-    }
+    /// All of a list.
+    pub const WHOLE: Self = Self {
+        begins: true,
+        ends: true,
+    };
 }
 
 impl Items {
@@ -182,7 +161,7 @@ impl Items {
         }
     }
 
-    pub(crate) const fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Pods(pods) => pods.len(),
             Self::ReplicaSets(replica_sets) => replica_sets.len(),
@@ -200,12 +179,12 @@ impl List {
     /// Returns this list with its next page, of the same kind; or the page alone if it begins another list.
     #[must_use]
     pub fn joined(mut self, page: Self) -> Self {
-        if page.part.begins() {
+        if page.part.begins {
             return page;
         }
-        self.part = Part::new(self.part.begins(), page.part.ends());
+        self.part.ends = page.part.ends;
         match (&mut self.items, page.items) {
-            (Items::Pods(pods), Items::Pods(more)) => pods.append(more),
+            (Items::Pods(pods), Items::Pods(more)) => pods.0.extend(more.0),
             (Items::ReplicaSets(sets), Items::ReplicaSets(more)) => sets.extend(more),
             (items, other) => *items = other,
         }
@@ -298,7 +277,7 @@ impl Watch {
             return None;
         };
         self.is_answered = true;
-        let (is_last, is_first_list) = (page.part.ends(), self.heard.is_none());
+        let (is_last, is_first_list) = (page.part.ends, self.heard.is_none());
         let list = match self.kept.take() {
             Some(kept) => kept.joined(page),
             None => page,
@@ -307,7 +286,7 @@ impl Watch {
             self.kept = Some(list);
             return None;
         }
-        let before = if list.part.begins() { 0 } else { self.listed };
+        let before = if list.part.begins { 0 } else { self.listed };
         self.listed = before + list.count();
         if !is_last {
             return Some(list);
@@ -416,5 +395,3 @@ impl Watch {
 
 pub mod history;
 pub mod packed_pods;
-#[cfg(test)]
-mod tests;

@@ -173,7 +173,10 @@ pub(crate) fn page(kind: Kind, begins: bool, bytes: &Bytes) -> Result<Page, Unre
     }
     let next = Some(r#continue).filter(|token| !token.is_empty());
     let list = List {
-        part: Part::new(begins, next.is_none()),
+        part: Part {
+            begins,
+            ends: next.is_none(),
+        },
         items,
         invalid,
         resource_version,

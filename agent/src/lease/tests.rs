@@ -139,7 +139,7 @@ async fn lease_is_given_back_although_a_renewal_is_under_way() {
         held.ended.notify_one();
         Ok::<_, Infallible>(())
     };
-    let keeper = LeaseKeeper::new(config, cluster, None);
+    let keeper = LeaseKeeper::new(config, cluster, Metrics::default());
     let led = keeper.hold(CancellationToken::new(), act).await;
     assert!(matches!(led, Ok(Ok(()))), "{led:?}");
     assert_eq!([api.version(), api.holder()], ["3", ""]);

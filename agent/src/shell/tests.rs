@@ -2,7 +2,6 @@
 
 use agent_fake::{Fault, Kind, Verb};
 use decree::v1::{self, batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame};
-use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -20,7 +19,6 @@ struct Running {
     cluster: FakeCluster,
     shutdown: CancellationToken,
     readiness: Readiness,
-    metrics: Metrics,
     task: JoinHandle<Result<(), RunError>>,
 }
 
@@ -38,24 +36,13 @@ impl Running {
         config.agent.backoff_min = Duration::from_millis(1);
         config.agent.backoff_max = Duration::from_millis(4);
         let (shutdown, readiness) = (CancellationToken::new(), config.readiness.clone());
-        let metrics = config.metrics.clone();
         let task = tokio::spawn(run(config, cluster.clone(), shutdown.clone()));
         Self {
             cluster,
             shutdown,
             readiness,
-            metrics,
             task,
         }
-    }
-
-    fn exposition(&self) -> String {
-        let mut registry = Registry::default();
-        self.metrics.register(&mut registry);
-        let mut text = String::new();
-        let encoded = prometheus_client::encoding::text::encode(&mut text, &registry);
-        encoded.expect("they are encodable");
-        text
     }
 
     /// Stops the agent, and lets its session end in order.
@@ -102,36 +89,29 @@ fn replica_set() -> Value {
     })
 }
 
-fn batch(id: u64, session_id: &str, replica_set: &v1::ReplicaSet, action: Action) -> v1::Batch {
-    v1::Batch {
-        id,
-        replica_set: Some(v1::ObjectRef {
-            namespace: replica_set.namespace.clone(),
-            name: replica_set.name.clone(),
-            uid: replica_set.uid.clone(),
-        }),
-        generation: replica_set.generation,
-        replica_set_version: replica_set.resource_version.clone(),
-        guard: Some(v1::Guard {
-            session_id: session_id.into(),
-            epoch: 0,
-        }),
-        action: Some(action),
-        ..v1::Batch::default()
-    }
-}
-
-fn create(names: &[&str]) -> Action {
-    Action::Create(v1::Create {
+/// Has the agent create pods of a ReplicaSet in the session `s-1`.
+async fn send_create(session: &mut Session, web: &v1::ReplicaSet, names: &[&str]) {
+    let create = v1::Create {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         generate_name: "web-".into(),
         slow_start_initial: 1,
-    })
-}
-
-/// Has the agent create pods of a ReplicaSet in the session `s-1`.
-async fn send_create(session: &mut Session, web: &v1::ReplicaSet, names: &[&str]) {
-    let batch = batch(1, "s-1", web, create(names));
+    };
+    let batch = v1::Batch {
+        id: 1,
+        replica_set: Some(v1::ObjectRef {
+            namespace: web.namespace.clone(),
+            name: web.name.clone(),
+            uid: web.uid.clone(),
+        }),
+        generation: web.generation,
+        replica_set_version: web.resource_version.clone(),
+        guard: Some(v1::Guard {
+            session_id: "s-1".into(),
+            epoch: 0,
+        }),
+        action: Some(Action::Create(create)),
+        ..v1::Batch::default()
+    };
     session.send_batch(batch).await;
 }
 
@@ -163,7 +143,7 @@ async fn agent_introduces_its_cluster_and_lists_it() {
 }
 
 #[tokio::test]
-async fn batch_is_executed_and_the_watch_shows_its_pods() {
+async fn batch_is_executed_and_the_watches_show_its_pods_and_changes_of_users() {
     let mut double = Double::start().await;
     let (running, mut session, web) = session(&mut double).await;
     send_create(&mut session, &web, &THREE).await;
@@ -177,36 +157,6 @@ async fn batch_is_executed_and_the_watch_shows_its_pods() {
     }
     assert!(outcomes.iter().all(is_done), "{outcomes:?}");
     assert_eq!(running.pods(), THREE);
-    running.stop(session).await;
-}
-
-#[tokio::test]
-async fn server_that_carries_a_template_into_another_namespace_gets_no_pod() {
-    let mut double = Double::start().await;
-    let (running, mut session, web) = session(&mut double).await;
-    let elsewhere = v1::ReplicaSet {
-        namespace: "kube-system".into(),
-        ..web
-    };
-    send_create(&mut session, &elsewhere, &THREE[..2]).await;
-    for outcome in session.receive_outcomes(2).await {
-        let Some(OutcomeKind::NotStarted(not_started)) = outcome.outcome else {
-            panic!("{outcome:?}")
-        };
-        assert_eq!(not_started.cause(), v1::NotStartedCause::Guard);
-        let is_named = not_started.message.contains("kube-system/web");
-        assert!(is_named, "{not_started:?}");
-    }
-    assert_eq!(running.pods(), [""; 0]);
-    let refused = "decree_agent_batches_refused_total 1";
-    assert!(running.exposition().contains(refused));
-    running.stop(session).await;
-}
-
-#[tokio::test]
-async fn change_by_a_user_becomes_an_event() {
-    let mut double = Double::start().await;
-    let (running, mut session, _) = session(&mut double).await;
     let scaled = running.cluster.with(|it| it.scale("default", "web", 5));
     scaled.expect("it can be scaled");
     let Some(Frame::Events(frame)) = session.receive().await else {
@@ -246,35 +196,6 @@ async fn refused_agent_comes_back() {
 }
 
 #[tokio::test]
-async fn lost_reply_is_resolved_by_the_name() {
-    let mut double = Double::start().await;
-    let (running, mut session, web) = session(&mut double).await;
-    let lose = Fault::lose_reply().on(Verb::Create).times(1);
-    running.cluster.with(|model| model.faults_mut().add(lose));
-    send_create(&mut session, &web, &THREE[..1]).await;
-    let outcomes = session.receive_outcomes(1).await;
-    let Some(OutcomeKind::Done(done)) = &outcomes[0].outcome else {
-        panic!("{outcomes:?}")
-    };
-    assert!(done.already_existed);
-    running.stop(session).await;
-}
-
-#[tokio::test]
-async fn dropped_watch_is_opened_again_where_it_was() {
-    let mut double = Double::start().await;
-    let (running, mut session, _) = session(&mut double).await;
-    running.cluster.with(|model| {
-        model.drop_watches(Kind::ReplicaSet);
-        model.scale("default", "web", 5).expect("it can be scaled");
-    });
-    let frame = session.receive().await;
-    let is_event = matches!(frame, Some(Frame::Events(_)));
-    assert!(is_event, "no new list was needed: {frame:?}");
-    running.stop(session).await;
-}
-
-#[tokio::test]
 async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
     let mut double = Double::start().await;
     let (running, mut session, web) = session(&mut double).await;
@@ -300,8 +221,18 @@ async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
     running.join().await;
 }
 
-#[tokio::test]
-async fn agent_without_a_server_stops_when_told() {
-    let running = Running::start("http://127.0.0.1:1");
-    running.join().await;
+#[test]
+fn agent_is_not_ready_a_minute_after_it_could_watch_last() {
+    use agent_core::api::Kind;
+
+    let at = |seconds| Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(seconds);
+    let mut refusals = Refusals::default();
+    refusals.handle_failed(at(0), Kind::Pod);
+    refusals.handle_failed(at(59), Kind::Pod);
+    assert_eq!(refusals.check(at(59)), Ok(()));
+    refusals.check(at(60)).expect_err("it has lasted a minute");
+    refusals.handle_watched(Kind::ReplicaSet);
+    refusals.check(at(60)).expect_err("pods are not watched");
+    refusals.handle_watched(Kind::Pod);
+    assert_eq!(refusals.check(at(600)), Ok(()));
 }

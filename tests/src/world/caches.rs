@@ -143,7 +143,7 @@ fn list_of(kind: api::Kind, objects: &[Object], version: u64) -> List {
         }
     }
     List {
-        part: Part::Whole,
+        part: Part::WHOLE,
         items: match kind {
             api::Kind::Pod => Items::Pods(pods.into_iter().collect()),
             api::Kind::ReplicaSet => Items::ReplicaSets(sets),

@@ -232,12 +232,12 @@ impl World {
                 }
                 self.obey_watch(life, kind, command);
             }
-            AgentCommand::AskVersion(kind, id) => {
+            AgentCommand::AskVersion(kind) => {
                 let version = self.listed_version();
                 let version = self.mutate_version(version);
                 let version = Ok(version.to_string());
                 if let Some((now, actor)) = self.living_at(life) {
-                    actor.agent.handle_version(now, kind, id, &version);
+                    actor.agent.handle_version(now, kind, &version);
                 }
             }
             AgentCommand::Call(call) => {

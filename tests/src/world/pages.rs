@@ -75,7 +75,10 @@ fn cut(list: List, rng: &mut Rng) -> Vec<List> {
     let count = rng.between(2, PAGES_MAX);
     let mut pages: Vec<_> = (0..count)
         .map(|page| List {
-            part: Part::new(page == 0, page + 1 == count),
+            part: Part {
+                begins: page == 0,
+                ends: page + 1 == count,
+            },
             items: match list.items {
                 Items::Pods(_) => Items::Pods(PackedPods::default()),
                 Items::ReplicaSets(_) => Items::ReplicaSets(Vec::new()),

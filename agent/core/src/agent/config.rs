@@ -77,6 +77,7 @@ impl AgentConfig {
             namespaces: self.namespaces.clone(),
             namespaces_of: self.namespaces_of,
             left_out: self.left_out.clone(),
+            create_timeout: self.creates.timeout,
             lenient: self.lenient,
             ..Guard::default()
         }

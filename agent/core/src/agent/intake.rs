@@ -8,7 +8,7 @@ use crate::{
     api::{Kind, Object},
     budget::PodOfOther,
     report::Report,
-    watch::{Items, List, WatchEvent},
+    watch::{Items, List, WatchEvent, packed_pods},
 };
 
 impl Agent {
@@ -23,8 +23,9 @@ impl Agent {
         match &mut items {
             Items::Pods(pods) => {
                 if !self.guard.allows_all_namespaces() {
-                    let allowed = |pod: &v1::Pod| self.guard.allows_namespace(&pod.namespace);
-                    *pods = std::mem::take(pods).into_pods().filter(allowed).collect();
+                    let namespace = |pod: &[u8]| packed_pods::decode(pod).namespace;
+                    pods.0
+                        .retain(|pod| self.guard.allows_namespace(&namespace(pod)));
                 }
                 self.view.pods.list(part, pods.len(), pods.iter());
             }
@@ -36,7 +37,7 @@ impl Agent {
         let skipped = invalid.into_iter().map(Report::Skipped);
         self.reports.extend(skipped);
         self.outbox.push_list(part, items, resource_version);
-        if part.ends() {
+        if part.ends {
             self.reports.push_back(Report::Listed { kind, count });
         }
     }

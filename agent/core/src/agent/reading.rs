@@ -11,7 +11,7 @@ use crate::{
     view::View,
     watch::{
         List, Watch, WatchCommand, WatchId,
-        history::{Asked, History, VersionId, WentBack},
+        history::{History, WentBack},
     },
 };
 
@@ -23,7 +23,7 @@ pub enum AgentCommand {
     /// A command about the list and watch of a kind.
     Watch(Kind, WatchCommand),
     /// Ask for the newest version of a kind, answered by [`Agent::handle_version`](super::Agent::handle_version).
-    AskVersion(Kind, VersionId),
+    AskVersion(Kind),
     /// A call to the cluster, answered by [`Agent::handle_reply`](super::Agent::handle_reply).
     Call(Call),
 }
@@ -61,8 +61,7 @@ impl Reading {
             return Ok(None);
         }
         if let Ok(page) = &list {
-            self.history
-                .check(&Asked::List(kind), &page.resource_version)?;
+            self.history.check_list(kind, &page.resource_version)?;
             if !self.history.allow(page) {
                 let pods = self.history.doubts();
                 reports.push_back(Report::OldHistory { pods });
@@ -102,7 +101,7 @@ impl Reading {
         let watch = &mut self.watches[kind as usize];
         let command = (!waits).then(|| watch.poll_command()).flatten();
         if matches!(command, Some(WatchCommand::List(_))) {
-            self.history.ask(Asked::List(kind), view.seen(kind));
+            self.history.note_list(kind, view.seen(kind));
         }
         if let Some(command) = command {
             return Some(AgentCommand::Watch(kind, command));
@@ -110,8 +109,8 @@ impl Reading {
         if let Some(call) = self.history.poll_read(next_call) {
             return Some(AgentCommand::Call(call));
         }
-        let id = self.history.poll_question(now, kind, view.known(kind))?;
-        Some(AgentCommand::AskVersion(kind, id))
+        let asks = self.history.poll_question(now, kind, view.known(kind));
+        asks.then_some(AgentCommand::AskVersion(kind))
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Timestamp> {

@@ -1,19 +1,8 @@
 //! How people end holds: they change an annotation of a ReplicaSet.
 
-use decree::v1;
-
 /// The annotation that resumes holds when its value changes. A value that begins with `all` resumes everything, and any
 /// other value the ReplicaSet alone.
 pub const RESUME_ANNOTATION: &str = "decree.dev/resume";
-
-/// A person's request to resume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resume {
-    /// The ReplicaSet with the annotation.
-    pub replica_set: v1::ObjectRef,
-    /// Which holds to resume.
-    pub extent: Extent,
-}
 
 /// Which holds a person resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

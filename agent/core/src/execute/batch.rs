@@ -136,17 +136,12 @@ impl ActiveBatch {
 
     /// True, once, if the ReplicaSet must be read live first. If no adoption would start, no read is needed: a request against the rules
     /// costs the cluster nothing.
-    pub(crate) fn take_recheck(
-        &mut self,
-        view: &View,
-        guard: &Guard,
-        create_timeout: Duration,
-    ) -> bool {
+    pub(crate) fn take_recheck(&mut self, view: &View, guard: &Guard) -> bool {
         if self.recheck != Recheck::Wanted {
             return false;
         }
         let starts = |operation| {
-            let step = self.start(operation, view, guard, create_timeout);
+            let step = self.start(operation, view, guard);
             matches!(step, Ok(Step::Call(..)))
         };
         let adopts = 0..self.adopt_count();
@@ -159,7 +154,7 @@ impl ActiveBatch {
         false
     }
 
-    /// Checks an operation against the guard and the rules, and returns its first step. `create_timeout` limits a create.
+    /// Checks an operation against the guard and the rules, and returns its first step.
     ///
     /// # Errors
     /// The reason why the operation does not start.
@@ -168,7 +163,6 @@ impl ActiveBatch {
         operation: u32,
         view: &View,
         guard: &Guard,
-        create_timeout: Duration,
     ) -> Result<Step, Refusal> {
         let set = guard.check_replica_set(view, &self.batch)?;
         let unless_lenient =
@@ -179,7 +173,7 @@ impl ActiveBatch {
             Some(Action::Create(create)) => {
                 let checked = rules::check_create(view, set, create, &create.names[index]);
                 unless_lenient(checked)?;
-                self.start_create(create, index, view, create_timeout)
+                self.start_create(create, index, view, guard.create_timeout)
             }
             Some(Action::Delete(delete)) => {
                 let victim = &delete.victims[index];

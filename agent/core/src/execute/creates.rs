@@ -32,7 +32,7 @@ pub struct CreateLimits {
 type Operation = (u64, u32);
 
 /// The creates whose answers do not tell their effect.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Unsettled {
     pub(crate) limits: CreateLimits,
     until: BTreeMap<Operation, Timestamp>,
@@ -97,56 +97,20 @@ impl Unsettled {
 
 #[cfg(test)]
 mod tests {
-    use decree::v1;
-
     use super::*;
     use crate::{
         api::ApiError,
-        tests::{at, pod_ref, refusal, replied},
+        tests::{at, pod_ref},
     };
-
-    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-
-    fn create() -> Stage {
-        Stage::Write(PodWrite::Create, pod_ref("a"))
-    }
-
-    fn answered(error: ApiError) -> Unsettled {
-        let mut unsettled = Unsettled::new(CreateLimits::default());
-        unsettled.handle_answer(NOW, (1, 0), &create(), &Err(error));
-        unsettled
-    }
-
-    #[test]
-    fn create_of_unknown_effect_is_unsettled_for_its_timeout_and_the_margin() {
-        let end = Some(at(20 + 7 + 1));
-        assert_eq!(answered(ApiError::no_answer("reset")).until(), end);
-        for code in [500, 503, 504] {
-            assert_eq!(answered(refusal(code, "")).until(), end, "{code}");
-        }
-        for code in [400, 403, 404, 409, 422, 429] {
-            assert_eq!(answered(refusal(code, "AlreadyExists")).until(), None);
-        }
-    }
-
-    #[test]
-    fn pod_that_is_found_settles_its_create_and_no_other() {
-        let mut unsettled = answered(ApiError::no_answer("reset"));
-        let error = Err(ApiError::no_answer("reset"));
-        unsettled.handle_answer(at(1), (1, 1), &create(), &error);
-        let read = Stage::Read(PodWrite::Create, pod_ref("a"), v1::Failed::default());
-        let found = replied(v1::Pod::default());
-        unsettled.handle_answer(at(1), (1, 1), &read, &found);
-        assert_eq!(unsettled.until(), Some(at(28)));
-        unsettled.handle_answer(at(1), (1, 0), &read, &found);
-        assert_eq!(unsettled.until(), None);
-    }
 
     #[test]
     fn settled_creates_are_forgotten_with_the_next() {
-        let mut unsettled = answered(ApiError::no_answer("reset"));
-        let error = Err(ApiError::no_answer("reset"));
-        unsettled.handle_answer(at(60), (2, 0), &create(), &error);
+        let mut unsettled = Unsettled::new(CreateLimits::default());
+        let stage = Stage::Write(PodWrite::Create, pod_ref("a"));
+        for batch in [1, 2] {
+            let error = Err(ApiError::no_answer("reset"));
+            unsettled.handle_answer(at(60 * batch), (batch, 0), &stage, &error);
+        }
         assert_eq!(unsettled.until.len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 //! **Invariant:** a batch of another session or epoch has no effect. **Invariant:** no effect leaves the allow list of namespaces, for any
 //! request of a server. **Invariant:** a batch serves exactly the ReplicaSet that it names, by namespace, name and UID, or has no effect.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use decree::v1::{self, batch::Action};
 
@@ -32,6 +32,8 @@ pub(crate) struct Guard {
     pub(crate) left_out: Option<(String, String)>,
     /// How many operations may be in flight in the session; 0 for no bound.
     pub(crate) operations_in_flight_max: usize,
+    /// How long the cluster may work on a create.
+    pub(crate) create_timeout: Duration,
     /// Whether operations start that break the [`rules`](super::rules).
     pub(crate) lenient: bool,
 }

@@ -7,7 +7,7 @@ use decree::{
 
 use crate::{
     budget::Verb,
-    recorder::note::{Note, Reason},
+    recorder::{Note, Reason},
 };
 
 /// The note about a create or delete of a pod with this outcome.

@@ -226,13 +226,9 @@ fn status_written(
 ) -> Step {
     match (answer, status) {
         (Ok(Reply::ReplicaSet(replica_set)), _) => {
-            let replica_set = replica_set.projected;
-            Step::Finish(OutcomeKind::Done(v1::Done {
-                uid: replica_set.uid.clone(),
-                resource_version: replica_set.resource_version.clone(),
-                object: Some(done::Object::ReplicaSet(replica_set)),
-                already_existed: false,
-            }))
+            let set = replica_set.projected;
+            let (uid, version) = (set.uid.clone(), set.resource_version.clone());
+            done(uid, version, done::Object::ReplicaSet(set), false)
         }
         (Ok(Reply::Pod(_) | Reply::Gone(_)), _) => unreadable(),
         (Err(error), Some(status)) if classify(&error) == FailureClass::Conflict => {
@@ -260,20 +256,25 @@ fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer
 }
 
 fn done_pod(pod: v1::Pod, already_existed: bool) -> Step {
-    Step::Finish(OutcomeKind::Done(v1::Done {
-        uid: pod.uid.clone(),
-        resource_version: pod.resource_version.clone(),
-        object: Some(done::Object::Pod(pod)),
-        already_existed,
-    }))
+    let (uid, version) = (pod.uid.clone(), pod.resource_version.clone());
+    done(uid, version, done::Object::Pod(pod), already_existed)
 }
 
 fn done_gone(pod: v1::ObjectRef, resource_version: String) -> Step {
+    done(pod.uid, resource_version, done::Object::Gone(true), false)
+}
+
+fn done(
+    uid: String,
+    resource_version: String,
+    object: done::Object,
+    already_existed: bool,
+) -> Step {
     Step::Finish(OutcomeKind::Done(v1::Done {
-        uid: pod.uid,
+        uid,
         resource_version,
-        object: Some(done::Object::Gone(true)),
-        already_existed: false,
+        object: Some(object),
+        already_existed,
     }))
 }
 
@@ -324,4 +325,19 @@ fn is_controlled_by(pod: &v1::Pod, owner: &v1::ObjectRef) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::tests;
+
+    #[test]
+    fn cluster_that_has_too_much_to_do_says_until_when() {
+        for (code, asked) in [(429, Some(7)), (503, Some(7)), (403, None)] {
+            let error = ApiError {
+                retry_after_seconds: Some(7),
+                ..tests::refusal(code, "")
+            };
+            let seconds = refused(&error).retry_after.map(|it| it.seconds);
+            assert_eq!(seconds, asked, "{code}");
+        }
+    }
+}

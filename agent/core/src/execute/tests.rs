@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use decree::v1::{FailureClass, outcome::Outcome as OutcomeKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -150,32 +149,6 @@ fn calls_name_their_objects_in_full() {
         controller: controller(),
     };
     assert_eq!(rig.call().1, adopts);
-}
-
-#[test]
-fn classes_of_outcomes_are_the_words_of_the_contract() {
-    let class_of = |outcome: &v1::Outcome| {
-        let Report::Finished { class, .. } = Report::finished(outcome) else {
-            panic!("{outcome:?} has no class")
-        };
-        class
-    };
-    for (class, word) in [
-        (FailureClass::NameTaken, "name_taken"),
-        (FailureClass::NamespaceTerminating, "namespace_terminating"),
-        (FailureClass::Timeout, "timeout"),
-    ] {
-        let failed = v1::Failed {
-            class: class.into(),
-            ..v1::Failed::default()
-        };
-        let outcome = v1::Outcome {
-            outcome: Some(OutcomeKind::Failed(failed)),
-            ..v1::Outcome::default()
-        };
-        assert_eq!(class_of(&outcome), word);
-    }
-    assert_eq!(class_of(&v1::Outcome::default()), "not_started");
 }
 
 #[test]

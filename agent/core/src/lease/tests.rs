@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use expect_test::expect_file;
 
 use super::*;
-use crate::tests::at;
+use crate::tests::{at, play};
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -244,25 +244,15 @@ fn record_of(words: &[&str]) -> Record {
     }
 }
 
-/// A scenario begins with `# its name`. `step` makes all requests of a process at a second, and `run` those of all or of the named
-/// ones, in the order of their names, each second of a range. `ask`, `write` and `hear` are one request in three parts. `UPDATE_EXPECT=1` writes the table anew.
+/// `step` makes all requests of a process at a second, and `run` those of all or of the named ones, in the order of their names, each second
+/// of a range. `ask`, `write` and `hear` are one request in three parts.
 #[test]
 fn leads_are_those_of_the_table() {
-    let (mut played, mut table) = (String::new(), Table::default());
-    let lines = include_str!("tests/lease.txt").lines();
-    for line in lines.filter(|line| !line.starts_with('>')) {
-        played += &format!("{line}\n");
-        if line.starts_with('#') {
-            table = Table::default();
-            continue;
-        }
-        let statements = line.split("; ").filter(|it| !it.is_empty());
-        let told: Vec<_> = statements.filter_map(|it| table.act(it)).collect();
-        if !told.is_empty() {
-            played += &format!("> {}\n", told.join(" | "));
-        }
-    }
-    expect_file!["tests/lease.txt"].assert_eq(&played);
+    let (table, expected) = (
+        include_str!("tests/lease.txt"),
+        expect_file!["tests/lease.txt"],
+    );
+    play(table, &expected, Table::default, Table::act);
 }
 
 /// A create takes effect before another leads, whenever it is sent and however long it takes.

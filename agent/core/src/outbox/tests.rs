@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 
 use super::*;
-use crate::tests::sent;
+use crate::tests::{part, play, sent};
 
 fn pod(uid: &str, version: &str) -> v1::Pod {
     v1::Pod {
@@ -74,13 +74,7 @@ fn act(output: &mut Output, statement: &str) -> Option<String> {
                 "sets" => Items::ReplicaSets(Vec::new()),
                 _ => Items::Pods(words[2..].iter().map(|uid| pod(uid, "1")).collect()),
             };
-            let part = match part {
-                "whole" => Part::Whole,
-                "first" => Part::First,
-                "middle" => Part::Middle,
-                _ => Part::Last,
-            };
-            outbox.push_list(part, items, version.into());
+            outbox.push_list(self::part(part), items, version.into());
         }
         "poll" => return Some(polled(output)),
         "all" => {
@@ -117,25 +111,15 @@ fn polled((outbox, outcomes): &mut Output) -> String {
     told.join(" ")
 }
 
-/// A scenario begins with `# its name`. `poll` prints the next frame, and `all` all of them; `none now` stands for an open list whose next page has
-/// not come. A `large` pod fills a frame. `UPDATE_EXPECT=1` writes the table anew.
+/// `poll` prints the next frame, and `all` all of them; `none now` stands for an open list whose next page has not come. A `large` pod fills a
+/// frame.
 #[test]
 fn output_waits_as_in_the_table() {
-    let (mut played, mut output) = (String::new(), Output::default());
-    let lines = include_str!("tests/outbox.txt").lines();
-    for line in lines.filter(|line| !line.starts_with('>')) {
-        played += &format!("{line}\n");
-        if line.starts_with('#') {
-            output = Output::default();
-            continue;
-        }
-        let statements = line.split("; ").filter(|it| !it.is_empty());
-        let told: Vec<_> = statements.filter_map(|it| act(&mut output, it)).collect();
-        if !told.is_empty() {
-            played += &format!("> {}\n", told.join(" | "));
-        }
-    }
-    expect_file!["tests/outbox.txt"].assert_eq(&played);
+    let (table, expected) = (
+        include_str!("tests/outbox.txt"),
+        expect_file!["tests/outbox.txt"],
+    );
+    play(table, &expected, Output::default, act);
 }
 
 #[test]
@@ -172,7 +156,7 @@ fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
         })
         .collect();
     outbox.push_list(
-        Part::Whole,
+        Part::WHOLE,
         Items::Pods(pods.into_iter().collect()),
         "7".into(),
     );

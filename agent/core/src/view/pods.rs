@@ -97,7 +97,7 @@ impl Pods {
         count: usize,
         pods: impl IntoIterator<Item = v1::Pod>,
     ) {
-        if part.begins() {
+        if part.begins {
             self.forget_all();
         }
         self.by_uid.reserve(count);
@@ -107,7 +107,7 @@ impl Pods {
                 self.set_leaving(&pod.uid, true);
             }
         }
-        if part.ends() {
+        if part.ends {
             self.unlisted = HashSet::new();
             self.controllers.retain(|_, it| !it.is_empty());
         }

@@ -29,10 +29,6 @@ const UNANSWERED_MAX: usize = 1_024;
 pub const MEANING: &str =
     "the cluster was restored from a backup, or another cluster answers at its address";
 
-/// The number of a request for the newest version. Answers to an older number are stale.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct VersionId(pub u64);
-
 /// The versions of a kind went back: the cluster was restored from a backup, or another cluster answers at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WentBack {
@@ -47,13 +43,14 @@ pub struct WentBack {
 /// What is known of the history of the cluster. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    /// What was known when each request left. Unanswered creates stay.
-    known: BTreeMap<Asked, Known>,
-    /// When the newest version of each kind is due to be requested.
-    due: [Option<Timestamp>; 2],
+    /// The version of each kind that was known when its list left.
+    lists: [Option<u64>; 2],
+    /// The request for the newest version of each kind.
+    questions: [Question; 2],
     /// The wait between these requests; `None` without requests.
     every: Option<Backoff>,
-    asked_last: u64,
+    /// The creates without an answer.
+    creates: BTreeMap<PodName, Create>,
     /// The pods of creates under way when the cluster went back, which no list has shown since.
     doubts: BTreeMap<PodName, Doubt>,
     /// The newest version before.
@@ -61,19 +58,20 @@ pub(crate) struct History {
     reading: Option<(CallId, PodName)>,
 }
 
-/// A request whose answer is checked.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Asked {
-    List(Kind),
-    Newest(Kind, VersionId),
-    /// A new pod, which is given a new version.
-    Create(PodName),
+/// A request for the newest version of a kind. It is not repeated before its answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Question {
+    due: Option<Timestamp>,
+    is_open: bool,
+    /// The version that was known when it left.
+    known: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    version: u64,
-    /// Whether a create had no answer and may have taken effect.
+struct Create {
+    /// The version that was known when the first attempt left.
+    known: u64,
+    /// Whether an attempt had no answer and may have taken effect.
     is_open: bool,
 }
 
@@ -105,10 +103,10 @@ impl History {
     /// of it. The seed determines the wait; `None` disables the requests.
     pub(crate) fn new(ask_every: Option<Duration>, seed: u64) -> Self {
         Self {
-            known: BTreeMap::new(),
-            due: [None; 2],
+            lists: [None; 2],
+            questions: [Question::default(); 2],
             every: ask_every.map(|every| Backoff::new(every, every, seed)),
-            asked_last: 0,
+            creates: BTreeMap::new(),
             doubts: BTreeMap::new(),
             lost: 0,
             reading: None,
@@ -117,72 +115,73 @@ impl History {
 
     /// Requests the newest versions from now on.
     pub(crate) fn begin(&mut self, now: Timestamp) {
-        for due in &mut self.due {
+        for question in &mut self.questions {
             let wait = self.every.as_mut().map(Backoff::longest_wait);
-            *due = wait.map(|wait| after(now, wait));
+            question.due = wait.map(|wait| after(now, wait));
         }
     }
 
     /// Requests no more versions.
-    pub(crate) const fn stop(&mut self) {
-        self.due = [None; 2];
+    pub(crate) fn stop(&mut self) {
+        self.questions.iter_mut().for_each(|it| it.due = None);
     }
 
-    /// Notes what is known when a request leaves. Of a create that is repeated, the first one counts.
-    pub(crate) fn ask(&mut self, asked: Asked, known: Option<u64>) {
-        let Some(version) = known else {
+    /// Notes what is known when a list leaves.
+    pub(crate) const fn note_list(&mut self, kind: Kind, known: Option<u64>) {
+        self.lists[kind as usize] = known;
+    }
+
+    /// Notes what is known when a create leaves. If it is repeated, the first one counts.
+    pub(crate) fn note_create(&mut self, pod: PodName, known: Option<u64>) {
+        let Some(known) = known else {
             return;
         };
-        let known = Known {
-            version,
-            is_open: false,
-        };
-        if !matches!(asked, Asked::Create(_)) {
-            self.known.insert(asked, known);
-            return;
-        }
-        if self.known.len() >= UNANSWERED_MAX {
+        if self.creates.len() >= UNANSWERED_MAX {
             // The entries are of sessions that ended before their reads.
-            self.known.retain(|it, _| !matches!(it, Asked::Create(_)));
+            self.creates.clear();
         }
-        self.known.entry(asked).or_insert(known);
+        let is_open = false;
+        self.creates.entry(pod).or_insert(Create { known, is_open });
     }
 
-    /// Checks the version of an answer.
+    /// Checks the version of a list.
     ///
     /// # Errors
-    /// If it is below what was known when the request left. A created pod must be above.
-    pub(crate) fn check(&self, asked: &Asked, version: &str) -> Result<(), WentBack> {
-        let (kind, is_new) = match asked {
-            Asked::List(kind) | Asked::Newest(kind, _) => (*kind, false),
-            Asked::Create(_) => (Kind::Pod, true),
-        };
-        let (Some(from), Some(to)) = (self.known.get(asked), parse_version(version)) else {
-            return Ok(());
-        };
-        let from = from.version;
-        let least = from.saturating_add(is_new.into());
-        let went_back = WentBack { kind, from, to };
-        if to < least { Err(went_back) } else { Ok(()) }
+    /// If it is below what was known when the request left.
+    pub(crate) fn check_list(&self, kind: Kind, version: &str) -> Result<(), WentBack> {
+        check(kind, self.lists[kind as usize], version)
+    }
+
+    /// Takes the answer to the request for the newest version. A failed request tells nothing.
+    ///
+    /// # Errors
+    /// As [`check_list`](Self::check_list).
+    pub(crate) fn handle_newest(&mut self, kind: Kind, version: &str) -> Result<(), WentBack> {
+        let question = &mut self.questions[kind as usize];
+        question.is_open = false;
+        check(kind, question.known, version)
     }
 
     /// Checks the answer to the create of a pod, or to a read after a failed create.
     ///
     /// # Errors
-    /// As [`check`](Self::check), of the pod that the call created or found.
+    /// If the pod that the call created or found has no version above what was known when the create left.
     pub(crate) fn check_create(
         &mut self,
         pod: &v1::ObjectRef,
         answer: &Answer,
     ) -> Result<(), WentBack> {
         let name = (pod.namespace.clone(), pod.name.clone());
-        let asked = Asked::Create(name.clone());
         match answer {
             Ok(Reply::Pod(live)) => {
-                let checked = self.check(&asked, &live.resource_version);
-                self.known.remove(&asked);
-                if let Err(WentBack { from, .. }) = checked {
+                let mut checked = Ok(());
+                if let Some(Create { known: from, .. }) = self.creates.remove(&name)
+                    && let Some(to) = parse_version(&live.resource_version)
+                    && to <= from
+                {
                     self.doubt(name.clone(), from);
+                    let kind = Kind::Pod;
+                    checked = Err(WentBack { kind, from, to });
                 }
                 if let Some(doubt) = self.doubts.get_mut(&name) {
                     doubt.uid.clone_from(&live.uid);
@@ -191,11 +190,11 @@ impl History {
             }
             Err(error) => {
                 // Before a read, the create is open, or not known any more.
-                if let Some(known) = self.known.get_mut(&asked) {
-                    known.is_open |= leaves_effect_open(error);
+                if let Some(create) = self.creates.get_mut(&name) {
+                    create.is_open |= leaves_effect_open(error);
                     // A refused create has no pod, unless one before has. A pod with a taken name is older.
-                    if !known.is_open {
-                        self.known.remove(&asked);
+                    if !create.is_open {
+                        self.creates.remove(&name);
                     }
                 }
                 Ok(())
@@ -206,10 +205,10 @@ impl History {
 
     /// Forgets all versions. Creates without an answer may have taken effect after the cluster went back.
     pub(crate) fn forget(&mut self) {
-        for (asked, known) in std::mem::take(&mut self.known) {
-            if let Asked::Create(pod) = asked {
-                self.doubt(pod, known.version);
-            }
+        self.lists = [None; 2];
+        self.questions.iter_mut().for_each(|it| it.known = None);
+        for (pod, create) in std::mem::take(&mut self.creates) {
+            self.doubt(pod, create.known);
         }
     }
 
@@ -225,7 +224,7 @@ impl History {
             self.doubts.clear();
             return true;
         }
-        if page.part.begins() {
+        if page.part.begins {
             let doubts = self.doubts.values_mut();
             doubts.for_each(|doubt| doubt.is_listed = false);
         }
@@ -234,7 +233,7 @@ impl History {
                 doubt.is_listed |= doubt.uid.is_empty() || doubt.uid == pod.uid;
             }
         }
-        if !page.part.ends() {
+        if !page.part.ends {
             return true;
         }
         self.doubts.retain(|_, doubt| !doubt.is_listed);
@@ -285,32 +284,39 @@ impl History {
         }
     }
 
-    /// The request for the newest version of a kind, if due.
-    pub(crate) fn poll_question(
-        &mut self,
-        now: Timestamp,
-        kind: Kind,
-        known: Option<u64>,
-    ) -> Option<VersionId> {
-        let due = &mut self.due[kind as usize];
-        due.filter(|due| *due <= now)?;
+    /// Whether to request the newest version of a kind now.
+    pub(crate) fn poll_question(&mut self, now: Timestamp, kind: Kind, known: Option<u64>) -> bool {
+        let question = &mut self.questions[kind as usize];
+        if question.is_open || question.due.is_none_or(|due| due > now) {
+            return false;
+        }
         let wait = self.every.as_mut().map(Backoff::longest_wait);
-        *due = wait.map(|wait| after(now, wait));
-        self.asked_last += 1;
-        let id = VersionId(self.asked_last);
-        let is_stale = |it: &Asked| matches!(it, Asked::Newest(of, _) if *of == kind);
-        self.known.retain(|it, _| !is_stale(it));
-        self.ask(Asked::Newest(kind, id), known);
-        Some(id)
+        let due = wait.map(|wait| after(now, wait));
+        let is_open = true;
+        *question = Question {
+            due,
+            is_open,
+            known,
+        };
+        true
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
-        self.due.into_iter().flatten().min()
+        let waiting = self.questions.iter().filter(|it| !it.is_open);
+        waiting.filter_map(|it| it.due).min()
     }
 
     fn doubt(&mut self, pod: PodName, lost: u64) {
         self.lost = self.lost.max(lost);
         self.doubts.entry(pod).or_default();
+    }
+}
+
+/// Checks that a version is not below what was known.
+fn check(kind: Kind, known: Option<u64>, version: &str) -> Result<(), WentBack> {
+    match (known, parse_version(version)) {
+        (Some(from), Some(to)) if to < from => Err(WentBack { kind, from, to }),
+        (_, _) => Ok(()),
     }
 }
 

@@ -147,7 +147,7 @@ async fn list_is_read_page_by_page() {
     let server = Server::start(pages).await;
     let list = list(&server.cluster).await.expect("it is read");
     assert_eq!(names(&list), ["a", "b", "c"]);
-    assert_eq!(list.part, Part::Whole);
+    assert_eq!(list.part, Part::WHOLE);
     assert_eq!(list.resource_version, "7");
     let lines: Vec<_> = server.asked().into_iter().map(|it| it.line).collect();
     let first = "GET /api/v1/pods?limit=500";

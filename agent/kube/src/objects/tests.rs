@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::{
     lease::Record,
-    recorder::{Event, note::Reason},
+    recorder::{Event, Reason},
 };
 use prost_types::Timestamp;
 use serde_json::json;

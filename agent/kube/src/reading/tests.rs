@@ -27,7 +27,10 @@ fn pages() -> Pages {
 fn page(next: usize) -> Page {
     Page {
         list: List {
-            part: Part::Middle,
+            part: Part {
+                begins: false,
+                ends: false,
+            },
             items: Items::ReplicaSets(Vec::new()),
             invalid: Vec::new(),
             resource_version: "7".into(),

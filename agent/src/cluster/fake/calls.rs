@@ -94,7 +94,7 @@ pub fn list(model: &mut Cluster, kind: Kind) -> Result<List, ApiError> {
         }
     };
     Ok(List {
-        part: Part::Whole,
+        part: Part::WHOLE,
         items,
         invalid,
         resource_version: version.to_string(),

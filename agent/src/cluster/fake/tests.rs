@@ -179,33 +179,6 @@ async fn reply_that_is_late_is_late_for_its_caller_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_says_whether_the_pod_is_gone() {
-    let cluster = start(ClusterConfig {
-        kubelet: Kubelet::idle(),
-        ..ClusterConfig::default()
-    });
-    let delete = |uid: &str| Request::DeletePod {
-        pod: v1::ObjectRef {
-            namespace: "default".into(),
-            name: "a".into(),
-            uid: uid.into(),
-        },
-        resource_version: None,
-    };
-    let pod = create(&cluster, "a").await;
-    let refused = cluster
-        .call(delete("another"), None)
-        .await
-        .expect_err("another uid");
-    assert_eq!(refused.code, Some(409));
-    let reply = cluster.call(delete(&pod.uid), None).await;
-    assert!(
-        matches!(reply, Ok(Reply::Gone(_))),
-        "an unassigned pod goes at once: {reply:?}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn cluster_ends_with_its_last_handle() {
     let cluster = start(ClusterConfig::default());
     let model = Arc::downgrade(&cluster.shared);

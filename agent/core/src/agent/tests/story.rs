@@ -1,15 +1,14 @@
 //! Stories of an agent between a server and a cluster, in tables: what comes in, and all that goes out.
 //!
-//! A story begins with `# its name`. A line has statements, separated by `; `. The line with `>` behind it has the commands, frames and reports
-//! that they lead to. `UPDATE_EXPECT=1` writes the tables anew.
+//! A statement prints the commands, frames and reports that it leads to.
 //!
 //! ```text
 //! config shadow|dry-run|prod|left-out|strict|hold     an agent of this kind
 //! start POD …                                         opens a session with default/web and these pods; prints nothing
 //! connect; list KIND VERSION POD … part=              the same, step by step; a list waits until it is asked for
-//! create N|NAME …, delete POD …, claim +POD -POD …, status N      a batch, with generation= version= session= of=UID at=NAMESPACE/NAME
+//! create N|NAME …, delete POD …, claim +POD -POD …, status N      a batch, with generation= version= session= epoch= of=UID at=NAMESPACE/NAME
 //! pod POD, gone POD, set VERSION …, gone-set VERSION, bookmark VERSION, invalid VERSION, other POD, error CODE      the watch of pods
-//! expired KIND, closed KIND, refuse-list KIND
+//! expired KIND, closed KIND, refuse-watch KIND, refuse-list KIND     with retry=SECONDS
 //! ok, answer pod POD, answer set VERSION …, answer gone VERSION, answer CODE REASON CAUSE, answer none      the first call, or `#N`
 //! limit N, resync KIND, drain SECONDS, gap, lose, refused SECONDS, superseded, ended, stop
 //! connected, welcome PROTOCOL, unknown      frames outside their order
@@ -21,49 +20,32 @@
 //! A pod is `NAME@VERSION:FLAG,…` with the flags orphan, deleting, foreign, unlabelled, another (UID) and elsewhere (namespace). A statement
 //! behind `-` is not followed by commands yet.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1::{batch::Action, reconcile_request};
 use expect_test::ExpectFile;
 
-use self::words::{
-    config, kind, plural, pod_of, reported, requested, seconds, set_of, success, welcome,
-};
+use self::words::{config, kind, plural, reported, requested, seconds, set_of, success, welcome};
 use super::*;
 use crate::{
     api::{Call, Reply},
     link::{LinkCommand, Successor},
     pace::after,
-    watch::{Items, Part, WatchCommand},
+    watch::{Items, WatchCommand},
 };
 
 mod words;
 
 /// Plays the stories of a table, and compares what they print.
 pub(super) fn play(table: &str, expected: &ExpectFile) {
-    let (mut played, mut story) = (String::new(), Story::new(config("")));
-    for line in table.lines().filter(|line| !line.starts_with('>')) {
-        writeln!(played, "{line}").expect("it is a string");
-        if line.starts_with('#') {
-            story = Story::new(config(""));
-            line.clone_into(&mut story.name);
-            continue;
-        }
-        let mut printed = Vec::new();
-        for statement in line.split("; ").filter(|it| !it.is_empty()) {
-            story.act(statement);
-            printed.push(std::mem::take(&mut story.printed).join(", "));
-        }
-        if printed.iter().any(|it| !it.is_empty()) {
-            let printed = printed.join(" | ");
-            writeln!(played, "> {}", printed.trim_end()).expect("it is a string");
-        }
-    }
-    expected.assert_eq(&played);
+    let act = |story: &mut Story, statement: &str| {
+        story.act(statement);
+        Some(std::mem::take(&mut story.printed).join(", "))
+    };
+    crate::tests::play(table, expected, || Story::new(config("")), act);
 }
 
 struct Story {
-    name: String,
     agent: Agent,
     now: Timestamp,
     sequence: u64,
@@ -75,11 +57,12 @@ struct Story {
     calls: Vec<Call>,
     lists: BTreeMap<Kind, WatchId>,
     watches: BTreeMap<Kind, WatchId>,
-    questions: BTreeMap<Kind, VersionId>,
+    questions: BTreeSet<Kind>,
     printed: Vec<String>,
 }
 
 /// The words of a statement: those without `=`, and those with it.
+#[derive(Debug)]
 struct Words<'a> {
     bare: Vec<&'a str>,
     named: BTreeMap<&'a str, &'a str>,
@@ -88,7 +71,6 @@ struct Words<'a> {
 impl Story {
     fn new(config: AgentConfig) -> Self {
         Self {
-            name: String::new(),
             agent: Agent::new(AgentConfig {
                 epoch: EPOCH,
                 ..config
@@ -101,7 +83,7 @@ impl Story {
             calls: Vec::new(),
             lists: BTreeMap::new(),
             watches: BTreeMap::new(),
-            questions: BTreeMap::new(),
+            questions: BTreeSet::new(),
             printed: Vec::new(),
         }
     }
@@ -222,12 +204,7 @@ impl Story {
     }
 
     fn list(&mut self, kind: Kind, version: &str, words: &Words<'_>) {
-        let part = match words.named.get("part") {
-            Some(&"first") => Part::First,
-            Some(&"middle") => Part::Middle,
-            Some(&"last") => Part::Last,
-            _ => Part::Whole,
-        };
+        let part = part(words.named.get("part").copied().unwrap_or_default());
         let pods = words.bare.iter().filter(|it| **it != "start");
         let items = match kind {
             Kind::Pod => Items::Pods(pods.map(|it| pod_of(it)).collect()),
@@ -242,7 +219,7 @@ impl Story {
         while !self.lists.contains_key(&kind) {
             self.wait();
         }
-        let id = if part.ends() {
+        let id = if part.ends {
             self.lists.remove(&kind)
         } else {
             self.lists.get(&kind).copied()
@@ -281,6 +258,10 @@ impl Story {
                     let (namespace, name) = value.split_once('/').expect("a place");
                     (set.namespace, set.name) = (namespace.to_owned(), name.to_owned());
                 }
+                "epoch" => {
+                    let guard = batch.guard.get_or_insert_default();
+                    guard.epoch = value.parse().expect("a number");
+                }
                 _ => {
                     let guard = batch.guard.get_or_insert_default();
                     guard.session_id = (*value).to_owned();
@@ -295,7 +276,7 @@ impl Story {
     fn answer(&mut self, words: &Words<'_>) {
         let place = words.bare.iter().find_map(|it| it.strip_prefix('#'));
         let place = place.map_or(0, |it| it.parse().expect("a number"));
-        assert!(place < self.calls.len(), "{}: no such call", self.name);
+        assert!(place < self.calls.len(), "{words:?}: no such call");
         let call = self.calls.remove(place);
         let result = match words.at(1) {
             "pod" => replied(pod_of(words.at(2))),
@@ -338,17 +319,24 @@ impl Story {
                 object: pod_of(words.at(1)).into(),
                 writer: "k3s".into(),
             },
-            "error" => WatchEvent::Error(refusal(words.number(1), "Expired")),
-            "expired" | "closed" => {
-                let (kind, gone) = (kind(words.at(1)), refusal(410, "Expired"));
-                let gone = (words.at(0) == "expired").then_some(&gone);
-                let id = self.watches[&kind];
-                return self.agent.handle_watch_closed(self.now, kind, id, gone);
+            "error" => WatchEvent::Error(words.refusal(words.number(1))),
+            "expired" | "refuse-watch" | "closed" => {
+                let kind = kind(words.at(1));
+                let error = match words.at(0) {
+                    "expired" => Some(words.refusal(410)),
+                    "refuse-watch" => Some(words.refusal(429)),
+                    _ => None,
+                };
+                let (id, error) = (self.watches[&kind], error.as_ref());
+                return self.agent.handle_watch_closed(self.now, kind, id, error);
             }
             "refuse-list" => {
                 let kind = kind(words.at(1));
+                while !self.lists.contains_key(&kind) {
+                    self.wait();
+                }
                 let id = self.lists.remove(&kind).expect("the list is asked for");
-                let refused = Err(refusal(503, ""));
+                let refused = Err(words.refusal(503));
                 return self.agent.handle_listed(self.now, kind, id, refused);
             }
             other => panic!("{other} is no statement"),
@@ -369,14 +357,13 @@ impl Story {
 
     /// Waits for the question for the newest version of a kind, and answers it. The server is not silent meanwhile.
     fn answer_question(&mut self, kind: Kind, version: &str) {
-        while !self.questions.contains_key(&kind) {
+        while !self.questions.remove(&kind) {
             self.receive(Frame::Heartbeat(v1::Heartbeat::default()));
             self.wait();
         }
         self.printed.clear();
-        let (id, answer) = (self.questions.remove(&kind), Ok(version.to_owned()));
-        let id = id.expect("it is asked");
-        self.agent.handle_version(self.now, kind, id, &answer);
+        let answer = Ok(version.to_owned());
+        self.agent.handle_version(self.now, kind, &answer);
     }
 
     fn state(&mut self) {
@@ -441,8 +428,8 @@ impl Story {
                 format!("watch {} from {from}", plural(kind))
             }
             AgentCommand::Watch(kind, WatchCommand::Stop) => format!("stop {}", plural(kind)),
-            AgentCommand::AskVersion(kind, id) => {
-                self.questions.insert(kind, id);
+            AgentCommand::AskVersion(kind) => {
+                self.questions.insert(kind);
                 format!("newest {}?", plural(kind))
             }
         }
@@ -469,6 +456,17 @@ impl<'a> Words<'a> {
         Self {
             bare: self.bare[place + 1..].to_vec(),
             named: self.named.clone(),
+        }
+    }
+
+    /// An error that asks to wait as long as the words say.
+    fn refusal(&self, code: u16) -> ApiError {
+        ApiError {
+            retry_after_seconds: self
+                .named
+                .get("retry")
+                .map(|it| it.parse().expect("seconds")),
+            ..refusal(code, "")
         }
     }
 

@@ -1,7 +1,9 @@
 //! Operations that the rules refuse, and operations that they allow.
 
+use expect_test::expect_file;
+
 use super::*;
-use crate::tests::{RS, deleting, orphan, pod, pod_ref, replica_set, view};
+use crate::tests::{RS, deleting, owner, play, pod, pod_of, pod_ref, replica_set, view};
 
 /// default/web with this many desired pods.
 fn wanting(replicas: i32) -> v1::ReplicaSet {
@@ -11,36 +13,66 @@ fn wanting(replicas: i32) -> v1::ReplicaSet {
     }
 }
 
-fn rule(checked: Checked) -> Option<Rule> {
-    checked.err().and_then(|refusal| refusal.rule)
-}
-
-fn creating(view: &View, replicas: i32, name: &str) -> Option<Rule> {
-    let create = v1::Create {
-        generate_name: "web-".into(),
-        ..v1::Create::default()
+/// Plays a statement. Returns the rule that refuses its operation, `ok`, or that the pod is absent.
+fn act(view: &mut View, statement: &str) -> Option<String> {
+    let words: Vec<_> = statement.split_whitespace().collect();
+    let word = |place: usize| words.get(place).copied().unwrap_or_default();
+    let set = wanting(word(2).parse().unwrap_or(1));
+    let (namespace, name) = word(1)
+        .split_once('/')
+        .unwrap_or_else(|| ("default", word(1)));
+    let pod = v1::ObjectRef {
+        namespace: namespace.into(),
+        ..pod_ref(name)
     };
-    rule(check_create(view, &wanting(replicas), &create, name))
+    let is_there = |adopts| check_ownership(view, &owner(), &pod, adopts);
+    let claimed = |adopts| {
+        let is_there = is_there(adopts)?;
+        check_claimed(view, &set, &pod, adopts).map(|()| is_there)
+    };
+    let checked = match word(0) {
+        "pods" => {
+            words[1..]
+                .iter()
+                .for_each(|it| view.pods.apply(&pod_of(it)));
+            return None;
+        }
+        "begin-create" => {
+            view.pods.begin_create(RS, name);
+            return None;
+        }
+        "begin-delete" => {
+            view.pods.begin_delete(RS, &pod.uid);
+            return None;
+        }
+        "create" => {
+            let create = v1::Create {
+                generate_name: "web-".into(),
+                ..v1::Create::default()
+            };
+            check_create(view, &set, &create, name).map(|()| true)
+        }
+        "delete" => is_there(false).and_then(|it| check_delete(view, &set, &pod).map(|()| it)),
+        "adopt" => claimed(true),
+        "release" => claimed(false),
+        other => panic!("{other} is no statement"),
+    };
+    let told = match &checked {
+        Ok(true) => "ok",
+        Ok(false) => "absent",
+        Err(refusal) => refusal.rule.map_or("", Rule::as_str),
+    };
+    Some(told.to_owned())
 }
 
-fn deletion(view: &View, replicas: i32, name: &str) -> Option<Rule> {
-    rule(check_delete(view, &wanting(replicas), &pod_ref(name)))
-}
-
-fn relabelled(pod: v1::Pod) -> v1::Pod {
-    let labels = [("app".to_owned(), "other".to_owned())].into();
-    v1::Pod { labels, ..pod }
-}
-
+/// `create` and `delete` name a pod and how many are desired.
 #[test]
-fn create_is_refused_where_there_are_as_many_pods_as_wanted() {
-    let mut view = view(&[pod("a", 1), deleting(pod("b", 2))]);
-    assert_eq!(creating(&view, 2, "web-bbbbb"), None, "b terminates");
-    assert_eq!(creating(&view, 1, "web-bbbbb"), Some(Rule::Surplus));
-    assert_eq!(creating(&view, -1, "web-bbbbb"), Some(Rule::Surplus));
-    view.pods.begin_create(RS, "web-bbbbb");
-    assert_eq!(creating(&view, 2, "web-bbbbb"), None, "the same again");
-    assert_eq!(creating(&view, 2, "web-ccccc"), Some(Rule::Surplus));
+fn operations_are_allowed_as_in_the_table() {
+    let (table, expected) = (
+        include_str!("tests/rules.txt"),
+        expect_file!["tests/rules.txt"],
+    );
+    play(table, &expected, || view(&[]), act);
 }
 
 #[test]
@@ -68,83 +100,6 @@ fn pod_has_the_name_of_its_replica_set_and_five_letters() {
     let (prefix, base) = (format!("{long}-"), "a".repeat(58));
     assert!(named(&long, &prefix, &format!("{base}x2k9z")));
     assert!(!named(&long, &prefix, &format!("{prefix}x2k9z")));
-}
-
-#[test]
-fn delete_is_refused_where_no_more_pods_are_active_than_wanted() {
-    let mut view = view(&[pod("a", 1), pod("b", 2), deleting(pod("c", 3))]);
-    assert_eq!(deletion(&view, 1, "a"), None);
-    assert_eq!(deletion(&view, 2, "a"), Some(Rule::Shortage));
-    view.pods.begin_delete(RS, "uid-b");
-    assert_eq!(deletion(&view, 1, "a"), Some(Rule::Shortage));
-    assert_eq!(deletion(&view, 1, "b"), None, "the same again");
-    assert_eq!(deletion(&view, 0, "a"), None);
-}
-
-#[test]
-fn only_active_pods_that_are_selected_are_deleted() {
-    let ended = v1::Pod {
-        phase: v1::PodPhase::Failed.into(),
-        ..pod("c", 3)
-    };
-    let view = view(&[
-        pod("a", 1),
-        deleting(pod("b", 2)),
-        ended,
-        relabelled(pod("d", 4)),
-    ]);
-    assert_eq!(deletion(&view, 0, "b"), Some(Rule::Inactive));
-    assert_eq!(deletion(&view, 0, "c"), Some(Rule::Inactive));
-    assert_eq!(deletion(&view, 0, "d"), Some(Rule::Selector));
-}
-
-#[test]
-fn orphans_that_match_are_adopted_and_pods_that_do_not_are_released() {
-    let view = view(&[
-        orphan("a", 1),
-        relabelled(orphan("b", 2)),
-        deleting(orphan("c", 3)),
-        pod("d", 4),
-        relabelled(pod("e", 5)),
-    ]);
-    let claimed =
-        |name, selected| rule(check_claimed(&view, &wanting(1), &pod_ref(name), selected));
-    assert_eq!(claimed("a", true), None);
-    assert_eq!(claimed("b", true), Some(Rule::Selector));
-    assert_eq!(claimed("c", true), Some(Rule::Inactive));
-    assert_eq!(claimed("d", false), Some(Rule::Selector));
-    assert_eq!(claimed("e", false), None);
-}
-
-#[test]
-fn pod_of_another_namespace_or_controller_is_left_alone() {
-    let mut other = pod("b", 2);
-    if let Some(controller) = &mut other.controller {
-        controller.uid = "rs2".into();
-    }
-    let view = view(&[pod("a", 1), other, orphan("c", 3)]);
-    let verdict = |pod: &v1::ObjectRef, adopts| match check_ownership(
-        &view,
-        &crate::tests::owner(),
-        pod,
-        adopts,
-    ) {
-        Ok(true) => "go",
-        Err(_) => "refuse",
-        Ok(false) => "absent",
-    };
-    let elsewhere = v1::ObjectRef {
-        namespace: "kube-system".into(),
-        ..pod_ref("a")
-    };
-    assert_eq!(verdict(&elsewhere, false), "refuse");
-    assert_eq!(verdict(&pod_ref("a"), false), "go");
-    assert_eq!(verdict(&pod_ref("b"), false), "refuse");
-    assert_eq!(verdict(&pod_ref("c"), false), "refuse");
-    assert_eq!(verdict(&pod_ref("a"), true), "go", "adopted already");
-    assert_eq!(verdict(&pod_ref("b"), true), "refuse");
-    assert_eq!(verdict(&pod_ref("c"), true), "go");
-    assert_eq!(verdict(&pod_ref("d"), true), "absent");
 }
 
 #[test]
@@ -201,8 +156,11 @@ fn status_says_no_more_than_has_been_seen() {
         observed_generation: 1,
         conditions: Vec::new(),
     };
-    let written =
-        |view: &View, status: &v1::ReplicaSetStatus| rule(check_status(view, &wanting(3), status));
+    let written = |view: &View, status: &v1::ReplicaSetStatus| {
+        check_status(view, &wanting(3), status)
+            .err()
+            .and_then(|it| it.rule)
+    };
     assert_eq!(written(&view, &good), None);
     assert_eq!(written(&view, &v1::ReplicaSetStatus::default()), None);
     let lies: [fn(&mut v1::ReplicaSetStatus); 7] = [

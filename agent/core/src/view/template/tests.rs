@@ -1,7 +1,7 @@
 //! The ReplicaSets that are kept, and for how long.
 
 use super::*;
-use crate::tests::{owner, replica_set, template};
+use crate::tests::{owner, replica_set};
 
 #[test]
 fn owner_is_named_by_the_group_and_version_of_its_resource() {
@@ -17,41 +17,6 @@ fn owner_is_named_by_the_group_and_version_of_its_resource() {
 }
 
 #[test]
-fn template_without_labels_makes_no_pod() {
-    let mut bare = replica_set(10, 1);
-    bare.projected.template_labels.clear();
-    let mut templates = Templates::default();
-    templates.apply(&bare);
-    let refused = Err(NO_LABELS);
-    assert_eq!(templates.of_generation("rs", 1), Some(refused));
-    bare.projected.generation = 2;
-    bare.template = None;
-    templates.apply(&bare);
-    let refused = Err(NO_TEMPLATE);
-    assert_eq!(templates.of_generation("rs", 2), Some(refused));
-}
-
-#[test]
-fn generations_that_share_the_newest_template_make_pods() {
-    let mut templates = Templates::default();
-    templates.apply(&replica_set(10, 1));
-    templates.apply(&replica_set(11, 2));
-    let made = |templates: &Templates, generation| {
-        let template = templates.of_generation("rs", generation);
-        template.map(|it| it.expect("it has a template"))
-    };
-    assert_eq!(made(&templates, 1), Some(template()), "only scaled since");
-    assert_eq!(made(&templates, 2), Some(template()));
-    assert_eq!(made(&templates, 3), None, "not seen yet");
-    let mut changed = replica_set(12, 3);
-    let fresh = Template::new(*b"new");
-    changed.template = Some(fresh.clone());
-    templates.apply(&changed);
-    assert_eq!(made(&templates, 2), None, "the template was replaced");
-    assert_eq!(made(&templates, 3), Some(fresh));
-}
-
-#[test]
 fn older_state_takes_nothing_back() {
     let mut templates = Templates::default();
     templates.apply(&replica_set(12, 2));
@@ -63,14 +28,6 @@ fn older_state_takes_nothing_back() {
         Some("12")
     );
     assert!(templates.of_generation("rs", 1).is_none());
-}
-
-#[test]
-fn deleted_replica_set_is_forgotten() {
-    let mut templates = Templates::default();
-    templates.apply(&replica_set(12, 2));
-    templates.delete("rs");
-    assert!(templates.newest("rs").is_none());
 }
 
 #[test]

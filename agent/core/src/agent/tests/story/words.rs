@@ -42,30 +42,14 @@ pub(super) const fn plural(kind: Kind) -> &'static str {
     }
 }
 
-pub(super) fn pod_of(text: &str) -> v1::Pod {
-    let (name, flags) = text.split_once(':').unwrap_or((text, ""));
-    let (name, version) = name.split_once('@').unwrap_or((name, "5"));
-    let mut it = pod(name, version.parse().expect("a version"));
-    for flag in flags.split(',').filter(|flag| !flag.is_empty()) {
-        match flag {
-            "orphan" => it.controller = None,
-            "deleting" => it = deleting(it),
-            "foreign" => it.controller.get_or_insert_default().uid = "other".into(),
-            "unlabelled" => it.labels = [("app".to_owned(), "other".to_owned())].into(),
-            "another" => it.uid = "another".into(),
-            "elsewhere" => it.namespace = "another".into(),
-            other => panic!("{other} is no flag"),
-        }
-    }
-    it
-}
-
 pub(super) fn set_of(words: &Words<'_>) -> crate::api::ReplicaSet {
     let mut set = replica_set(words.number(0), 1);
     for word in &words.bare[1..] {
         match *word {
             "deleted" => set.projected.deleted = Some(prost_types::Timestamp::default()),
             "bare" => set.projected.template_labels.clear(),
+            "empty" => set.template = None,
+            "fresh" => set.template = Some(crate::api::Template::new(*b"fresh")),
             other => panic!("{other} is no flag"),
         }
     }
@@ -149,9 +133,19 @@ pub(super) fn reported(report: &Report) -> Option<String> {
     if let Report::WentBack(WentBack { from, to, .. }) = report {
         return Some(format!("went back from {from} to {to}"));
     }
-    let is_noted = matches!(report, Report::Noted(note) if note.reason == Reason::VersionsWentBack);
-    let is_skipped = matches!(report, Report::Skipped(_));
-    is_noted
-        .then(|| "noted".to_owned())
-        .or_else(|| is_skipped.then(|| "skipped".to_owned()))
+    if let Report::Finished { class, .. } = report {
+        assert!(
+            class.chars().all(|it| it == '_' || it.is_ascii_lowercase()),
+            "{class}"
+        );
+        assert!(
+            !class.contains("class"),
+            "{class} is the word of the contract"
+        );
+    }
+    if let Report::Noted(note) = report {
+        let is_of_cluster = note.reason == Reason::VersionsWentBack;
+        return is_of_cluster.then(|| format!("noted: {}", note.message));
+    }
+    matches!(report, Report::Skipped(_)).then(|| "skipped".to_owned())
 }
