@@ -1,4 +1,4 @@
-//! The server over real gRPC on loopback: the rules of docs/protocol.md ([`conformance`]), and every row of its tables.
+//! The server over real gRPC on loopback: the rules of docs/protocol.md that show there, and every row of its tables.
 
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -9,7 +9,6 @@ mod access;
 mod agent;
 mod bad_fields;
 mod bad_frames;
-mod conformance;
 mod console;
 mod decide;
 mod drain;
@@ -20,6 +19,7 @@ mod inspection;
 mod key_server;
 mod limits;
 mod long_texts;
+mod opening;
 mod places;
 mod probes;
 mod refusal;

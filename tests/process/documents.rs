@@ -124,9 +124,7 @@ fn flags_of_the_documents_exist() {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }
     known.extend(flags(&help("decree", &["pki", "dev", "--help"])));
-    for command in ["server", "agent"] {
-        known.extend(flags(&help("decree-conformance", &[command, "--help"])));
-    }
+    known.extend(flags(&help("decree-conformance", &["--help"])));
     let root = binaries::checkout();
     for page in [
         "README.md",

@@ -14,17 +14,17 @@ use tokio::{sync::mpsc, time::timeout};
 use tonic::{Code, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use super::notes::{HELLO, LISTS, NOT_BACK, NUMBERS, ONE_EACH, ORDER};
+use crate::score::{HELLO, LISTS, NOT_BACK, NUMBERS, ONE_EACH, ORDER};
 
-pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum time that the kit waits for an agent.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The error of a read after the agent has closed its side of the stream.
-pub(super) const CLOSED: &str = "the agent closed its stream";
+pub(crate) const CLOSED: &str = "the agent closed its stream";
 
 /// A command to the sender of frames.
-pub(super) enum Say {
+pub(crate) enum Say {
     /// A frame. `None` is a frame of an unknown type.
     Frame(Option<Answer>),
     /// A heartbeat whose number is wrong by this much. Another frame must have been sent before.
@@ -35,13 +35,13 @@ pub(super) enum Say {
     End(Box<Status>),
 }
 
-pub(super) struct ConnectedAgent {
-    pub(super) id: String,
-    pub(super) pods: BTreeMap<String, Pod>,
-    pub(super) replica_sets: BTreeMap<String, ReplicaSet>,
-    pub(super) hello: Option<Hello>,
+pub(crate) struct ConnectedAgent {
+    pub(crate) id: String,
+    pub(crate) pods: BTreeMap<String, Pod>,
+    pub(crate) replica_sets: BTreeMap<String, ReplicaSet>,
+    pub(crate) hello: Option<Hello>,
     /// The first fault for each rule about all frames.
-    pub(super) faults: BTreeMap<&'static str, String>,
+    pub(crate) faults: BTreeMap<&'static str, String>,
     frames: Streaming<ReconcileRequest>,
     say: mpsc::Sender<Say>,
     received: u64,
@@ -91,7 +91,7 @@ async fn pump(
 }
 
 impl ConnectedAgent {
-    pub(super) fn new(
+    pub(crate) fn new(
         frames: Streaming<ReconcileRequest>,
         answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
     ) -> Self {
@@ -117,7 +117,7 @@ impl ConnectedAgent {
     }
 
     /// Reads the Hello, answers it, and reads both lists.
-    pub(super) async fn open(&mut self) -> Result<(), String> {
+    pub(crate) async fn open(&mut self) -> Result<(), String> {
         let first = self.next().await?;
         let Frame::Hello(hello) = first else {
             return Err(format!("the first frame is {first:?}"));
@@ -138,26 +138,26 @@ impl ConnectedAgent {
         self.read_until(|peer| peer.lists.len() == 2).await
     }
 
-    pub(super) async fn say(&self, say: Say) {
+    pub(crate) async fn say(&self, say: Say) {
         // The reads notice an agent that is gone.
         let _ = self.say.send(say).await;
     }
 
-    pub(super) async fn send(&self, answer: Answer) {
+    pub(crate) async fn send(&self, answer: Answer) {
         self.say(Say::Frame(Some(answer))).await;
     }
 
-    pub(super) async fn cut(self) {
+    pub(crate) async fn cut(self) {
         self.end(Status::unavailable("cut")).await;
     }
 
     /// Ends the stream, and leaves the agent's frames unread.
-    pub(super) async fn end(&self, status: Status) {
+    pub(crate) async fn end(&self, status: Status) {
         self.say(Say::End(Box::new(status))).await;
     }
 
     /// Refuses the session, with a reconnect delay.
-    pub(super) async fn refuse(self, delay: Duration) {
+    pub(crate) async fn refuse(self, delay: Duration) {
         let mut details = ErrorDetails::with_retry_info(Some(delay));
         details.set_error_info("SERVER_DRAINING", "decree.dev", []);
         let why = "the server is shutting down";
@@ -166,7 +166,7 @@ impl ConnectedAgent {
     }
 
     /// Ends the session in favor of another one of the same cluster and epoch.
-    pub(super) async fn supersede(self) {
+    pub(crate) async fn supersede(self) {
         let facts = [
             ("session_id", "another session"),
             ("agent_instance", "another agent"),
@@ -179,25 +179,25 @@ impl ConnectedAgent {
         self.end(status).await;
     }
 
-    pub(super) fn epoch(&self) -> i64 {
+    pub(crate) fn epoch(&self) -> i64 {
         self.hello.as_ref().map_or(0, |hello| hello.epoch)
     }
 
-    pub(super) fn guard(&self) -> Guard {
+    pub(crate) fn guard(&self) -> Guard {
         Guard {
             session_id: self.id.clone(),
             epoch: self.epoch(),
         }
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.pods.values().map(|pod| pod.name.clone()).collect();
         names.sort();
         names
     }
 
     /// Requests a list, and reads until the list is complete.
-    pub(super) async fn relist(&mut self, kind: Kind) -> Result<(), String> {
+    pub(crate) async fn relist(&mut self, kind: Kind) -> Result<(), String> {
         let before = self.lists.get(&kind.into()).copied();
         let resync = decree::v1::Resync {
             kind: kind.into(),
@@ -209,7 +209,7 @@ impl ConnectedAgent {
     }
 
     /// Sends a batch with the next number, and returns the outcomes of its `operations`.
-    pub(super) async fn execute(
+    pub(crate) async fn execute(
         &mut self,
         batch: Batch,
         operations: usize,
@@ -219,7 +219,7 @@ impl ConnectedAgent {
     }
 
     /// Sends a batch with the next number, and returns the number.
-    pub(super) async fn start(&mut self, batch: Batch) -> u64 {
+    pub(crate) async fn start(&mut self, batch: Batch) -> u64 {
         self.batches += 1;
         let batches = vec![Batch {
             id: self.batches,
@@ -229,7 +229,7 @@ impl ConnectedAgent {
         self.batches
     }
 
-    pub(super) async fn outcomes_of(
+    pub(crate) async fn outcomes_of(
         &mut self,
         id: u64,
         operations: usize,
@@ -242,7 +242,7 @@ impl ConnectedAgent {
         Ok((0..operations).filter_map(outcome).collect())
     }
 
-    pub(super) async fn heartbeat(&mut self) -> Result<(), String> {
+    pub(crate) async fn heartbeat(&mut self) -> Result<(), String> {
         loop {
             if matches!(self.next().await?, Frame::Heartbeat(_)) {
                 return Ok(());
@@ -251,7 +251,7 @@ impl ConnectedAgent {
     }
 
     /// Reads until the stream ends, and returns its end: [`CLOSED`], or an error.
-    pub(super) async fn closed(&mut self) -> String {
+    pub(crate) async fn closed(&mut self) -> String {
         loop {
             if let Err(end) = self.next().await {
                 return end;
@@ -419,7 +419,7 @@ impl ConnectedAgent {
         }
     }
 
-    pub(super) fn only_set(&self) -> Result<ReplicaSet, String> {
+    pub(crate) fn only_set(&self) -> Result<ReplicaSet, String> {
         let mut sets = self.replica_sets.values();
         match (sets.next(), sets.next()) {
             (Some(set), None) => Ok(set.clone()),

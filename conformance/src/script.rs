@@ -3,20 +3,20 @@
 use decree::v1::{Batch, Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
 use tokio::time::timeout;
 
-use super::{
+use crate::{
     action::{
         adopt_absent, again_pod, batch, create, delete, made_pod, not_done, not_started,
         shows_gone, shows_replicas, status,
     },
     ending::{drain, misnumber, refuse, silence, stop, supersede, unread},
     listener::Listener,
-    notes::{
+    opening::{expect_names, opened, sum_up},
+    peer::{ConnectedAgent, INTERVAL, Say},
+    score::{
         ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT,
         INVALID_TRACE, KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID,
         UNKNOWN, Verdict,
     },
-    opening::{expect_names, opened, sum_up},
-    peer::{ConnectedAgent, INTERVAL, Say},
     subject::Subject,
 };
 
@@ -26,7 +26,7 @@ const WANTED: usize = 3;
 const LETTERS: [&str; WANTED] = ["bcdfg", "cdfgh", "dfghj"];
 
 /// Plays all steps. The error is the step that makes further ones impossible.
-pub(super) async fn play(
+pub(crate) async fn play(
     subject: &impl Subject,
     mut listener: Listener,
     notes: &mut Notes,
