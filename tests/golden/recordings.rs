@@ -32,18 +32,6 @@ fn kept_recordings_hold_nothing_of_templates_and_annotations() {
     }
 }
 
-#[test]
-fn recording_taken_apart_and_put_together_again_is_the_same() {
-    for (name, bytes) in recordings::kept() {
-        let again = Recording::decode(&bytes).encode();
-        assert_eq!(
-            recordings::replay(&again),
-            recordings::replay(&bytes),
-            "{name}"
-        );
-    }
-}
-
 /// Changes one decision of a certain kind, and returns whether the decision was of this kind.
 type Change = fn(&mut Action) -> bool;
 
