@@ -8,7 +8,7 @@ use crate::{
     action::{adopt_absent, batch, create, not_done},
     listener::Listener,
     opening::{expect_names, opened, sum_up},
-    peer::{CLOSED, ConnectedAgent, INTERVAL, PATIENCE, Say},
+    peer::{CLOSED, ConnectedAgent, INTERVAL, PATIENCE},
     score::{AFTER, DRAIN, Notes, READ_LATE, REFUSED, SILENCE, STOP, SUPERSEDED, UNREAD, Verdict},
     subject::Running,
 };
@@ -44,7 +44,7 @@ pub(crate) async fn misnumber(
     by: i64,
     notes: &mut Notes,
 ) {
-    peer.say(Say::Misnumbered(by)).await;
+    peer.misnumber(by).await;
     let closed = timeout(4 * INTERVAL, peer.closed()).await;
     notes.add(rule, closed.map(drop).map_err(|_| still_open()));
     sum_up(&peer, notes);
@@ -145,8 +145,7 @@ pub(crate) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, not
 
 /// Sends nothing until the agent leaves.
 pub(crate) async fn silence(peer: &mut ConnectedAgent, notes: &mut Notes) {
-    let silence = Duration::from_secs(3600);
-    peer.say(Say::Silence(silence)).await;
+    peer.be_silent();
     let left = timeout(8 * INTERVAL, peer.closed()).await.is_ok();
     let why = || "it is still there after eight intervals".to_owned();
     notes.hold(SILENCE, left, why);

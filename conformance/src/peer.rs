@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -10,7 +11,10 @@ use decree::v1::{
     ReconcileResponse, ReplicaSet, SnapshotEnd, Welcome, done, event, outcome,
     reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 use tonic::{Code, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -23,17 +27,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The error of a read after the agent has closed its side of the stream.
 pub(crate) const CLOSED: &str = "the agent closed its stream";
 
-/// A command to the sender of frames.
-pub(crate) enum Say {
-    /// A frame. `None` is a frame of an unknown type.
-    Frame(Option<Answer>),
-    /// A heartbeat whose number is wrong by this much. Another frame must have been sent before.
-    Misnumbered(i64),
-    /// No heartbeats for this long, unless another frame is sent.
-    Silence(Duration),
-    /// The end of the stream.
-    End(Box<Status>),
-}
+/// The number of sessions, which makes their ids.
+static SESSIONS: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) struct ConnectedAgent {
     pub(crate) id: String,
@@ -43,7 +38,10 @@ pub(crate) struct ConnectedAgent {
     /// The first fault for each rule about all frames.
     pub(crate) faults: BTreeMap<&'static str, String>,
     frames: Streaming<ReconcileRequest>,
-    say: mpsc::Sender<Say>,
+    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
+    /// Whether the server sends no heartbeats until another frame is sent.
+    is_silent: bool,
+    sent: u64,
     received: u64,
     batches: u64,
     outcomes: BTreeMap<(u64, u32), Outcome>,
@@ -57,54 +55,22 @@ pub(crate) struct ConnectedAgent {
     last_lists: BTreeMap<i32, u64>,
 }
 
-/// Numbers the frames, and sends heartbeats when there are no other frames.
-async fn pump(
-    mut queue: mpsc::Receiver<Say>,
-    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
-) {
-    let (mut sequence, mut wait) = (0_u64, INTERVAL / 2);
-    loop {
-        let frame = match timeout(wait, queue.recv()).await {
-            Ok(Some(Say::Frame(frame))) => frame,
-            Ok(Some(Say::Silence(silence))) => {
-                wait = silence;
-                continue;
-            }
-            Ok(Some(Say::Misnumbered(by))) => {
-                sequence = sequence.saturating_add_signed(by);
-                Some(Answer::Heartbeat(Heartbeat::default()))
-            }
-            Ok(Some(Say::End(status))) => {
-                let _ = answers.send(Err(*status)).await;
-                return;
-            }
-            Ok(None) => return,
-            Err(_) => Some(Answer::Heartbeat(Heartbeat::default())),
-        };
-        sequence += 1;
-        wait = INTERVAL / 2;
-        let answer = ReconcileResponse { sequence, frame };
-        if answers.send(Ok(answer)).await.is_err() {
-            return;
-        }
-    }
-}
-
 impl ConnectedAgent {
     pub(crate) fn new(
         frames: Streaming<ReconcileRequest>,
         answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
     ) -> Self {
-        let (say, queue) = mpsc::channel(64);
-        tokio::spawn(pump(queue, answers));
         Self {
-            id: format!("conformance-{:p}", &raw const say),
+            id: format!("conformance-{}", SESSIONS.fetch_add(1, Ordering::Relaxed)),
             pods: BTreeMap::new(),
             replica_sets: BTreeMap::new(),
             hello: None,
             faults: BTreeMap::new(),
             frames,
-            say,
+            answers,
+            // Until the Welcome.
+            is_silent: true,
+            sent: 0,
             received: 0,
             batches: 0,
             outcomes: BTreeMap::new(),
@@ -138,13 +104,29 @@ impl ConnectedAgent {
         self.read_until(|peer| peer.lists.len() == 2).await
     }
 
-    pub(crate) async fn say(&self, say: Say) {
-        // The reads notice an agent that is gone.
-        let _ = self.say.send(say).await;
+    pub(crate) async fn send(&mut self, answer: Answer) {
+        self.send_frame(Some(answer)).await;
     }
 
-    pub(crate) async fn send(&self, answer: Answer) {
-        self.say(Say::Frame(Some(answer))).await;
+    /// Sends a frame. `None` is a frame of an unknown type.
+    pub(crate) async fn send_frame(&mut self, frame: Option<Answer>) {
+        self.is_silent = false;
+        self.sent += 1;
+        let sequence = self.sent;
+        // The reads notice an agent that is gone.
+        let answer = Ok(ReconcileResponse { sequence, frame });
+        let _ = self.answers.send(answer).await;
+    }
+
+    /// Sends a heartbeat whose number is wrong by this much. Another frame must have been sent before.
+    pub(crate) async fn misnumber(&mut self, by: i64) {
+        self.sent = self.sent.saturating_add_signed(by);
+        self.send(Answer::Heartbeat(Heartbeat::default())).await;
+    }
+
+    /// Sends no heartbeats until another frame is sent.
+    pub(crate) fn be_silent(&mut self) {
+        self.is_silent = true;
     }
 
     pub(crate) async fn cut(self) {
@@ -153,7 +135,7 @@ impl ConnectedAgent {
 
     /// Ends the stream, and leaves the agent's frames unread.
     pub(crate) async fn end(&self, status: Status) {
-        self.say(Say::End(Box::new(status))).await;
+        let _ = self.answers.send(Err(status)).await;
     }
 
     /// Refuses the session, with a reconnect delay.
@@ -270,11 +252,19 @@ impl ConnectedAgent {
         waited.unwrap_or_else(|_| Err("it did not come within 20 seconds".to_owned()))
     }
 
-    /// The next frame, after the view has been updated with it.
+    /// The next frame, after the view has been updated with it. Sends heartbeats while none comes.
     async fn next(&mut self) -> Result<Frame, String> {
-        let message = timeout(PATIENCE, self.frames.message()).await;
-        let message = message.map_err(|_| "nothing came within 20 seconds")?;
-        let message = message.map_err(|status| status.to_string())?;
+        let until = Instant::now() + PATIENCE;
+        let message = loop {
+            match timeout(INTERVAL / 2, self.frames.message()).await {
+                Ok(message) => break message.map_err(|status| status.to_string())?,
+                Err(_) if Instant::now() >= until => {
+                    return Err("nothing came within 20 seconds".to_owned());
+                }
+                Err(_) if self.is_silent => {}
+                Err(_) => self.send(Answer::Heartbeat(Heartbeat::default())).await,
+            }
+        };
         let message = message.ok_or(CLOSED)?;
         self.received += 1;
         if message.sequence != 0 && message.sequence != self.received {

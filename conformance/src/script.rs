@@ -11,7 +11,7 @@ use crate::{
     ending::{drain, misnumber, refuse, silence, stop, supersede, unread},
     listener::Listener,
     opening::{expect_names, opened, sum_up},
-    peer::{ConnectedAgent, INTERVAL, Say},
+    peer::{ConnectedAgent, INTERVAL},
     score::{
         ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT,
         INVALID_TRACE, KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID,
@@ -96,7 +96,7 @@ async fn first_session(
     let beat = timeout(3 * INTERVAL, peer.heartbeat()).await;
     let none = || "none in three intervals".to_owned();
     notes.add(HEARTBEAT, beat.unwrap_or_else(|_| Err(none())));
-    peer.say(Say::Frame(None)).await;
+    peer.send_frame(None).await;
     let names = Vec::from(LETTERS.map(|letters| format!("{}-{letters}", set.name)));
     refused(peer, &set, &names[..1], notes).await;
     let guard = peer.guard();
@@ -212,7 +212,7 @@ async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -
 async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let pause = 5 * INTERVAL / 2;
-    peer.say(Say::Silence(pause)).await;
+    peer.be_silent();
     let left = timeout(pause, peer.closed()).await.is_ok();
     notes.hold(PAUSE, !left, || "the agent has left".to_owned());
     let write = batch(&set, peer.guard(), status(&set, 3));
