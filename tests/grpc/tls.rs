@@ -337,7 +337,7 @@ async fn expiry_of_the_servers_certificate_ends_no_stream_and_keeps_new_clients_
 }
 
 #[tokio::test]
-async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
+async fn renewed_certificate_is_used_once_it_is_whole_and_drops_no_stream() {
     let stand = Stand::start().await;
     let files = stand.client(&stand.authority.issue(&agent()));
     let mut client = stand.takes(&files, "it is right").await;
@@ -348,8 +348,14 @@ async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
     let renewed = stand
         .authority
         .issue(&Request::server().valid(now - HOUR, expires));
-    stand.files.write("tls.key", &renewed.key);
     stand.files.write("tls.crt", &renewed.cert);
+    stand.until_refused(1.0).await;
+    stand.takes(&files, "the old pair is in use").await;
+    let half = "-----BEGIN PRIVATE KEY-----\n";
+    stand.files.write("tls.key", half);
+    stand.until_refused(2.0).await;
+    stand.takes(&files, "the old pair is in use").await;
+    stand.files.write("tls.key", &renewed.key);
     let series = "decree_tls_expiry_timestamp_seconds{file=\"cert\"}";
     let seconds = expires
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -361,24 +367,6 @@ async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
     stand.server.begin_stop();
     let last = soon(stream.message()).await.expect("nothing ended it");
     assert!(last.is_some(), "the stream hears of the drain");
-}
-
-#[tokio::test]
-async fn half_written_pair_leaves_the_old_one_in_use() {
-    let stand = Stand::start().await;
-    let files = stand.client(&stand.authority.issue(&agent()));
-    let renewed = stand.authority.issue(&Request::server());
-    stand.files.write("tls.crt", &renewed.cert);
-    stand.until_refused(1.0).await;
-    stand.takes(&files, "the old pair is in use").await;
-    stand
-        .files
-        .write("tls.key", "-----BEGIN PRIVATE KEY-----\n");
-    stand.until_refused(2.0).await;
-    stand.takes(&files, "the old pair is in use").await;
-    stand.files.write("tls.key", &renewed.key);
-    stand.until_reloaded(1.0).await;
-    stand.takes(&files, "the new pair is in use").await;
 }
 
 #[tokio::test]
