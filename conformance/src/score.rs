@@ -1,152 +1,164 @@
-//! The tested rules, and their verdicts.
+//! The rules for an agent, the observations for each, and their verdicts.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-const PROTOCOL: &str = "https://github.com/decree-dev/decree/blob/main/docs/protocol.md";
-
-/// The sections of docs/protocol.md with rules that can be verified from outside, in the order of the document.
-const SECTIONS: [&str; 11] = [
-    "opening",
-    "one-writer",
-    "frames",
-    "lists-and-changes",
-    "batches-and-outcomes",
-    "outcome-by-state-found",
-    "traces",
-    "heartbeats-and-the-end-of-a-session",
-    "isolation",
-    "refusals",
-    "compatibility",
-];
+const PAGE: &str = "https://github.com/decree-dev/decree/blob/main/docs/protocol.md";
 
 /// A tested rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The anchor of the rule's section in docs/protocol.md.
     pub section: &'static str,
-    /// The short form of the rule, unique among the rules of a server, and among the rules of an agent.
-    pub rule: &'static str,
+    /// The short form of the rule, which is unique.
+    pub words: &'static str,
 }
 
-/// The verdict on a rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The rule is kept.
-    Kept,
-    /// The rule is broken, with the observation.
-    Broken(String),
-    /// The rule was not tested, with the reason.
-    Skipped(String),
-}
+/// The error is the observation that breaks a rule.
+pub(crate) type Verdict = Result<(), String>;
 
 /// A rule and its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The anchor of the section in docs/protocol.md.
-    pub section: &'static str,
-    /// The short form of the rule.
-    pub rule: &'static str,
-    /// The verdict on the rule.
-    pub verdict: Verdict,
+    /// The rule.
+    pub rule: Rule,
+    /// The error is the observation that breaks the rule.
+    pub verdict: Result<(), String>,
 }
 
 /// The rows of a run, in the order of docs/protocol.md. Prints as a table with a link to each section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Score {
-    rows: Vec<Row>,
+pub struct Score(pub Vec<Row>);
+
+/// Names each rule, and lists all with their sections of docs/protocol.md.
+macro_rules! rules {
+    ($($section:literal { $($name:ident = $words:literal;)* })*) => {
+        $($(pub(crate) const $name: &str = $words;)*)*
+
+        /// The rules that [`run_agent`](crate::run_agent) tests, in the order of docs/protocol.md.
+        pub const RULES: &[Rule] = &[$($(Rule { section: $section, words: $name },)*)*];
+    };
 }
 
-impl From<Result<(), String>> for Verdict {
-    fn from(result: Result<(), String>) -> Self {
-        result.map_or_else(Self::Broken, |()| Self::Kept)
+rules! {
+    "opening" {
+        HELLO = "the first frame is a Hello, and the only one";
+        PROTOCOL = "the range of versions contains version 1";
+    }
+    "one-writer" {
+        EPOCH = "a batch of another session has no effect";
+        OTHER_EPOCH = "a batch of another epoch has no effect";
+        SUPERSEDED = "a superseded agent does not come back at once";
+    }
+    "frames" {
+        NUMBERS = "frames are numbered from 1 without gaps, or not at all";
+        GAP = "a gap in the numbers of the server ends the session";
+        DUPLICATE = "a number of the server that comes twice ends the session";
+        UNKNOWN = "a frame of an unknown type is ignored";
+    }
+    "lists-and-changes" {
+        LISTS = "a list has a begin, its objects, and an end that counts them";
+        ORDER = "changes of a kind come after its first list, in the order of their versions";
+        NOT_BACK = "no list is older than the one of its kind before it";
+        RESYNC = "a Resync is answered with a list, which contains what was written";
+    }
+    "batches-and-outcomes" {
+        REFERENCE = "a batch of a ReplicaSet that is not known by name and uid has no effect";
+        CREATE = "the outcome of a create carries the pod, under its name and with its controller";
+        EXISTING = "a create of a name that exists makes no second pod";
+        ONE_EACH = "each operation has exactly one outcome";
+        ADOPT = "an adoption of a missing pod has an outcome other than Done";
+        UID = "a deletion hits the pod of its uid and no other";
+        DELETE = "the outcome of a deletion shows that the pod is gone or going";
+        STATUS = "the outcome of a status carries the ReplicaSet with that status";
+    }
+    "traces" {
+        INVALID_TRACE = "a batch whose trace is not valid is executed";
+    }
+    "heartbeats-and-the-end-of-a-session" {
+        HEARTBEAT = "a quiet agent sends heartbeats";
+        PAUSE = "a server that pauses for less than four intervals is not left";
+        READ_LATE = "a server that reads late gets each outcome, once";
+        UNREAD = "an agent whose frames are not read notices the end of its session, and comes back";
+        CUT = "after a cut the agent comes back and lists the cluster, its writes included";
+        IN_FLIGHT = "calls that are in flight at a cut end before the next Hello, and the lists show what they did";
+        DRAIN = "a drained agent sends its outcomes, closes the stream and comes back";
+        AFTER = "a drained agent stays away for as long as the Drain asks";
+        STOP = "an agent that is stopped closes its stream and ends";
+        SILENCE = "a server that is silent for four intervals is left";
+        KILLED = "an agent that was killed comes back with what it had made, and no more";
+    }
+    "refusals" {
+        REFUSED = "an agent that is refused comes back after the delay it was told";
     }
 }
 
-impl Row {
-    pub(crate) fn new(rule: Rule, verdict: impl Into<Verdict>) -> Self {
-        Self {
-            section: rule.section,
-            rule: rule.rule,
-            verdict: verdict.into(),
+/// The observations for each rule. The first fault stays.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(BTreeMap<&'static str, Verdict>);
+
+impl Notes {
+    /// The score after the end of the script. Rules that it did not reach are broken.
+    pub(crate) fn score(mut self, end: Verdict) -> Score {
+        let why = end.err().map_or_else(String::new, |why| format!(": {why}"));
+        let row = |rule: &Rule| Row {
+            rule: *rule,
+            verdict: self
+                .0
+                .remove(rule.words)
+                .unwrap_or_else(|| Err(format!("not reached{why}"))),
+        };
+        Score(RULES.iter().map(row).collect())
+    }
+
+    pub(crate) fn is_broken(&self, rule: &str) -> bool {
+        self.0.get(rule).is_some_and(Result::is_err)
+    }
+
+    pub(crate) fn add(&mut self, rule: &'static str, verdict: Verdict) {
+        let noted = self.0.entry(rule).or_insert(Ok(()));
+        if noted.is_ok() {
+            *noted = verdict;
         }
     }
 
+    pub(crate) fn hold(&mut self, rule: &'static str, holds: bool, found: impl FnOnce() -> String) {
+        self.add(rule, if holds { Ok(()) } else { Err(found()) });
+    }
+}
+
+impl Rule {
     /// The address of the rule's section in docs/protocol.md.
     #[must_use]
     pub fn link(&self) -> String {
-        format!("{PROTOCOL}#{}", self.section)
-    }
-
-    /// Whether the rule was tested and is kept.
-    #[must_use]
-    pub fn is_kept(&self) -> bool {
-        self.verdict == Verdict::Kept
+        format!("{PAGE}#{}", self.section)
     }
 }
 
 impl Score {
-    /// Sorts the rows by section.
-    pub(crate) fn new(mut rows: Vec<Row>) -> Self {
-        rows.sort_by_key(|row| SECTIONS.iter().position(|section| *section == row.section));
-        Self { rows }
-    }
-
-    /// One row for each rule.
-    #[must_use]
-    pub fn rows(&self) -> &[Row] {
-        &self.rows
-    }
-
-    /// The score of the rules that contain a text.
-    #[must_use]
-    pub fn only(mut self, text: &str) -> Self {
-        self.rows.retain(|row| row.rule.contains(text));
-        self
-    }
-
-    /// The number of kept rules.
-    #[must_use]
-    pub fn kept(&self) -> usize {
-        self.rows.iter().filter(|row| row.is_kept()).count()
-    }
-
-    /// The number of rules that were not tested.
-    #[must_use]
-    pub fn skipped(&self) -> usize {
-        let rows = self.rows.iter();
-        rows.filter(|row| matches!(row.verdict, Verdict::Skipped(_)))
-            .count()
-    }
-
-    /// Whether each tested rule is kept.
+    /// Whether each rule is kept.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.kept() + self.skipped() == self.rows.len()
+        self.0.iter().all(|row| row.verdict.is_ok())
     }
 }
 
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut section = "";
-        for row in &self.rows {
-            if row.section != section {
-                section = row.section;
-                writeln!(f, "{}", row.link())?;
+        for Row { rule, verdict } in &self.0 {
+            if rule.section != section {
+                section = rule.section;
+                writeln!(f, "{}", rule.link())?;
             }
-            match &row.verdict {
-                Verdict::Kept => writeln!(f, "  ok    {}", row.rule)?,
-                Verdict::Broken(fault) => {
+            match verdict {
+                Ok(()) => writeln!(f, "  ok    {}", rule.words)?,
+                Err(fault) => {
                     let fault = service::escaped(fault);
-                    writeln!(f, "  FAIL  {}\n        {fault}", row.rule)?;
+                    writeln!(f, "  FAIL  {}\n        {fault}", rule.words)?;
                 }
-                Verdict::Skipped(why) => writeln!(f, "  skip  {}\n        {why}", row.rule)?,
             }
         }
-        let skipped = self.skipped();
-        write!(f, "score: {} of {}", self.kept(), self.rows.len() - skipped)?;
-        if skipped > 0 {
-            write!(f, " ({skipped} not tested)")?;
-        }
-        Ok(())
+        let kept = self.0.iter().filter(|row| row.verdict.is_ok()).count();
+        write!(f, "score: {kept} of {}", self.0.len())
     }
 }

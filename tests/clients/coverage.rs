@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, fs};
 
+use conformance::RULES;
 use tests::binaries;
+
+/// The heading of the columns with tests.
+const HEADING: &str = "rule of the kit";
 
 fn page(name: &str) -> String {
     let page = fs::read_to_string(binaries::checkout().join("docs").join(name));
@@ -20,17 +24,6 @@ fn rows(page: &str) -> Vec<Vec<&str>> {
     rows
 }
 
-/// Returns the rows that name a rule of the protocol, each with its tests.
-fn musts<'a>(rows: &[Vec<&'a str>]) -> Vec<(&'a str, Vec<&'a str>)> {
-    let rows = rows.iter().filter_map(|cells| {
-        let [rule, tests @ ..] = &cells[..] else {
-            return None;
-        };
-        Some((rule.strip_suffix(" …")?, tests.to_vec()))
-    });
-    rows.collect()
-}
-
 #[test]
 fn each_must_is_tested_or_has_a_reason() {
     let (protocol, conformance) = (page("protocol.md"), page("internals/conformance.md"));
@@ -41,7 +34,11 @@ fn each_must_is_tested_or_has_a_reason() {
         .filter(|line| !line.starts_with("The key words") && !line.starts_with("Each MUST"))
         .map(|line| line.trim_start_matches("- "));
     let rules: Vec<_> = rules.collect();
-    let musts = musts(&rows(&conformance));
+    let rows = rows(&conformance);
+    let musts = rows
+        .iter()
+        .filter_map(|cells| Some((cells[0].strip_suffix(" …")?, &cells[1..])));
+    let musts: Vec<_> = musts.collect();
     for rule in &rules {
         let named = musts.iter().filter(|(start, _)| rule.starts_with(start));
         assert_eq!(
@@ -62,26 +59,18 @@ fn each_must_is_tested_or_has_a_reason() {
 fn each_test_of_the_kit_is_listed_and_no_other() {
     let conformance = page("internals/conformance.md");
     let rows = rows(&conformance);
-    // Tables of rules list the tests in their second and third column; the table of other rules lists them in both columns.
-    let column = |column: usize| {
-        let cells = rows.iter().filter_map(move |cells| match &cells[..] {
-            [_, tests @ ..] if tests.len() == 3 => tests.get(column),
-            tests => tests.get(column),
-        });
-        let tests = cells.flat_map(|cell| cell.split("<br>"));
-        let tests = tests.filter(|test| !test.is_empty() && !test.starts_with(['-', ' ']));
-        tests
-            .filter(|test| !test.starts_with("of a"))
-            .collect::<BTreeSet<_>>()
-    };
-    let names = |rules: Vec<conformance::Rule>| {
-        let count = rules.len();
-        let names: BTreeSet<_> = rules.into_iter().map(|rule| rule.rule).collect();
-        assert_eq!(names.len(), count, "two rules have the same words");
-        names
-    };
-    assert_eq!(column(0), names(conformance::server_rules()));
-    assert_eq!(column(1), names(conformance::agent_rules()));
+    // Tables of rules list the tests in their second column; the table of other rules has one column.
+    let tests = rows.iter().filter_map(|cells| match &cells[..] {
+        [_, tests, _] => Some(*tests),
+        [test] => Some(*test),
+        _ => None,
+    });
+    let tests = tests.flat_map(|cell| cell.split("<br>"));
+    let tests = tests.filter(|test| !test.is_empty() && !test.starts_with('-'));
+    let tests: BTreeSet<_> = tests.filter(|test| *test != HEADING).collect();
+    let names: BTreeSet<_> = RULES.iter().map(|rule| rule.words).collect();
+    assert_eq!(names.len(), RULES.len(), "two rules have the same words");
+    assert_eq!(tests, names);
 }
 
 #[test]
@@ -92,8 +81,7 @@ fn each_rule_belongs_to_a_heading_of_the_protocol() {
         .map(|line| line.trim_start_matches(['#', ' ']).to_lowercase())
         .map(|heading| heading.replace(' ', "-"))
         .collect();
-    let (servers, agents) = (conformance::server_rules(), conformance::agent_rules());
-    for rule in servers.iter().chain(&agents) {
+    for rule in RULES {
         assert!(anchors.contains(rule.section), "{rule:?}");
     }
 }

@@ -3,8 +3,8 @@
 use decree::v1::{Pod, ReplicaSet, event, outcome::Outcome};
 
 use crate::{
+    play::{Play, set_command},
     puppet::{LIMITS, Puppet, in_each_language, pod, reference, replica_set, word},
-    scripted::Scripted,
     world,
 };
 
@@ -18,41 +18,30 @@ fn apply(pod: &Pod) -> String {
     format!("apply-pod {}", word(pod))
 }
 
-fn apply_set(replicas: i32, generation: i64) -> String {
-    let set = ReplicaSet {
+fn scaled(replicas: i32, generation: i64) -> ReplicaSet {
+    ReplicaSet {
         generation,
         ..replica_set(replicas)
-    };
-    format!("apply-replica-set {}", word(&set))
+    }
 }
 
 #[test]
 fn list_does_not_undo_what_changed_after_its_mark() {
     in_each_language(|language| {
-        let mut server = Scripted::start();
-        let mut puppet = Puppet::start(language, &server.address, LIMITS);
-        puppet.obey(&apply_set(3, 1));
+        let mut play = Play::start(language, LIMITS, 3);
         for name in ["set-old", "set-lost", "set-doomed"] {
-            puppet.obey(&apply(&pod(name, "one")));
+            play.puppet.obey(&apply(&pod(name, "one")));
         }
-        puppet.obey("run");
-        let mut session = server.session();
-        puppet.obey("mark");
+        play.puppet.obey("mark");
         // During a list, …
-        puppet.obey(&apply_set(4, 2));
-        session.create(&reference(), &["set-bbbbb"]);
-        server.outcomes(&mut session, 1);
-        puppet.obey(&apply_set(1, 3));
-        session.delete(&reference(), "set-doomed");
-        let outcome = server.outcomes(&mut session, 1).remove(0);
-        assert!(matches!(outcome.outcome, Some(Outcome::Done(_))));
+        play.scale(4, 2);
+        play.create_one("set-bbbbb");
+        play.scale(1, 3);
+        assert!(matches!(play.delete("set-doomed"), Outcome::Done(_)));
+        let puppet = &mut play.puppet;
         puppet.obey(&apply(&pod("set-old", "two")));
         // … and the list has the old objects, a new pod, and not the lost one.
-        let listed = [
-            pod("set-old", "one"),
-            pod("set-doomed", "one"),
-            pod("set-new", "one"),
-        ];
+        let listed = ["set-old", "set-doomed", "set-new"].map(|name| pod(name, "one"));
         puppet.obey(&list(&listed));
         assert_eq!(puppet.pods(), "set-bbbbb@made set-new@one set-old@two");
 
@@ -72,17 +61,15 @@ fn list_does_not_undo_what_changed_after_its_mark() {
 #[test]
 fn list_without_news_sends_none() {
     in_each_language(|language| {
-        let mut server = Scripted::start();
-        let mut puppet = Puppet::start(language, &server.address, LIMITS);
-        puppet.obey(&apply_set(3, 1));
-        puppet.obey(&apply(&pod("set-old", "one")));
-        puppet.obey("run");
-        let mut session = server.session();
-        puppet.obey("mark");
-        puppet.obey(&list(&[pod("set-old", "one")]));
-        puppet.obey(&format!("sync-replica-sets {}", word(&replica_set(3))));
-        puppet.obey(&apply(&pod("set-end", "one")));
-        let event::Event::PodApplied(first) = server.event(&mut session).event.expect("one") else {
+        let mut play = Play::start(language, LIMITS, 3);
+        play.puppet.obey(&apply(&pod("set-old", "one")));
+        play.event();
+        play.puppet.obey("mark");
+        play.puppet.obey(&list(&[pod("set-old", "one")]));
+        let sets = format!("sync-replica-sets {}", word(&replica_set(3)));
+        play.puppet.obey(&sets);
+        play.puppet.obey(&apply(&pod("set-end", "one")));
+        let event::Event::PodApplied(first) = play.event() else {
             panic!("a pod")
         };
         assert_eq!(first.name, "set-end");
@@ -113,18 +100,14 @@ fn list_of_replica_sets_does_not_undo_what_changed_after_its_mark() {
         let address = server.address("grpc");
         let mut puppet = Puppet::start(language, &address, LIMITS);
         puppet.obey("mark");
-        puppet.obey(&apply_set(2, 2));
+        puppet.obey(&set_command(&scaled(2, 2)));
         puppet.obey("run");
         world::wait_until_converged(&address, 2);
         let older = format!("sync-replica-sets {}", word(&replica_set(5)));
         puppet.obey(&older);
         puppet.obey("sync-replica-sets ");
         puppet.obey("mark");
-        let newer = ReplicaSet {
-            generation: 3,
-            ..replica_set(3)
-        };
-        puppet.obey(&format!("sync-replica-sets {}", word(&newer)));
+        puppet.obey(&format!("sync-replica-sets {}", word(&scaled(3, 3))));
         world::wait_until_converged(&address, 3);
         assert_eq!(puppet.said("create").len(), 3, "never five");
     });
@@ -133,14 +116,10 @@ fn list_of_replica_sets_does_not_undo_what_changed_after_its_mark() {
 #[test]
 fn state_of_before_a_deletion_brings_nothing_back() {
     in_each_language(|language| {
-        let mut server = Scripted::start();
-        let mut puppet = Puppet::start(language, &server.address, LIMITS);
-        puppet.obey(&apply_set(0, 1));
-        puppet.obey(&apply(&pod("set-old", "one")));
-        puppet.obey("run");
-        let mut session = server.session();
-        session.delete(&reference(), "set-old");
-        server.outcomes(&mut session, 1);
+        let mut play = Play::start(language, LIMITS, 0);
+        play.puppet.obey(&apply(&pod("set-old", "one")));
+        play.delete("set-old");
+        let puppet = &mut play.puppet;
         puppet.obey(&apply(&pod("set-old", "one")));
         puppet.obey("remove-pod set-old");
         puppet.obey(&apply(&pod("set-old", "one")));
@@ -156,29 +135,22 @@ fn state_of_before_a_deletion_brings_nothing_back() {
 #[test]
 fn pod_that_a_create_returns_is_older_than_what_was_told_meanwhile() {
     in_each_language(|language| {
-        let mut server = Scripted::start();
-        let mut puppet = Puppet::start(language, &server.address, LIMITS);
-        puppet.obey(&apply_set(2, 1));
-        puppet.obey("create hang");
-        puppet.obey("run");
-        let mut session = server.session();
-        session.create(&reference(), &["set-bbbbb", "set-ccccc"]);
-        puppet.wait_for("create", 2);
-        puppet.obey(&apply(&pod("set-bbbbb", "newer")));
-        puppet.obey("remove-pod set-ccccc");
-        puppet.obey("release");
-        let outcomes = server.outcomes(&mut session, 2);
-        let done = |it: &decree::v1::Outcome| matches!(it.outcome, Some(Outcome::Done(_)));
+        let mut play = Play::start(language, LIMITS, 2);
+        play.puppet.obey("create hang");
+        play.session
+            .create(&reference(), &["set-bbbbb", "set-ccccc"]);
+        play.puppet.wait_for("create", 2);
+        play.puppet.obey(&apply(&pod("set-bbbbb", "newer")));
+        play.puppet.obey("remove-pod set-ccccc");
+        play.puppet.obey("release");
+        let outcomes = play.outcomes(2);
+        let done = |it: &Outcome| matches!(it, Outcome::Done(_));
         assert!(outcomes.iter().all(done), "{outcomes:?}");
-        let event = |server: &Scripted, session: &mut _| server.event(session).event.expect("one");
-        assert!(matches!(
-            event(&server, &mut session),
-            event::Event::PodApplied(_)
-        ));
-        let event::Event::Deleted(gone) = event(&server, &mut session) else {
+        assert!(matches!(play.event(), event::Event::PodApplied(_)));
+        let event::Event::Deleted(gone) = play.event() else {
             panic!("the other one is gone")
         };
         assert_eq!(gone.object.map(|it| it.uid), Some("set-ccccc".into()));
-        assert_eq!(puppet.pods(), "set-bbbbb@newer");
+        assert_eq!(play.puppet.pods(), "set-bbbbb@newer");
     });
 }

@@ -42,17 +42,3 @@ fn list<'a>(case: &'a Value, field: &str) -> &'a [Value] {
 fn now(case: &Value) -> Timestamp {
     golden::time(&case["now"])
 }
-
-/// Shuffles by the seed, with the same result on every machine.
-fn shuffled<T: Clone>(items: &[T], seed: u64) -> Vec<T> {
-    let mut shuffled = items.to_vec();
-    let mut state = seed;
-    for at in (1..shuffled.len()).rev() {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let other = usize::try_from(state >> 33).expect("31 bits fit") % (at + 1);
-        shuffled.swap(at, other);
-    }
-    shuffled
-}

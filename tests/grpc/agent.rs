@@ -16,6 +16,8 @@ pub(crate) struct Agent {
     frames: Option<mpsc::Sender<v1::ReconcileRequest>>,
     answers: Streaming<v1::ReconcileResponse>,
     sequence: u64,
+    /// The number of received frames, which is that of the last one.
+    received: u64,
     /// The rejections of further objects in the last rejection frame.
     rejections: VecDeque<v1::Rejection>,
 }
@@ -94,6 +96,7 @@ impl Agent {
             frames: Some(frames),
             answers: call?.into_inner(),
             sequence: 0,
+            received: 0,
             rejections: VecDeque::new(),
         })
     }
@@ -253,9 +256,8 @@ impl Agent {
     /// The next frame that is not a heartbeat.
     pub(crate) async fn next(&mut self) -> Answer {
         loop {
-            let answer = soon(self.answers.message()).await;
-            let answer = answer.expect("the session lives");
-            let frame = answer.expect("the stream is open").frame.expect("a frame");
+            let frame = self.next_message().await.expect("the session lives");
+            let frame = frame.expect("the stream is open");
             if !matches!(frame, Answer::Heartbeat(_)) {
                 return frame;
             }
@@ -264,9 +266,12 @@ impl Agent {
 
     /// The next frame, or the end of the session.
     pub(crate) async fn next_message(&mut self) -> Result<Option<Answer>, Status> {
-        Ok(soon(self.answers.message())
-            .await?
-            .and_then(|answer| answer.frame))
+        let Some(answer) = soon(self.answers.message()).await? else {
+            return Ok(None);
+        };
+        self.received += 1;
+        assert_eq!(answer.sequence, self.received, "{answer:?}");
+        Ok(Some(answer.frame.expect("a frame")))
     }
 
     /// The next batches, which must be the next frame.
@@ -301,10 +306,8 @@ impl Agent {
     /// Reads until the end of the session, and returns it.
     pub(crate) async fn end(&mut self) -> Result<(), Status> {
         loop {
-            match soon(self.answers.message()).await {
-                Ok(Some(_)) => {}
-                Ok(None) => return Ok(()),
-                Err(status) => return Err(status),
+            if self.next_message().await?.is_none() {
+                return Ok(());
             }
         }
     }

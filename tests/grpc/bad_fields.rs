@@ -50,7 +50,7 @@ async fn bad_pods_are_rejected_by_field_and_the_session_goes_on() {
 }
 
 #[tokio::test]
-async fn replica_sets_that_cannot_be_named_are_rejected() {
+async fn what_cannot_be_named_is_rejected() {
     let server = Running::start().await;
     let mut agent = session(&server).await;
     for row in BadFields::read().nameless {
@@ -58,6 +58,12 @@ async fn replica_sets_that_cannot_be_named_are_rejected() {
         agent.event(event::Event::ReplicaSetApplied(bad)).await;
         assert_names(&agent.rejection().await, &row.named, &row.reason);
     }
+    let object = v1::ObjectRef {
+        uid: String::new(),
+        ..pod_ref(&pod("a", "web").build())
+    };
+    agent.deleted(v1::Kind::Pod, object, "").await;
+    assert_names(&agent.rejection().await, "uid", "REQUIRED");
     agent.prove_alive().await;
 }
 
@@ -100,19 +106,6 @@ async fn repaired_replica_set_is_served() {
         agent.batch().await.action,
         Some(v1::batch::Action::Create(_))
     ));
-}
-
-#[tokio::test]
-async fn deletion_of_what_cannot_be_named_is_rejected() {
-    let server = Running::start().await;
-    let mut agent = session(&server).await;
-    let object = v1::ObjectRef {
-        uid: String::new(),
-        ..pod_ref(&pod("a", "web").build())
-    };
-    agent.deleted(v1::Kind::Pod, object, "").await;
-    assert_names(&agent.rejection().await, "uid", "REQUIRED");
-    agent.prove_alive().await;
 }
 
 #[tokio::test]

@@ -17,14 +17,14 @@ use crate::{
 const BOARD: &str = "/console/api/stream?view=board";
 
 /// An answer of the admin port, whose body is read as it comes.
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: BufReader<TcpStream>,
+    pub(crate) body: BufReader<TcpStream>,
 }
 
 /// Asks the admin port with further headers, each with its line break.
-async fn ask(server: &Running, path: &str, headers: &str) -> Answer {
+pub(crate) async fn ask(server: &Running, path: &str, headers: &str) -> Answer {
     let address = server.addresses.admin.expect("the admin port is on");
     let headers = format!("Host: {address}\r\n{headers}");
     request(server, &format!("GET {path}"), &headers).await

@@ -62,34 +62,23 @@ async fn decide_names_the_pods_to_create() {
 }
 
 #[tokio::test]
-async fn decide_gives_the_same_answer_to_the_same_question() {
-    let pods = ["a", "b", "c", "d"].map(|name| pod(name, "web").build());
-    let request = about(replica_set("web").replicas(1).build(), pods.into());
-    let first = decide(request.clone()).await.expect("valid");
-    assert_eq!(first.deletes.len(), 3);
-    assert_eq!(decide(request).await.expect("valid"), first);
-}
-
-#[tokio::test]
-async fn decide_says_why_an_invalid_replica_set_is_left_alone() {
-    let set = v1::ReplicaSet {
-        replicas: Some(-1),
-        ..replica_set("web").build()
-    };
-    let decision = decide(about(set, vec![])).await;
-    let decision = decision.expect("a bad field is no bad request");
-    assert!(decision.quarantined.expect("it is").contains("0 or more"));
-    assert!(decision.creates.is_empty());
-}
-
-#[tokio::test]
-async fn decide_says_why_no_pod_would_be_its_own() {
-    let mut set = replica_set("web").build();
-    set.template_labels = [("app".to_owned(), "wbe".to_owned())].into();
-    let decision = decide(about(set, vec![])).await.expect("it is answered");
-    let why = "template_labels: do not match the selector: the label app must be web";
-    assert_eq!(decision.quarantined.as_deref(), Some(why));
-    assert!(decision.creates.is_empty());
+async fn decide_says_why_a_replica_set_is_left_alone() {
+    let negative = replica_set("web").replicas(-1).build();
+    let mut misspelt = replica_set("web").build();
+    misspelt.template_labels = [("app".to_owned(), "wbe".to_owned())].into();
+    for (set, why) in [
+        (negative, "0 or more"),
+        (
+            misspelt,
+            "template_labels: do not match the selector: the label app must be web",
+        ),
+    ] {
+        let decision = decide(about(set, vec![])).await;
+        let decision = decision.expect("a bad field is no bad request");
+        let told = decision.quarantined.expect(why);
+        assert!(told.contains(why), "{told}");
+        assert!(decision.creates.is_empty());
+    }
 }
 
 #[tokio::test]
@@ -121,6 +110,12 @@ async fn decide_names_every_bad_field_by_its_path() {
     ];
     let expected = expected.map(|(field, reason)| (field.to_owned(), reason.to_owned()));
     assert_eq!(fields(&refusal), expected);
+    let refusal = decide(v1::DecideRequest::default()).await;
+    assert_field(
+        &refusal.expect_err("about nothing"),
+        "replica_set",
+        "REQUIRED",
+    );
 }
 
 #[tokio::test]
@@ -200,54 +195,35 @@ async fn simulate_of_what_is_not_known_says_what_was_not_found() {
 }
 
 #[tokio::test]
-async fn simulate_needs_a_cluster_where_there_are_two() {
-    let server = Running::start().await;
-    let sets = || vec![replica_set("web").build()];
-    let (mut one, _) = Agent::open_with(&server, named("c1", "north")).await;
-    one.snapshot(sets(), vec![]).await;
-    one.prove_alive().await;
-    let mut two = Agent::open_on(&server, "c2", sets(), vec![]).await;
-    two.prove_alive().await;
-    let mut client = server.decisions().await;
-    let refusal = simulate(&mut client, imagine(None)).await;
-    let refusal = refusal.expect_err("which one?");
-    assert_refusal(&refusal, Code::InvalidArgument, "CLUSTER_REQUIRED");
-    assert_eq!(fields(&refusal)[0].0, "cluster");
-    for cluster in ["c1", "north", "c2"] {
-        let request = v1::SimulateRequest {
-            cluster: cluster.to_owned(),
-            ..imagine(Some(2))
-        };
-        let decision = simulate(&mut client, request).await.expect(cluster);
-        assert_eq!(decision.creates.len(), 2, "{cluster}");
-    }
-}
-
-#[tokio::test]
-async fn word_that_fits_two_clusters_is_refused_with_their_uids() {
+async fn simulate_needs_a_cluster_where_there_are_several() {
     let server = Running::start().await;
     let mut agents = Vec::new();
     // Two have one name, and the name of a third is the uid of the first.
-    for (uid, name) in [("c1", "north"), ("c2", "north"), ("c3", "c1")] {
+    for (uid, name) in [
+        ("c1", "north"),
+        ("c2", "north"),
+        ("c3", "c1"),
+        ("c4", "south"),
+    ] {
         let (mut agent, _) = Agent::open_with(&server, named(uid, name)).await;
         let sets = vec![replica_set("web").build()];
         agent.snapshot(sets, vec![]).await;
         agent.prove_alive().await;
         agents.push(agent);
     }
+    let in_cluster = |cluster: &str| v1::SimulateRequest {
+        cluster: cluster.to_owned(),
+        ..imagine(Some(2))
+    };
     let mut client = server.decisions().await;
     let mut inspection = server.inspection().await;
     for (word, uids) in [("north", ["c1", "c2"]), ("c1", ["c1", "c3"])] {
-        let simulate = v1::SimulateRequest {
-            cluster: word.to_owned(),
-            ..imagine(None)
-        };
         let list = v1::ListReplicaSetsRequest {
             cluster: word.to_owned(),
             ..v1::ListReplicaSetsRequest::default()
         };
         let refusals = [
-            client.simulate(simulate).await.err(),
+            simulate(&mut client, in_cluster(word)).await.err(),
             inspection.list_replica_sets(list).await.err(),
         ];
         for refusal in refusals {
@@ -257,12 +233,14 @@ async fn word_that_fits_two_clusters_is_refused_with_their_uids() {
             assert!(are_named, "{refusal}");
         }
     }
-    let second = v1::SimulateRequest {
-        cluster: "c2".to_owned(),
-        ..imagine(Some(2))
-    };
-    let answer = client.simulate(second).await;
-    answer.expect("only one has this uid");
+    let refusal = simulate(&mut client, imagine(None)).await;
+    let refusal = refusal.expect_err("which one?");
+    assert_refusal(&refusal, Code::InvalidArgument, "CLUSTER_REQUIRED");
+    assert_eq!(fields(&refusal)[0].0, "cluster");
+    for cluster in ["c2", "c4", "south"] {
+        let decision = simulate(&mut client, in_cluster(cluster)).await;
+        assert_eq!(decision.expect(cluster).creates.len(), 2, "{cluster}");
+    }
 }
 
 #[tokio::test]

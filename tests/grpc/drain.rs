@@ -1,6 +1,9 @@
 //! SIGTERM: all peers are told, work in flight may finish, and the rest is cut off.
 
+use std::time::{Duration, SystemTime};
+
 use decree::v1::{self, reconcile_response::Frame as Answer};
+use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tonic::Code;
 use tonic_health::pb::{
@@ -10,7 +13,7 @@ use tonic_health::pb::{
 use crate::{
     agent::{Agent, created_names},
     refusal::{assert_refusal, has_retry},
-    running::{Running, soon},
+    running::{Running, soon, unhurried},
 };
 
 async fn told(agent: &mut Agent) -> v1::Drain {
@@ -22,17 +25,11 @@ async fn told(agent: &mut Agent) -> v1::Drain {
 }
 
 #[tokio::test]
-async fn stream_that_has_not_said_hello_ends_at_once() {
+async fn who_has_no_session_does_not_hold_the_server() {
     let mut server = Running::start().await;
+    let _idle = server.channel().await;
+    let _silent = server.socket().await;
     let mut agent = Agent::connect(&server).await;
-    server.begin_stop();
-    assert_refusal(&agent.refusal().await, Code::Unavailable, "SERVER_DRAINING");
-    server.ended().await;
-}
-
-#[tokio::test]
-async fn open_watches_do_not_hold_the_server() {
-    let mut server = Running::start().await;
     let all = v1::WatchDecisionsRequest::default();
     let watch = server.inspection().await.watch_decisions(all).await;
     let mut watch = watch.expect("open").into_inner();
@@ -46,6 +43,7 @@ async fn open_watches_do_not_hold_the_server() {
     assert_eq!(next().await, ServingStatus::Serving);
     server.begin_stop();
     assert_eq!(next().await, ServingStatus::NotServing);
+    assert_refusal(&agent.refusal().await, Code::Unavailable, "SERVER_DRAINING");
     let refusal = soon(watch.message()).await.expect_err("the watch ends");
     assert_refusal(&refusal, Code::Unavailable, "SERVER_DRAINING");
     server.ended().await;
@@ -98,10 +96,20 @@ async fn draining_server_says_so_and_begins_nothing() {
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_hold_the_server() {
-    let mut server = Running::start().await;
-    let _idle = server.channel().await;
-    let _silent = server.socket().await;
+async fn session_that_does_not_finish_ends_at_the_deadline_of_its_drain() {
+    let mut server = Running::start_with(Config {
+        drain_deadline: Duration::from_millis(300),
+        ..unhurried()
+    })
+    .await;
+    let sets = vec![replica_set("web").replicas(1).build()];
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
+    agent.batch().await;
     server.begin_stop();
+    let deadline = told(&mut agent).await.deadline.expect("until when");
+    let deadline = SystemTime::try_from(deadline).expect("it is a time");
+    assert_refusal(&agent.refusal().await, Code::Unavailable, "SERVER_DRAINING");
+    let early = deadline.duration_since(SystemTime::now());
+    assert!(early.is_err(), "{early:?} before the deadline");
     server.ended().await;
 }

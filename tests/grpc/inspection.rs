@@ -8,7 +8,7 @@ use tokio::time;
 use tonic::Code;
 
 use crate::{
-    agent::{Agent, created_names, get_web, hello, named},
+    agent::{Agent, get_web, hello, named},
     refusal::{assert_field, assert_refusal},
     running::{Running, soon},
 };
@@ -66,7 +66,7 @@ async fn three_sessions(server: &Running) -> [Agent; 3] {
 }
 
 #[tokio::test]
-async fn pages_are_sorted_by_cluster_namespace_and_name() {
+async fn pages_are_sorted_and_can_be_narrowed() {
     let server = Running::start().await;
     let _sessions = three_sessions(&server).await;
     let mut client = server.inspection().await;
@@ -84,13 +84,6 @@ async fn pages_are_sorted_by_cluster_namespace_and_name() {
     let pages = list(&mut client, paged(3)).await;
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 2]);
     assert_eq!(pages.concat(), everything);
-}
-
-#[tokio::test]
-async fn list_can_be_narrowed_to_a_cluster_and_a_namespace() {
-    let server = Running::start().await;
-    let _sessions = three_sessions(&server).await;
-    let mut client = server.inspection().await;
     for cluster in ["north", "z-uid"] {
         let narrowed = v1::ListReplicaSetsRequest {
             cluster: cluster.to_owned(),
@@ -158,90 +151,6 @@ async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
     assert_refusal(&refusal, Code::NotFound, "REPLICA_SET_UNKNOWN");
 }
 
-/// The outcome of an operation that the agent did not start.
-fn refused(batch: &v1::Batch, message: &str) -> v1::reconcile_request::Frame {
-    let not_started = v1::NotStarted {
-        cause: v1::NotStartedCause::Guard.into(),
-        message: message.to_owned(),
-    };
-    v1::reconcile_request::Frame::Outcomes(v1::Outcomes {
-        outcomes: vec![v1::Outcome {
-            batch_id: batch.id,
-            operation: 0,
-            outcome: Some(v1::outcome::Outcome::NotStarted(not_started)),
-        }],
-    })
-}
-
-#[tokio::test]
-async fn what_the_agent_holds_back_is_shown_in_its_words() {
-    let server = Running::start().await;
-    let sets = vec![replica_set("web").replicas(1).build()];
-    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
-    let words = "creates in the cluster are held: 11 in a minute; resume with: decree resume --all";
-    for _ in 0..3 {
-        let batch = agent.batch().await;
-        agent.send(refused(&batch, words)).await;
-    }
-    agent.batch().await;
-    let mut client = server.inspection().await;
-    let found = client.get_replica_set(get_web("c1")).await;
-    let summary = found.expect("known").into_inner().summary;
-    let reasons = summary.expect("a summary").reasons;
-    let [waits, held] = reasons.as_slice() else {
-        panic!("{reasons:?}")
-    };
-    assert_eq!(waits.rule(), v1::Rule::BatchInFlight);
-    assert_eq!(
-        (held.rule(), &*held.detail),
-        (v1::Rule::RefusedByAgent, words)
-    );
-}
-
-#[tokio::test]
-async fn timeline_says_what_led_here() {
-    use v1::timeline_entry::Entry;
-    let server = Running::start().await;
-    let sets = vec![replica_set("web").build()];
-    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
-    let scaled = v1::ReplicaSet {
-        resource_version: "101".to_owned(),
-        ..replica_set("web").replicas(2).build()
-    };
-    let scaled = v1::event::Event::ReplicaSetApplied(scaled);
-    agent.event(scaled).await;
-    let batch = agent.batch().await;
-    let names = created_names(&batch).iter();
-    let pods = names.map(|name| pod(name, "web").version(102));
-    agent
-        .created(&batch, pods.map(|it| it.build()).collect())
-        .await;
-    agent.prove_alive().await;
-    let mut client = server.inspection().await;
-    let found = client.get_replica_set(get_web("c1")).await;
-    let timeline = found.expect("known").into_inner().timeline;
-    let [answered, decided, scaled] = timeline.as_slice() else {
-        panic!("{timeline:#?}")
-    };
-    let from_to = v1::Scaled {
-        from: Some(0),
-        to: 2,
-    };
-    assert_eq!(scaled.entry, Some(Entry::Scaled(from_to)));
-    let Some(Entry::Decided(decided)) = &decided.entry else {
-        panic!("{timeline:#?}")
-    };
-    let reason = decided.reason.clone().expect("a reason");
-    assert_eq!((decided.batch_id, decided.operations), (batch.id, 2));
-    assert_eq!(reason.rule(), v1::Rule::TooFewReplicas);
-    let Some(Entry::Answered(answered)) = &answered.entry else {
-        panic!("{timeline:#?}")
-    };
-    let counts = (answered.done, answered.failed, answered.not_started);
-    assert_eq!((answered.batch_id, counts), (batch.id, (2, 0, 0)));
-    assert_eq!((answered.action.as_str(), answered.times), ("create", 1));
-}
-
 #[tokio::test]
 async fn sessions_are_listed_with_what_they_hold() {
     let server = Running::start().await;
@@ -263,39 +172,6 @@ async fn sessions_are_listed_with_what_they_hold() {
     assert_eq!(north.mode(), v1::Mode::Enforce);
     assert_eq!(north.replica_sets_version, "100");
     assert!(north.synced && north.started.is_some());
-}
-
-/// What the mode does not execute blocks nothing.
-#[tokio::test]
-async fn severity_in_shadow_mode_is_that_of_the_cluster() {
-    let server = Running::start().await;
-    let watching = v1::Hello {
-        mode: v1::Mode::Shadow.into(),
-        ..hello("east")
-    };
-    let (mut shadow, _) = Agent::open_with(&server, watching).await;
-    let set = replica_set("web").replicas(3).build();
-    shadow.snapshot(vec![set], vec![]).await;
-    let mut client = server.inspection().await;
-    let found = soon(async {
-        loop {
-            let request = v1::ListReplicaSetsRequest::default();
-            let answer = client.list_replica_sets(request).await;
-            if let [found] = &*answer.expect("it is valid").into_inner().replica_sets {
-                return found.clone();
-            }
-        }
-    });
-    let found = found.await;
-    let cause = found.cause.clone().unwrap_or_default();
-    assert_eq!(
-        (found.mode(), cause.severity(), cause.text.as_str()),
-        (
-            v1::Mode::Shadow,
-            v1::Severity::Working,
-            "Missing: 3 of 3 pods"
-        )
-    );
 }
 
 #[tokio::test]

@@ -54,27 +54,39 @@ struct KeyServer {
     port: u16,
     answer: Arc<Mutex<Answer>>,
     requests: Arc<AtomicUsize>,
+    /// The file of the published keys.
+    file: Arc<Mutex<PathBuf>>,
     folder: TempDir,
 }
 
 impl KeyServer {
-    /// Starts a server with a valid certificate. The keys are in the file that the test sets later.
-    async fn start() -> (Self, Arc<Mutex<PathBuf>>) {
+    /// Starts a server with a certificate, and a decision server that reads its keys there at this interval.
+    async fn start(authority: &Authority, pair: &Pair, interval: Duration) -> (Self, Guarded) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let keys = Self::start_on(listener, authority, pair);
+        let url = format!("https://localhost:{}/openid/v1/jwks", keys.port);
+        let guarded = Guarded::start_with(|access| {
+            let published = access.token_keys.replace(url).expect("a file");
+            *lock(&keys.file) = published.into();
+            access.token_keys_ca = Some(keys.folder.path().join("ca.crt"));
+            access.access_interval = interval;
+        })
+        .await;
+        (keys, guarded)
+    }
+
+    /// Starts both with a valid certificate, and waits until the keys have been requested, which a decision server does once at its
+    /// start, before it answers about a token.
+    async fn asked() -> (Self, Guarded) {
         let authority = Authority::new("CA of the keys");
         let pair = authority.issue(&Request::server());
-        Self::start_with(&authority, &pair).await
+        let (keys, guarded) = Self::start(&authority, &pair, NEVER).await;
+        keys.until_asked_after(0).await;
+        (keys, guarded)
     }
 
-    async fn start_with(authority: &Authority, pair: &Pair) -> (Self, Arc<Mutex<PathBuf>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        Self::start_on(listener, authority, pair)
-    }
-
-    fn start_on(
-        listener: TcpListener,
-        authority: &Authority,
-        pair: &Pair,
-    ) -> (Self, Arc<Mutex<PathBuf>>) {
+    /// Starts a server. The keys are in the file that the test sets later.
+    fn start_on(listener: TcpListener, authority: &Authority, pair: &Pair) -> Self {
         let folder = TempDir::new().expect("a folder");
         fs::write(folder.path().join("ca.crt"), &authority.pem).expect("it can be written");
         let port = listener.local_addr().expect("it is bound").port();
@@ -82,11 +94,15 @@ impl KeyServer {
             port,
             answer: Arc::new(Mutex::new(Answer::Keys)),
             requests: Arc::default(),
+            file: Arc::default(),
             folder,
         };
-        let file = Arc::new(Mutex::new(PathBuf::new()));
         let acceptor = TlsAcceptor::from(Arc::new(pair.server_config(DEFAULT_VERSIONS)));
-        let shared = (server.answer.clone(), server.requests.clone(), file.clone());
+        let shared = (
+            server.answer.clone(),
+            server.requests.clone(),
+            server.file.clone(),
+        );
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, (answer, requests, file)) = (acceptor.clone(), shared.clone());
@@ -101,15 +117,7 @@ impl KeyServer {
                 });
             }
         });
-        (server, file)
-    }
-
-    fn url(&self) -> String {
-        format!("https://localhost:{}/openid/v1/jwks", self.port)
-    }
-
-    fn ca(&self) -> PathBuf {
-        self.folder.path().join("ca.crt")
+        server
     }
 
     fn answers(&self, answer: Answer) {
@@ -120,12 +128,6 @@ impl KeyServer {
         self.requests.load(Ordering::SeqCst)
     }
 
-    /// Waits until a decision server has requested the keys by itself, which it does once at its start, before it answers about a
-    /// token.
-    async fn until_asked(&self) {
-        self.until_asked_after(0).await;
-    }
-
     async fn until_asked_after(&self, requests: usize) {
         let asked = async {
             while self.requests() <= requests {
@@ -133,18 +135,6 @@ impl KeyServer {
             }
         };
         soon(asked).await;
-    }
-
-    /// Starts a decision server that reads its keys here, at this interval.
-    async fn guarded(&self, file: &Mutex<PathBuf>, interval: Duration) -> Guarded {
-        let (url, ca) = (self.url(), self.ca());
-        Guarded::start_with(|access| {
-            let published = access.token_keys.replace(url).expect("a file");
-            *lock(file) = published.into();
-            access.token_keys_ca = Some(ca);
-            access.access_interval = interval;
-        })
-        .await
     }
 }
 
@@ -216,8 +206,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn keys_of_a_url_are_fetched_once_and_again_for_a_key_that_is_new() {
-    let (keys, file) = KeyServer::start().await;
-    let mut guarded = keys.guarded(&file, NEVER).await;
+    let (keys, mut guarded) = KeyServer::asked().await;
     let old = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &old).await;
     let fetched = keys.requests();
@@ -241,9 +230,7 @@ async fn keys_of_a_url_are_fetched_once_and_again_for_a_key_that_is_new() {
 
 #[tokio::test]
 async fn tokens_of_keys_that_nobody_has_cost_one_request_a_second() {
-    let (keys, file) = KeyServer::start().await;
-    let guarded = keys.guarded(&file, NEVER).await;
-    keys.until_asked().await;
+    let (keys, guarded) = KeyServer::asked().await;
     let time = StoppedTime::stop();
     for requests in 2..5 {
         for number in 0..100 {
@@ -257,9 +244,7 @@ async fn tokens_of_keys_that_nobody_has_cost_one_request_a_second() {
 
 #[tokio::test]
 async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
-    let (keys, file) = KeyServer::start().await;
-    let guarded = keys.guarded(&file, NEVER).await;
-    keys.until_asked().await;
+    let (keys, guarded) = KeyServer::asked().await;
     let time = StoppedTime::stop();
     let known = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &known).await;
@@ -284,9 +269,7 @@ async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
 
 #[tokio::test]
 async fn server_of_keys_that_says_nothing_holds_up_no_token_that_is_known() {
-    let (keys, file) = KeyServer::start().await;
-    let guarded = keys.guarded(&file, NEVER).await;
-    keys.until_asked().await;
+    let (keys, guarded) = KeyServer::asked().await;
     let time = StoppedTime::stop();
     let known = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &known).await;
@@ -325,8 +308,8 @@ async fn server_of_keys_may_come_later() {
     guarded.server.until(errors, |count| count >= 1.0).await;
     let listener = socket.listen(16).expect("it is bound");
     let pair = authority.issue(&Request::server());
-    let (_keys, file) = KeyServer::start_on(listener, &authority, &pair);
-    guarded.issuer.file().clone_into(&mut lock(&file));
+    let keys = KeyServer::start_on(listener, &authority, &pair);
+    guarded.issuer.file().clone_into(&mut lock(&keys.file));
     until_it_counts(&guarded, &token).await;
 }
 
@@ -349,8 +332,7 @@ async fn server_of_keys_with_a_wrong_certificate_is_not_asked() {
 
 /// Checks that the server requests no keys from a server with this certificate, and that no token is valid.
 async fn refused(case: &str, authority: &Authority, pair: &Pair) {
-    let (keys, file) = KeyServer::start_with(authority, pair).await;
-    let guarded = keys.guarded(&file, OFTEN).await;
+    let (keys, guarded) = KeyServer::start(authority, pair, OFTEN).await;
     assert!(
         !counts(&guarded, &guarded.issuer.token("agent-a")).await,
         "{case}"

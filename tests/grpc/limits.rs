@@ -1,18 +1,15 @@
 //! The resources that a peer could exhaust, and their limits.
 
-use std::{collections::BTreeSet, net::Ipv4Addr};
+use std::net::Ipv4Addr;
 
-use decree::v1::{
-    self, decision_service_client::DecisionServiceClient, event,
-    reconcile_response::Frame as Answer,
-};
+use decree::v1::{self, decision_service_client::DecisionServiceClient};
 use tests::objects::{pod, replica_set};
 use tonic::{Code, Status, Streaming, transport::Channel};
 use tonic_types::StatusExt;
 
 use crate::{
     access::Guarded,
-    agent::{Agent, bearing, get_web, hello},
+    agent::{Agent, bearing, hello},
     refusal::{assert_limit, assert_refusal, has_retry},
     running::{Running, soon, unhurried},
 };
@@ -32,36 +29,6 @@ async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
     first.prove_alive().await;
 }
 
-#[tokio::test]
-async fn identity_with_many_sessions_keeps_no_other_out() {
-    let mut config = unhurried();
-    config.limits.sessions_max = 4;
-    let guarded = Guarded::start_of(config, |_| {}).await;
-    let shard = |shard: usize| v1::Hello {
-        shard: shard.to_string(),
-        ..hello("b")
-    };
-    let mut many = Vec::new();
-    for number in 0..4 {
-        let opened = guarded.open("agent-b", shard(number)).await;
-        many.push(opened.expect("there is room"));
-    }
-    let mut few = Vec::new();
-    for cluster in ["a", "c"] {
-        let opened = guarded.open("agent-a", hello(cluster)).await;
-        few.push(opened.expect("another gives way"));
-        let refusal = many.pop().expect("the last one").refusal().await;
-        assert_limit(&refusal, "sessions");
-    }
-    let again = guarded.open("agent-b", shard(3)).await;
-    let refusal = again.err().expect("it holds as many as the other");
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-    for agent in few.iter_mut().chain(&mut many) {
-        agent.snapshot(vec![], vec![]).await;
-        agent.prove_alive().await;
-    }
-}
-
 /// Watches decisions, on a separate connection.
 async fn watch(
     guarded: &Guarded,
@@ -72,21 +39,6 @@ async fn watch(
     let mut client = guarded.server.inspection().await;
     let watch = client.watch_decisions(request).await?;
     Ok(watch.into_inner())
-}
-
-#[tokio::test]
-async fn identity_with_many_watches_keeps_no_other_out() {
-    let mut config = unhurried();
-    config.limits.watchers_max = 2;
-    let guarded = Guarded::start_of(config, |_| {}).await;
-    let _first = watch(&guarded, "viewer-a").await.expect("there is room");
-    let mut second = watch(&guarded, "viewer-a").await.expect("there is room");
-    let _other = watch(&guarded, "admin").await.expect("another gives way");
-    let refusal = soon(second.message()).await.expect_err("it gives way");
-    assert_limit(&refusal, "watchers");
-    let refusal = watch(&guarded, "viewer-a").await;
-    let refusal = refusal.expect_err("it holds one as the other does");
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
 }
 
 #[tokio::test]
@@ -110,27 +62,6 @@ async fn identity_with_many_calls_takes_no_place_from_another_at_its_address() {
     agent.batches().await;
     let decision = soon(other.message()).await.expect("it stays");
     assert!(decision.is_some());
-}
-
-#[tokio::test]
-async fn objects_beyond_the_limit_end_the_session() {
-    let server = Running::start_within(|limits| limits.objects_max = 3).await;
-    let mut agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
-    for name in ["a", "b", "c"] {
-        let event = event::Event::PodApplied(pod(name, "web").build());
-        agent.event(event).await;
-    }
-    assert_limit(&agent.refusal().await, "objects");
-}
-
-#[tokio::test]
-async fn objects_of_an_open_list_count() {
-    let server = Running::start_within(|limits| limits.objects_max = 10).await;
-    let (mut agent, _) = Agent::open(&server, "c1").await;
-    agent.begin_snapshot(v1::Kind::Pod).await;
-    let pods = (0..11).map(|n| pod(&format!("p{n}"), "web").build());
-    agent.list(vec![], pods.collect()).await;
-    assert_limit(&agent.refusal().await, "objects");
 }
 
 /// Pods with a separate node each.
@@ -217,86 +148,6 @@ async fn identity_at_three_addresses_gives_way_before_one_that_holds_less() {
     assert_limit(&many[2].refusal().await, "memory");
     many[0].prove_alive_by("still-alive").await;
     victim.prove_alive_by("still-alive").await;
-}
-
-/// A ReplicaSet with a selector that takes some 280 KB of memory.
-fn huge(number: usize) -> v1::ReplicaSet {
-    let mut set = replica_set(&format!("huge-{number}")).build();
-    let requirement = v1::LabelSelectorRequirement {
-        key: "other".to_owned(),
-        operator: "NotIn".to_owned(),
-        values: (0..4_000).map(|value| format!("v{value}")).collect(),
-    };
-    let selector = set.selector.get_or_insert_default();
-    selector.match_expressions.push(requirement);
-    set
-}
-
-#[tokio::test]
-async fn replica_sets_with_huge_selectors_leave_the_others_of_their_cluster_alone() {
-    let server = Running::start_within(|limits| limits.session_memory_max = 3 << 20).await;
-    let (mut agent, _) = Agent::open(&server, "c1").await;
-    for kind in [v1::Kind::Pod, v1::Kind::ReplicaSet] {
-        agent.begin_snapshot(kind).await;
-    }
-    agent.end_snapshot(v1::Kind::Pod, "100", 0).await;
-    let web = replica_set("web").replicas(1).build();
-    agent.list(vec![web], vec![]).await;
-    for number in 0..200 {
-        agent.list(vec![huge(number)], vec![]).await;
-    }
-    agent.end_snapshot(v1::Kind::ReplicaSet, "100", 201).await;
-    // The agent is told which ones, before anything is decided.
-    let mut told = BTreeSet::new();
-    let batches = loop {
-        match agent.next().await {
-            Answer::Rejection(rejection) => {
-                for one in rejection.others.iter().chain([&rejection]) {
-                    let violation = &one.violations[0];
-                    let fault = (violation.reason.as_str(), violation.field.as_str());
-                    assert_eq!(fault, ("QUARANTINED", "object"));
-                    let object = one.object.clone().expect("its name");
-                    assert!(told.insert(object.name), "each is told once");
-                }
-            }
-            Answer::Batches(batches) => break batches.batches,
-            other => panic!("{other:?}"),
-        }
-    };
-    let of = |batch: &v1::Batch| batch.replica_set.clone().map(|set| set.name);
-    assert_eq!(
-        batches.iter().map(of).collect::<Vec<_>>(),
-        [Some("web".to_owned())]
-    );
-    assert!((180..200).contains(&told.len()), "{}", told.len());
-    let beyond = server.metric("decree_objects_beyond_memory").await;
-    assert_eq!(beyond as usize, told.len());
-    let name = told.pop_first().expect("one of them");
-    let request = v1::GetReplicaSetRequest {
-        name: name.clone(),
-        ..get_web("c1")
-    };
-    let shown = async || {
-        let answer = server
-            .inspection()
-            .await
-            .get_replica_set(request.clone())
-            .await;
-        let summary = answer.expect("it is known").into_inner().summary;
-        summary.expect("its state")
-    };
-    let summary = shown().await;
-    assert_eq!(summary.state(), v1::ReplicaSetState::Quarantined);
-    let cause = summary.cause.expect("a cause").text;
-    assert!(cause.starts_with("Quarantined: object: takes "), "{cause}");
-    // It comes back when it shrinks.
-    let small = v1::ReplicaSet {
-        resource_version: "101".to_owned(),
-        ..replica_set(&name).replicas(1).build()
-    };
-    agent.event(event::Event::ReplicaSetApplied(small)).await;
-    assert_eq!(of(&agent.batch().await), Some(name));
-    assert_eq!(shown().await.state(), v1::ReplicaSetState::Acting);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The server over real gRPC on loopback: the rules of docs/protocol.md ([`conformance`]), and every row of its tables.
+//! The server over real gRPC on loopback: the rules of docs/protocol.md that show there, and every row of its tables.
 
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -8,27 +8,23 @@
 mod access;
 mod agent;
 mod bad_fields;
-mod bad_frames;
-mod conformance;
 mod console;
 mod decide;
 mod drain;
-mod embedded;
 mod gone;
 mod identities;
 mod inspection;
 mod key_server;
 mod limits;
 mod long_texts;
+mod opening;
 mod places;
 mod probes;
 mod refusal;
-mod rotation;
 mod running;
 mod session;
 mod simulate_cluster;
 mod stale;
 mod tls;
 mod tokens;
-mod unix;
 mod watch;

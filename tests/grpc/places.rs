@@ -9,7 +9,6 @@ use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
 use crate::{
     agent::{Agent, hello},
-    refusal::assert_limit,
     running::{Running, StoppedTime, soon, unhurried},
 };
 
@@ -103,21 +102,6 @@ async fn refused_streams_do_not_end_a_session_on_their_connection() {
         assert_eq!(refused.refusal().await.code(), Code::ResourceExhausted);
     }
     session.prove_alive().await;
-}
-
-#[tokio::test]
-async fn oldest_call_gives_way_where_there_are_too_many() {
-    let server = Running::start_within(|limits| limits.calls_max = 2).await;
-    let mut health = HealthClient::new(server.channel().await);
-    let mut watches = Vec::new();
-    for _ in 0..3 {
-        let watch = health.watch(HealthCheckRequest::default()).await;
-        let mut watch = watch.expect("it opens").into_inner();
-        soon(watch.message()).await.expect("a state");
-        watches.push(watch);
-    }
-    let end = soon(watches[0].message()).await.expect_err("it gives way");
-    assert_limit(&end, "calls");
 }
 
 #[tokio::test]

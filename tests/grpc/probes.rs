@@ -129,25 +129,3 @@ async fn admin_port_is_live_and_ready_and_counts() {
     let count = server.metric(handled).await;
     assert!((count - 1.0).abs() < f64::EPSILON, "{page}");
 }
-
-#[tokio::test]
-async fn every_metric_says_what_it_is_for() {
-    let page = Running::start().await.metrics().await;
-    let typed = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-    for name in typed.filter_map(|line| line.split(' ').next()) {
-        let help = page
-            .lines()
-            .find_map(|line| line.strip_prefix(&format!("# HELP {name} ")));
-        assert!(help.is_some_and(|help| help.len() > 10), "{name}");
-    }
-    for upstream in [
-        "workqueue_depth",
-        "workqueue_adds",
-        "workqueue_retries",
-        "workqueue_work_duration_seconds",
-        "replicaset_controller_sorting_deletion_age_ratio",
-        "replicaset_controller_stale_sync_skips",
-    ] {
-        assert!(page.contains(&format!("# TYPE {upstream} ")), "{upstream}");
-    }
-}

@@ -14,12 +14,15 @@ use decree::v1::{
 use decree_server::{Addresses, Config, Limits, Server};
 use tests::running::PATIENCE;
 use tokio::{
+    io::AsyncReadExt as _,
     net::TcpStream,
     task::{JoinHandle, spawn_blocking},
     time::{self, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
+
+use crate::console::ask;
 
 /// A server that runs until it is stopped or dropped.
 pub(crate) struct Running {
@@ -162,29 +165,12 @@ impl Running {
 
     /// The status and the body of a page of the admin port.
     pub(crate) async fn admin(&self, path: &str) -> (u16, String) {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let address = self.addresses.admin.expect("the admin port is on");
-        let mut stream = TcpStream::connect(address).await.expect("it listens");
         let accept = "Accept: application/openmetrics-text; version=1.0.0";
-        let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\n{accept}\r\nConnection: close\r\n\r\n"
-        );
-        stream
-            .write_all(request.as_bytes())
-            .await
-            .expect("it reads");
-        let mut answer = String::new();
-        soon(stream.read_to_string(&mut answer))
-            .await
-            .expect("it answers in text");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        let status = head
-            .split(' ')
-            .nth(1)
-            .expect("a status")
-            .parse()
-            .expect("a number");
-        (status, body.to_owned())
+        let mut answer = ask(self, path, &format!("{accept}\r\nConnection: close\r\n")).await;
+        let mut body = String::new();
+        let read = soon(answer.body.read_to_string(&mut body)).await;
+        read.expect("it answers in text");
+        (answer.status, body)
     }
 
     /// Waits until `is_so` holds for a series of the metrics.

@@ -1,4 +1,4 @@
-//! The behavior of a session beside the requirements of docs/protocol.md for every server ([`conformance`](crate::conformance)).
+//! The behavior of a session: its frames, its metrics and its end.
 
 use std::time::Duration;
 
@@ -9,18 +9,9 @@ use tonic::{Code, Request};
 
 use crate::{
     agent::{Agent, created_names, hello},
-    refusal::{assert_refusal, fact},
+    refusal::assert_refusal,
     running::{Running, StoppedTime, soon},
 };
-
-/// Sends a Hello and returns its refusal.
-async fn refused(server: &Running, change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
-    let mut agent = Agent::connect(server).await;
-    let mut hello = hello("c1");
-    change(&mut hello);
-    agent.send(Frame::Hello(hello)).await;
-    agent.refusal().await
-}
 
 #[tokio::test]
 async fn welcome_states_the_limits_of_the_server() {
@@ -32,34 +23,6 @@ async fn welcome_states_the_limits_of_the_server() {
     assert_eq!(limits.max_operations_in_flight, 10_000);
     assert_eq!(limits.max_objects, 4_000_000);
     assert_eq!(welcome.heartbeat_interval.expect("an interval").seconds, 5);
-}
-
-#[tokio::test]
-async fn burst_that_does_not_fit_a_frame_is_refused() {
-    let server = Running::start_within(|limits| limits.frame_bytes_max = 512 << 10).await;
-    let refusal = refused(&server, |hello| {
-        hello.options = Some(v1::Options {
-            burst_replicas: Some(5_000),
-            ..v1::Options::default()
-        });
-    })
-    .await;
-    assert_refusal(&refusal, Code::FailedPrecondition, "BURST_UNSUPPORTED");
-    assert_eq!(fact(&refusal, "max").as_deref(), Some("650"));
-}
-
-#[tokio::test]
-async fn batches_of_many_replica_sets_share_frames() {
-    let server = Running::start().await;
-    let sets = (0..40)
-        .map(|n| replica_set(&format!("web-{n}")).replicas(1).build())
-        .collect();
-    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
-    let batches = agent.batches().await;
-    assert_eq!(batches.len(), 40);
-    let mut ids: Vec<_> = batches.iter().map(|batch| batch.id).collect();
-    ids.sort_unstable();
-    assert_eq!(ids, (1..=40).collect::<Vec<_>>());
 }
 
 /// The client's own timer stops with the headers; the later timeout is the server's.
@@ -139,14 +102,4 @@ async fn metrics_count_what_a_session_does() {
     }
     let added = "workqueue_adds_total{name=\"replicaset\"}";
     assert!(server.metric(added).await >= 1.0);
-}
-
-#[tokio::test]
-async fn agent_that_vanishes_leaves_nothing_behind() {
-    let server = Running::start().await;
-    let agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
-    drop(agent);
-    server.until("decree_sessions", |count| count < 0.5).await;
-    assert!(server.metric("decree_replica_sets").await < 0.5);
-    assert!(server.metric("decree_panics_total").await < 0.5);
 }

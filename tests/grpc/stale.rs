@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use decree::v1::{
-    self, decision_service_client::DecisionServiceClient, event::Event,
+    self, decision_service_client::DecisionServiceClient, event::Event, reconcile_request::Frame,
     simulate_cluster_request::Change,
 };
 use tests::objects::replica_set;
@@ -14,7 +14,7 @@ type Client = v1::inspection_service_client::InspectionServiceClient<Channel>;
 
 use crate::{
     agent::{Agent, hello},
-    running::{Running, soon},
+    running::{Running, soon, unhurried},
 };
 
 /// The number of ReplicaSets of the agent that does not read, and the number of replicas of those that are scaled up. The batches for a few
@@ -50,17 +50,20 @@ async fn unread(server: &Running) -> Agent {
     agent
 }
 
+fn scaled(number: usize) -> Event {
+    Event::ReplicaSetApplied(v1::ReplicaSet {
+        resource_version: "101".to_owned(),
+        ..replica_set(&name(number)).replicas(REPLICAS).build()
+    })
+}
+
 /// Scales one ReplicaSet after the other up, until the server says that the agent does not read.
 async fn scale_up(agent: &mut Agent, client: &mut Client) -> v1::ListSessionsResponse {
     let mut ticks = time::interval(Duration::from_millis(25));
     for number in 0.. {
         ticks.tick().await;
         if number < SETS {
-            let scaled = v1::ReplicaSet {
-                resource_version: "101".to_owned(),
-                ..replica_set(&name(number)).replicas(REPLICAS).build()
-            };
-            agent.event(Event::ReplicaSetApplied(scaled)).await;
+            agent.event(scaled(number)).await;
         }
         let listed = client.list_sessions(v1::ListSessionsRequest {}).await;
         let listed = listed.expect("valid").into_inner();
@@ -162,4 +165,35 @@ async fn agent_that_does_not_read_is_named_and_not_left_out() {
 
     // The view is up to date once the agent reads.
     soon(read_on(&mut agent, &mut client)).await;
+}
+
+#[tokio::test]
+async fn agent_that_does_not_read_is_given_up_and_one_that_reads_is_not() {
+    let heartbeat_interval = Duration::from_millis(500);
+    let server = Running::start_with(decree_server::Config {
+        heartbeat_interval,
+        ..unhurried()
+    })
+    .await;
+    let mut agent = unread(&server).await;
+    let (mut reading, _) = Agent::open_with(&server, shard("b")).await;
+    reading.snapshot(vec![], vec![]).await;
+    // As many operations as may be in flight are more than the windows.
+    for number in 0..20 {
+        agent.event(scaled(number)).await;
+    }
+    let given_up = async {
+        let ended = "decree_session_ends_total{reason=\"AGENT_NOT_READING\"}";
+        for number in 0.. {
+            if server.metric(ended).await > 0.5 {
+                return;
+            }
+            let heartbeat = v1::Heartbeat::default();
+            agent.send(Frame::Heartbeat(heartbeat)).await;
+            reading.prove_alive_by(&format!("read-{number}")).await;
+            time::sleep(heartbeat_interval / 2).await;
+        }
+    };
+    soon(given_up).await;
+    reading.prove_alive().await;
 }

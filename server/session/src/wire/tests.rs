@@ -97,7 +97,10 @@ fn whole_pod_is_read() {
 
 #[test]
 fn absent_fields_of_a_pod_have_their_meaning() {
-    let pod = changed(|pod| pod.resource_version.clear());
+    let pod = changed(|pod| {
+        pod.resource_version.clear();
+        pod.phase = 77;
+    });
     assert_eq!(
         (pod.version, pod.node, pod.state.created, pod.controller),
         (None, None, None, None)

@@ -9,6 +9,7 @@
 //! jump SECONDS                                 the wall clock differs by this
 //! beats FROM TO answering=SET,…                a heartbeat each second, or answers TIMEOUT to the batches of these ReplicaSets
 //! list KIND VERSION OBJECT …, begin KIND, objects OBJECT …, end KIND COUNT VERSION
+//! raw WHAT                                     a frame that is not whole
 //! gone KIND NAME VERSION, bookmark VERSION, heartbeat SEQUENCE
 //! answer BATCH guard|timeout|not-found|bare|pod VERSION
 //! drain, closed, state, reports
@@ -120,6 +121,10 @@ impl Story {
             "heartbeat" => self.take(v1::ReconcileRequest {
                 sequence: number(1),
                 frame: Some(Asked::Heartbeat(v1::Heartbeat::default())),
+            }),
+            "raw" => self.take(v1::ReconcileRequest {
+                sequence: 0,
+                frame: raw(at(1)),
             }),
             "answer" => self.answer(number(1), &words[2..]),
             "drain" => self.session.handle_drain(self.now),
@@ -277,6 +282,31 @@ fn kind(word: &str) -> v1::Kind {
         "pods" => v1::Kind::Pod,
         "sets" => v1::Kind::ReplicaSet,
         other => panic!("{other} is no kind"),
+    }
+}
+
+/// A frame that lacks something.
+fn raw(what: &str) -> Option<Asked> {
+    let events = |events| Some(Asked::Events(v1::Events { events }));
+    let outcomes = |outcomes| Some(Asked::Outcomes(v1::Outcomes { outcomes }));
+    match what.split_once('-') {
+        None => None,
+        Some(("no", "events")) => events(Vec::new()),
+        Some(("no", "event")) => events(vec![v1::Event::default()]),
+        Some(("no", "outcomes")) => outcomes(Vec::new()),
+        Some(("no", "outcome")) => outcomes(vec![v1::Outcome::default()]),
+        Some((what, kind)) => {
+            let kind = kind.parse().expect("it is a number");
+            if what == "begin" {
+                return Some(Asked::SnapshotBegin(v1::SnapshotBegin { kind }));
+            }
+            let deleted = v1::Deleted {
+                kind,
+                ..v1::Deleted::default()
+            };
+            let event = Some(Event::Deleted(deleted));
+            events(vec![v1::Event { event }])
+        }
     }
 }
 

@@ -14,26 +14,20 @@ use tokio_stream::{
 };
 use tonic::{Request, Response, Status, Streaming, transport};
 
-use super::peer::{ConnectedAgent, PATIENCE};
+use crate::peer::{ConnectedAgent, PATIENCE};
 
 /// The window of a stream: less than the outcomes that the script leaves unread.
 const WINDOW: u32 = 2 << 10;
 
-pub(super) struct Listener {
-    pub(super) address: String,
-    streams: mpsc::Receiver<Opened>,
-    /// A stream that has arrived, but is not accepted yet.
-    next: Option<Opened>,
-}
-
-/// A stream that an agent has opened.
-struct Opened {
-    frames: Streaming<ReconcileRequest>,
-    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
+pub(crate) struct Listener {
+    pub(crate) address: String,
+    streams: mpsc::Receiver<ConnectedAgent>,
+    /// An agent whose stream has arrived, but is not accepted yet.
+    next: Option<ConnectedAgent>,
 }
 
 impl Listener {
-    pub(super) async fn bind() -> io::Result<Self> {
+    pub(crate) async fn bind() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let (opened, streams) = mpsc::channel(8);
@@ -49,19 +43,18 @@ impl Listener {
         })
     }
 
-    pub(super) async fn accept(&mut self) -> Result<ConnectedAgent, String> {
+    pub(crate) async fn accept(&mut self) -> Result<ConnectedAgent, String> {
         self.await_next().await?;
-        let stream = self.next.take().ok_or("no stream is there")?;
-        Ok(ConnectedAgent::new(stream.frames, stream.answers))
+        self.next.take().ok_or("no stream is there".to_owned())
     }
 
     /// Forgets the stream that has arrived, because its agent was killed.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.next = None;
     }
 
     /// Waits until the agent opens a stream. The next `accept` returns that stream.
-    pub(super) async fn await_next(&mut self) -> Result<(), String> {
+    pub(crate) async fn await_next(&mut self) -> Result<(), String> {
         if self.next.is_none() {
             let stream = timeout(PATIENCE, self.streams.recv()).await;
             let stream = stream.ok().flatten();
@@ -72,7 +65,7 @@ impl Listener {
 }
 
 /// Hands each stream to the script.
-struct Service(mpsc::Sender<Opened>);
+struct Service(mpsc::Sender<ConnectedAgent>);
 
 #[tonic::async_trait]
 impl DecisionService for Service {
@@ -83,11 +76,8 @@ impl DecisionService for Service {
         request: Request<Streaming<ReconcileRequest>>,
     ) -> Result<Response<Self::ReconcileStream>, Status> {
         let (answers, queue) = mpsc::channel(64);
-        let stream = Opened {
-            frames: request.into_inner(),
-            answers,
-        };
-        let taken = self.0.send(stream).await;
+        let agent = ConnectedAgent::new(request.into_inner(), answers);
+        let taken = self.0.send(agent).await;
         taken.map_err(|_| Status::unavailable("the script has ended"))?;
         Ok(Response::new(Box::pin(ReceiverStream::new(queue))))
     }

@@ -3,20 +3,20 @@
 use decree::v1::{Batch, Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
 use tokio::time::timeout;
 
-use super::{
+use crate::{
     action::{
         adopt_absent, again_pod, batch, create, delete, made_pod, not_done, not_started,
         shows_gone, shows_replicas, status,
     },
     ending::{drain, misnumber, refuse, silence, stop, supersede, unread},
     listener::Listener,
-    notes::{
+    opening::{expect_names, opened, sum_up},
+    peer::{ConnectedAgent, INTERVAL},
+    score::{
         ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT,
         INVALID_TRACE, KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID,
         UNKNOWN, Verdict,
     },
-    opening::{expect_names, opened, sum_up},
-    peer::{ConnectedAgent, INTERVAL, Say},
     subject::Subject,
 };
 
@@ -26,7 +26,7 @@ const WANTED: usize = 3;
 const LETTERS: [&str; WANTED] = ["bcdfg", "cdfgh", "dfghj"];
 
 /// Plays all steps. The error is the step that makes further ones impossible.
-pub(super) async fn play(
+pub(crate) async fn play(
     subject: &impl Subject,
     mut listener: Listener,
     notes: &mut Notes,
@@ -96,7 +96,7 @@ async fn first_session(
     let beat = timeout(3 * INTERVAL, peer.heartbeat()).await;
     let none = || "none in three intervals".to_owned();
     notes.add(HEARTBEAT, beat.unwrap_or_else(|_| Err(none())));
-    peer.say(Say::Frame(None)).await;
+    peer.send_frame(None).await;
     let names = Vec::from(LETTERS.map(|letters| format!("{}-{letters}", set.name)));
     refused(peer, &set, &names[..1], notes).await;
     let guard = peer.guard();
@@ -212,7 +212,7 @@ async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -
 async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let pause = 5 * INTERVAL / 2;
-    peer.say(Say::Silence(pause)).await;
+    peer.be_silent();
     let left = timeout(pause, peer.closed()).await.is_ok();
     notes.hold(PAUSE, !left, || "the agent has left".to_owned());
     let write = batch(&set, peer.guard(), status(&set, 3));

@@ -1,13 +1,13 @@
 //! The opening of sessions, and the rules for every session.
 
-use super::{
+use crate::{
     listener::Listener,
-    notes::{HELLO, LISTS, NOT_BACK, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL},
     peer::ConnectedAgent,
+    score::{HELLO, LISTS, NOT_BACK, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL},
 };
 
 /// Accepts a session and verifies how it begins.
-pub(super) async fn opened(
+pub(crate) async fn opened(
     listener: &mut Listener,
     notes: &mut Notes,
 ) -> Result<ConnectedAgent, String> {
@@ -25,14 +25,14 @@ pub(super) async fn opened(
 }
 
 /// Notes the rules for all frames of a session.
-pub(super) fn sum_up(peer: &ConnectedAgent, notes: &mut Notes) {
+pub(crate) fn sum_up(peer: &ConnectedAgent, notes: &mut Notes) {
     for rule in [HELLO, NUMBERS, ORDER, ONE_EACH, LISTS, NOT_BACK] {
         let fault = peer.faults.get(rule).cloned();
         notes.add(rule, fault.map_or(Ok(()), Err));
     }
 }
 
-pub(super) fn expect_names(
+pub(crate) fn expect_names(
     rule: &'static str,
     peer: &ConnectedAgent,
     names: &[String],

@@ -6,7 +6,7 @@ use decree::v1::{
     outcome::Outcome,
 };
 
-use super::notes::Verdict;
+use crate::score::Verdict;
 
 /// The object of the only outcome, if the operation was done.
 fn object(outcomes: &[Outcome]) -> Option<&Object> {
@@ -16,7 +16,7 @@ fn object(outcomes: &[Outcome]) -> Option<&Object> {
     }
 }
 
-pub(super) fn made_pod<'a>(
+pub(crate) fn made_pod<'a>(
     outcomes: &'a [Outcome],
     name: &str,
     set: &ReplicaSet,
@@ -32,7 +32,7 @@ pub(super) fn made_pod<'a>(
     }
 }
 
-pub(super) fn again_pod(
+pub(crate) fn again_pod(
     again: &[Outcome],
     made: &[Outcome],
     name: &str,
@@ -46,7 +46,7 @@ pub(super) fn again_pod(
     Err(format!("{name} was made twice, as {first} and {second}"))
 }
 
-pub(super) fn not_started(outcomes: &[Outcome]) -> Verdict {
+pub(crate) fn not_started(outcomes: &[Outcome]) -> Verdict {
     let is_guard = |one: &Outcome| matches!(one, Outcome::NotStarted(it) if it.cause() == NotStartedCause::Guard);
     if outcomes.iter().all(is_guard) {
         return Ok(());
@@ -54,12 +54,12 @@ pub(super) fn not_started(outcomes: &[Outcome]) -> Verdict {
     Err(format!("{outcomes:?} in place of NOT_STARTED, cause GUARD"))
 }
 
-pub(super) fn not_done(outcomes: &[Outcome]) -> Verdict {
+pub(crate) fn not_done(outcomes: &[Outcome]) -> Verdict {
     let done = outcomes.iter().find(|one| matches!(one, Outcome::Done(_)));
     done.map_or(Ok(()), |done| Err(format!("{done:?}")))
 }
 
-pub(super) fn batch(set: &ReplicaSet, guard: Guard, action: Action) -> Batch {
+pub(crate) fn batch(set: &ReplicaSet, guard: Guard, action: Action) -> Batch {
     Batch {
         replica_set: Some(reference(set)),
         generation: set.generation,
@@ -69,7 +69,7 @@ pub(super) fn batch(set: &ReplicaSet, guard: Guard, action: Action) -> Batch {
     }
 }
 
-pub(super) fn create(names: &[String]) -> Action {
+pub(crate) fn create(names: &[String]) -> Action {
     let base = names.first().map_or("", |name| &name[..name.len() - 5]);
     Action::Create(Create {
         names: names.to_vec(),
@@ -78,7 +78,7 @@ pub(super) fn create(names: &[String]) -> Action {
     })
 }
 
-pub(super) fn delete(pod: &Pod) -> Action {
+pub(crate) fn delete(pod: &Pod) -> Action {
     let pod = ObjectRef {
         namespace: pod.namespace.clone(),
         name: pod.name.clone(),
@@ -92,7 +92,7 @@ pub(super) fn delete(pod: &Pod) -> Action {
     })
 }
 
-pub(super) fn status(set: &ReplicaSet, replicas: i32) -> Action {
+pub(crate) fn status(set: &ReplicaSet, replicas: i32) -> Action {
     let status = ReplicaSetStatus {
         replicas,
         observed_generation: set.generation,
@@ -104,7 +104,7 @@ pub(super) fn status(set: &ReplicaSet, replicas: i32) -> Action {
 }
 
 /// Adoptions of pods that do not exist.
-pub(super) fn adopt_absent(set: &ReplicaSet, pods: usize) -> Action {
+pub(crate) fn adopt_absent(set: &ReplicaSet, pods: usize) -> Action {
     let absent = |number| ObjectRef {
         name: format!("{}-absent-{number}", set.name),
         uid: format!("absent-{number}"),
@@ -117,7 +117,7 @@ pub(super) fn adopt_absent(set: &ReplicaSet, pods: usize) -> Action {
 }
 
 /// Whether the outcome of a deletion shows that the pod is deleted or terminating.
-pub(super) fn shows_gone(outcomes: &[Outcome], victim: &Pod) -> bool {
+pub(crate) fn shows_gone(outcomes: &[Outcome], victim: &Pod) -> bool {
     match object(outcomes) {
         Some(Object::Gone(gone)) => *gone,
         Some(Object::Pod(pod)) => pod.uid == victim.uid && pod.deleted.is_some(),
@@ -125,7 +125,7 @@ pub(super) fn shows_gone(outcomes: &[Outcome], victim: &Pod) -> bool {
     }
 }
 
-pub(super) fn shows_replicas(outcomes: &[Outcome], replicas: i32) -> bool {
+pub(crate) fn shows_replicas(outcomes: &[Outcome], replicas: i32) -> bool {
     let Some(Object::ReplicaSet(set)) = object(outcomes) else {
         return false;
     };
@@ -133,7 +133,7 @@ pub(super) fn shows_replicas(outcomes: &[Outcome], replicas: i32) -> bool {
     status.is_some_and(|status| status.replicas == replicas)
 }
 
-pub(super) fn reference(set: &ReplicaSet) -> ObjectRef {
+pub(crate) fn reference(set: &ReplicaSet) -> ObjectRef {
     ObjectRef {
         namespace: set.namespace.clone(),
         name: set.name.clone(),

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -10,40 +11,37 @@ use decree::v1::{
     ReconcileResponse, ReplicaSet, SnapshotEnd, Welcome, done, event, outcome,
     reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 use tonic::{Code, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use super::notes::{HELLO, LISTS, NOT_BACK, NUMBERS, ONE_EACH, ORDER};
+use crate::score::{HELLO, LISTS, NOT_BACK, NUMBERS, ONE_EACH, ORDER};
 
-pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum time that the kit waits for an agent.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The error of a read after the agent has closed its side of the stream.
-pub(super) const CLOSED: &str = "the agent closed its stream";
+pub(crate) const CLOSED: &str = "the agent closed its stream";
 
-/// A command to the sender of frames.
-pub(super) enum Say {
-    /// A frame. `None` is a frame of an unknown type.
-    Frame(Option<Answer>),
-    /// A heartbeat whose number is wrong by this much. Another frame must have been sent before.
-    Misnumbered(i64),
-    /// No heartbeats for this long, unless another frame is sent.
-    Silence(Duration),
-    /// The end of the stream.
-    End(Box<Status>),
-}
+/// The number of sessions, which makes their ids.
+static SESSIONS: AtomicUsize = AtomicUsize::new(0);
 
-pub(super) struct ConnectedAgent {
-    pub(super) id: String,
-    pub(super) pods: BTreeMap<String, Pod>,
-    pub(super) replica_sets: BTreeMap<String, ReplicaSet>,
-    pub(super) hello: Option<Hello>,
+pub(crate) struct ConnectedAgent {
+    pub(crate) id: String,
+    pub(crate) pods: BTreeMap<String, Pod>,
+    pub(crate) replica_sets: BTreeMap<String, ReplicaSet>,
+    pub(crate) hello: Option<Hello>,
     /// The first fault for each rule about all frames.
-    pub(super) faults: BTreeMap<&'static str, String>,
+    pub(crate) faults: BTreeMap<&'static str, String>,
     frames: Streaming<ReconcileRequest>,
-    say: mpsc::Sender<Say>,
+    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
+    /// Whether the server sends no heartbeats until another frame is sent.
+    is_silent: bool,
+    sent: u64,
     received: u64,
     batches: u64,
     outcomes: BTreeMap<(u64, u32), Outcome>,
@@ -57,54 +55,22 @@ pub(super) struct ConnectedAgent {
     last_lists: BTreeMap<i32, u64>,
 }
 
-/// Numbers the frames, and sends heartbeats when there are no other frames.
-async fn pump(
-    mut queue: mpsc::Receiver<Say>,
-    answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
-) {
-    let (mut sequence, mut wait) = (0_u64, INTERVAL / 2);
-    loop {
-        let frame = match timeout(wait, queue.recv()).await {
-            Ok(Some(Say::Frame(frame))) => frame,
-            Ok(Some(Say::Silence(silence))) => {
-                wait = silence;
-                continue;
-            }
-            Ok(Some(Say::Misnumbered(by))) => {
-                sequence = sequence.saturating_add_signed(by);
-                Some(Answer::Heartbeat(Heartbeat::default()))
-            }
-            Ok(Some(Say::End(status))) => {
-                let _ = answers.send(Err(*status)).await;
-                return;
-            }
-            Ok(None) => return,
-            Err(_) => Some(Answer::Heartbeat(Heartbeat::default())),
-        };
-        sequence += 1;
-        wait = INTERVAL / 2;
-        let answer = ReconcileResponse { sequence, frame };
-        if answers.send(Ok(answer)).await.is_err() {
-            return;
-        }
-    }
-}
-
 impl ConnectedAgent {
-    pub(super) fn new(
+    pub(crate) fn new(
         frames: Streaming<ReconcileRequest>,
         answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
     ) -> Self {
-        let (say, queue) = mpsc::channel(64);
-        tokio::spawn(pump(queue, answers));
         Self {
-            id: format!("conformance-{:p}", &raw const say),
+            id: format!("conformance-{}", SESSIONS.fetch_add(1, Ordering::Relaxed)),
             pods: BTreeMap::new(),
             replica_sets: BTreeMap::new(),
             hello: None,
             faults: BTreeMap::new(),
             frames,
-            say,
+            answers,
+            // Until the Welcome.
+            is_silent: true,
+            sent: 0,
             received: 0,
             batches: 0,
             outcomes: BTreeMap::new(),
@@ -117,7 +83,7 @@ impl ConnectedAgent {
     }
 
     /// Reads the Hello, answers it, and reads both lists.
-    pub(super) async fn open(&mut self) -> Result<(), String> {
+    pub(crate) async fn open(&mut self) -> Result<(), String> {
         let first = self.next().await?;
         let Frame::Hello(hello) = first else {
             return Err(format!("the first frame is {first:?}"));
@@ -138,26 +104,42 @@ impl ConnectedAgent {
         self.read_until(|peer| peer.lists.len() == 2).await
     }
 
-    pub(super) async fn say(&self, say: Say) {
+    pub(crate) async fn send(&mut self, answer: Answer) {
+        self.send_frame(Some(answer)).await;
+    }
+
+    /// Sends a frame. `None` is a frame of an unknown type.
+    pub(crate) async fn send_frame(&mut self, frame: Option<Answer>) {
+        self.is_silent = false;
+        self.sent += 1;
+        let sequence = self.sent;
         // The reads notice an agent that is gone.
-        let _ = self.say.send(say).await;
+        let answer = Ok(ReconcileResponse { sequence, frame });
+        let _ = self.answers.send(answer).await;
     }
 
-    pub(super) async fn send(&self, answer: Answer) {
-        self.say(Say::Frame(Some(answer))).await;
+    /// Sends a heartbeat whose number is wrong by this much. Another frame must have been sent before.
+    pub(crate) async fn misnumber(&mut self, by: i64) {
+        self.sent = self.sent.saturating_add_signed(by);
+        self.send(Answer::Heartbeat(Heartbeat::default())).await;
     }
 
-    pub(super) async fn cut(self) {
+    /// Sends no heartbeats until another frame is sent.
+    pub(crate) fn be_silent(&mut self) {
+        self.is_silent = true;
+    }
+
+    pub(crate) async fn cut(self) {
         self.end(Status::unavailable("cut")).await;
     }
 
     /// Ends the stream, and leaves the agent's frames unread.
-    pub(super) async fn end(&self, status: Status) {
-        self.say(Say::End(Box::new(status))).await;
+    pub(crate) async fn end(&self, status: Status) {
+        let _ = self.answers.send(Err(status)).await;
     }
 
     /// Refuses the session, with a reconnect delay.
-    pub(super) async fn refuse(self, delay: Duration) {
+    pub(crate) async fn refuse(self, delay: Duration) {
         let mut details = ErrorDetails::with_retry_info(Some(delay));
         details.set_error_info("SERVER_DRAINING", "decree.dev", []);
         let why = "the server is shutting down";
@@ -166,7 +148,7 @@ impl ConnectedAgent {
     }
 
     /// Ends the session in favor of another one of the same cluster and epoch.
-    pub(super) async fn supersede(self) {
+    pub(crate) async fn supersede(self) {
         let facts = [
             ("session_id", "another session"),
             ("agent_instance", "another agent"),
@@ -179,25 +161,25 @@ impl ConnectedAgent {
         self.end(status).await;
     }
 
-    pub(super) fn epoch(&self) -> i64 {
+    pub(crate) fn epoch(&self) -> i64 {
         self.hello.as_ref().map_or(0, |hello| hello.epoch)
     }
 
-    pub(super) fn guard(&self) -> Guard {
+    pub(crate) fn guard(&self) -> Guard {
         Guard {
             session_id: self.id.clone(),
             epoch: self.epoch(),
         }
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.pods.values().map(|pod| pod.name.clone()).collect();
         names.sort();
         names
     }
 
     /// Requests a list, and reads until the list is complete.
-    pub(super) async fn relist(&mut self, kind: Kind) -> Result<(), String> {
+    pub(crate) async fn relist(&mut self, kind: Kind) -> Result<(), String> {
         let before = self.lists.get(&kind.into()).copied();
         let resync = decree::v1::Resync {
             kind: kind.into(),
@@ -209,7 +191,7 @@ impl ConnectedAgent {
     }
 
     /// Sends a batch with the next number, and returns the outcomes of its `operations`.
-    pub(super) async fn execute(
+    pub(crate) async fn execute(
         &mut self,
         batch: Batch,
         operations: usize,
@@ -219,7 +201,7 @@ impl ConnectedAgent {
     }
 
     /// Sends a batch with the next number, and returns the number.
-    pub(super) async fn start(&mut self, batch: Batch) -> u64 {
+    pub(crate) async fn start(&mut self, batch: Batch) -> u64 {
         self.batches += 1;
         let batches = vec![Batch {
             id: self.batches,
@@ -229,7 +211,7 @@ impl ConnectedAgent {
         self.batches
     }
 
-    pub(super) async fn outcomes_of(
+    pub(crate) async fn outcomes_of(
         &mut self,
         id: u64,
         operations: usize,
@@ -242,7 +224,7 @@ impl ConnectedAgent {
         Ok((0..operations).filter_map(outcome).collect())
     }
 
-    pub(super) async fn heartbeat(&mut self) -> Result<(), String> {
+    pub(crate) async fn heartbeat(&mut self) -> Result<(), String> {
         loop {
             if matches!(self.next().await?, Frame::Heartbeat(_)) {
                 return Ok(());
@@ -251,7 +233,7 @@ impl ConnectedAgent {
     }
 
     /// Reads until the stream ends, and returns its end: [`CLOSED`], or an error.
-    pub(super) async fn closed(&mut self) -> String {
+    pub(crate) async fn closed(&mut self) -> String {
         loop {
             if let Err(end) = self.next().await {
                 return end;
@@ -270,11 +252,19 @@ impl ConnectedAgent {
         waited.unwrap_or_else(|_| Err("it did not come within 20 seconds".to_owned()))
     }
 
-    /// The next frame, after the view has been updated with it.
+    /// The next frame, after the view has been updated with it. Sends heartbeats while none comes.
     async fn next(&mut self) -> Result<Frame, String> {
-        let message = timeout(PATIENCE, self.frames.message()).await;
-        let message = message.map_err(|_| "nothing came within 20 seconds")?;
-        let message = message.map_err(|status| status.to_string())?;
+        let until = Instant::now() + PATIENCE;
+        let message = loop {
+            match timeout(INTERVAL / 2, self.frames.message()).await {
+                Ok(message) => break message.map_err(|status| status.to_string())?,
+                Err(_) if Instant::now() >= until => {
+                    return Err("nothing came within 20 seconds".to_owned());
+                }
+                Err(_) if self.is_silent => {}
+                Err(_) => self.send(Answer::Heartbeat(Heartbeat::default())).await,
+            }
+        };
         let message = message.ok_or(CLOSED)?;
         self.received += 1;
         if message.sequence != 0 && message.sequence != self.received {
@@ -419,7 +409,7 @@ impl ConnectedAgent {
         }
     }
 
-    pub(super) fn only_set(&self) -> Result<ReplicaSet, String> {
+    pub(crate) fn only_set(&self) -> Result<ReplicaSet, String> {
         let mut sets = self.replica_sets.values();
         match (sets.next(), sets.next()) {
             (Some(set), None) => Ok(set.clone()),

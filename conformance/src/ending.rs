@@ -4,12 +4,12 @@ use decree::v1::{Drain, reconcile_response::Frame as Answer};
 use tokio::time::{Duration, Instant, sleep, timeout};
 use tonic::Status;
 
-use super::{
+use crate::{
     action::{adopt_absent, batch, create, not_done},
     listener::Listener,
-    notes::{AFTER, DRAIN, Notes, READ_LATE, REFUSED, SILENCE, STOP, SUPERSEDED, UNREAD, Verdict},
     opening::{expect_names, opened, sum_up},
-    peer::{CLOSED, ConnectedAgent, INTERVAL, PATIENCE, Say},
+    peer::{CLOSED, ConnectedAgent, INTERVAL, PATIENCE},
+    score::{AFTER, DRAIN, Notes, READ_LATE, REFUSED, SILENCE, STOP, SUPERSEDED, UNREAD, Verdict},
     subject::Running,
 };
 
@@ -19,7 +19,7 @@ const DELAY: Duration = Duration::from_secs(1);
 const MANY: usize = 100;
 
 /// Refuses the agent, and waits for its next stream. The next `accept` returns that stream.
-pub(super) async fn refuse(listener: &mut Listener, notes: &mut Notes) -> Verdict {
+pub(crate) async fn refuse(listener: &mut Listener, notes: &mut Notes) -> Verdict {
     let peer = listener.accept().await?;
     peer.refuse(DELAY).await;
     let verdict = stays_away(listener, Instant::now()).await?;
@@ -38,13 +38,13 @@ async fn stays_away(listener: &mut Listener, since: Instant) -> Result<Verdict, 
 }
 
 /// Sends a frame whose number is wrong by this much, and cuts the stream if the agent does not end it.
-pub(super) async fn misnumber(
+pub(crate) async fn misnumber(
     mut peer: ConnectedAgent,
     rule: &'static str,
     by: i64,
     notes: &mut Notes,
 ) {
-    peer.say(Say::Misnumbered(by)).await;
+    peer.misnumber(by).await;
     let closed = timeout(4 * INTERVAL, peer.closed()).await;
     notes.add(rule, closed.map(drop).map_err(|_| still_open()));
     sum_up(&peer, notes);
@@ -56,7 +56,7 @@ fn still_open() -> String {
 }
 
 /// Leaves outcomes unread, first temporarily and then until the end.
-pub(super) async fn unread(
+pub(crate) async fn unread(
     mut peer: ConnectedAgent,
     listener: &mut Listener,
     notes: &mut Notes,
@@ -79,7 +79,7 @@ pub(super) async fn unread(
 }
 
 /// Ends a session in favor of another one. The agent must not reconnect, because that would end the other session.
-pub(super) async fn supersede(peer: ConnectedAgent, listener: &mut Listener, notes: &mut Notes) {
+pub(crate) async fn supersede(peer: ConnectedAgent, listener: &mut Listener, notes: &mut Notes) {
     peer.supersede().await;
     let back = timeout(5 * INTERVAL, listener.await_next()).await;
     notes.hold(SUPERSEDED, !matches!(back, Ok(Ok(()))), || {
@@ -88,7 +88,7 @@ pub(super) async fn supersede(peer: ConnectedAgent, listener: &mut Listener, not
 }
 
 /// Requests pods that exist, and drains before the agent has answered each. Accepts the next session.
-pub(super) async fn drain(
+pub(crate) async fn drain(
     mut peer: ConnectedAgent,
     listener: &mut Listener,
     names: &[String],
@@ -128,7 +128,7 @@ async fn closes(peer: &mut ConnectedAgent) -> Verdict {
     }
 }
 
-pub(super) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, notes: &mut Notes) {
+pub(crate) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, notes: &mut Notes) {
     let stopped = agent.stop();
     notes.add(STOP, stopped.map_err(|error| error.to_string()));
     notes.add(STOP, closes(&mut peer).await);
@@ -144,9 +144,8 @@ pub(super) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, not
 }
 
 /// Sends nothing until the agent leaves.
-pub(super) async fn silence(peer: &mut ConnectedAgent, notes: &mut Notes) {
-    let silence = Duration::from_secs(3600);
-    peer.say(Say::Silence(silence)).await;
+pub(crate) async fn silence(peer: &mut ConnectedAgent, notes: &mut Notes) {
+    peer.be_silent();
     let left = timeout(8 * INTERVAL, peer.closed()).await.is_ok();
     let why = || "it is still there after eight intervals".to_owned();
     notes.hold(SILENCE, left, why);
