@@ -31,7 +31,7 @@ pub struct AdminServer {
 }
 
 impl Admin {
-    /// Creates the port of an agent that runs with `config`. `registry` has the metrics of the server connection and of traces; this
+    /// Creates the port of an agent that runs with `config`. `registry` has the metrics of the server connection; this
     /// function adds the metrics of the agent and the process.
     #[must_use]
     pub fn new(config: &ShellConfig, mut registry: Registry) -> Self {

@@ -6,7 +6,7 @@ use agent_core::{
     api::{ApiError, Call, CallId, Reply},
     cluster::Cluster,
 };
-use service::{excerpt, otlp::Span};
+use service::excerpt;
 use tokio::time::timeout;
 
 /// How long a call may take, including the wait for its turn. After that its effect is unknown, and the agent finds it out by name. Without
@@ -15,14 +15,13 @@ const CALL_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) type Answered = (CallId, Result<Reply, ApiError>);
 
-/// Makes a call; its span, if it has one, ends with the answer. The call may have its effect before the answer is awaited.
+/// Makes a call. It may have its effect before the answer is awaited.
 pub(crate) fn call<C: Cluster>(
     cluster: &C,
     call: Call,
-    mut span: Option<Span>,
 ) -> impl Future<Output = Answered> + Send + use<C> {
     let Call { id, request } = call;
-    let answer = cluster.call(request, span.as_ref().map(Span::context));
+    let answer = cluster.call(request);
     async move {
         let reply = timeout(CALL_MAX, answer).await;
         let reply = reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));
@@ -31,9 +30,6 @@ pub(crate) fn call<C: Cluster>(
             message: excerpt(&error.message),
             ..error
         });
-        if let (Some(span), Err(error)) = (&mut span, &reply) {
-            span.fail(&error.to_string());
-        }
         (id, reply)
     }
 }

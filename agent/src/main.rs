@@ -7,7 +7,6 @@ use clap::{CommandFactory as _, error::ErrorKind};
 use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use service::otlp::Tracer;
 use service::transport::{Connector, EXPOSED, SetupError};
 use service::{TokenFile, environment, failure, process};
 use tracing::{info, warn};
@@ -53,12 +52,9 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let cluster = connect_cluster(&args, kind, seed).await?;
     let mut registry = Registry::default();
     let server = connector(&args, &mut registry)?;
-    let version = env!("CARGO_PKG_VERSION");
-    let (tracer, exporter) = Tracer::start("decree-agent", version, &mut registry)?;
     let config = ShellConfig {
         token: args.token_file.as_deref().map(TokenFile::new),
         agent: args.agent_config(instance, seed),
-        tracer,
         ..ShellConfig::new(server)
     };
     let admin = Admin::new(&config, registry);
@@ -74,7 +70,6 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         }
         ConnectedCluster::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
     }
-    exporter.finish().await;
     if let Some(admin) = admin {
         admin.end().await?;
     }

@@ -13,7 +13,6 @@ use agent_core::{
     watch::WatchEvent,
 };
 use jiff::Timestamp;
-use service::otlp::{SpanKind, Tracer};
 use service::transport::Connector;
 use service::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
@@ -54,8 +53,6 @@ pub struct ShellConfig {
     pub readiness: Readiness,
     /// Set by the agent: the holds of its budget.
     pub holds: Holds,
-    /// The tracer of the agent's spans.
-    pub tracer: Tracer,
 }
 
 /// Why an agent ended other than on request.
@@ -95,7 +92,6 @@ impl ShellConfig {
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
-            tracer: Tracer::default(),
         }
     }
 }
@@ -205,12 +201,9 @@ impl<C: Cluster> Shell<C> {
                 AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
                 AgentCommand::AskVersion(kind, id) => self.sources.ask_version(kind, id),
                 AgentCommand::Call(call) => {
-                    let (verb, tracer) = (call.request.verb(), &self.config.tracer);
                     let calls = &self.config.metrics.calls;
-                    calls.get_or_create(&[("verb", verb)]).inc();
-                    let decision = self.agent.trace(call.id);
-                    let span = decision.and_then(|it| tracer.child(it, SpanKind::Client, verb));
-                    self.calls.spawn(executor::call(&self.cluster, call, span));
+                    calls.get_or_create(&[("verb", call.request.verb())]).inc();
+                    self.calls.spawn(executor::call(&self.cluster, call));
                 }
             }
         }

@@ -15,7 +15,6 @@ use decree_agent::{
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use service::otlp::Tracer;
 use service::transport::Connector;
 use service::{ListenAddr, failure::chain};
 use tokio::{
@@ -220,14 +219,8 @@ impl RunningAgent {
     {
         let mut registry = Registry::default();
         service::transport::Metrics::default().register_tls(&mut registry);
-        let version = env!("CARGO_PKG_VERSION");
-        let tracer = Tracer::start("decree-agent", version, &mut registry);
-        let (tracer, exporter) =
-            tracer.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-        let mut config = ShellConfig::new(server);
-        config.tracer = tracer;
         let stop = CancellationToken::new();
-        let (routes, work) = agent(config, registry, stop.clone());
+        let (routes, work) = agent(ShellConfig::new(server), registry, stop.clone());
         let failed = |error: &dyn Error| {
             let failure = cannot_start("agent", &chain(error));
             failure.hint("use a free port: --agent-admin 127.0.0.1:0")
@@ -238,11 +231,7 @@ impl RunningAgent {
         Ok(Self {
             admin: admin.map_err(|error| failed(&error))?,
             port: listener.map(|listener| routes.serve(listener)),
-            part: Part::start("agent", stop, async move {
-                let ended = work.await;
-                exporter.finish().await;
-                ended
-            }),
+            part: Part::start("agent", stop, work),
         })
     }
 }

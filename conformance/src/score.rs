@@ -5,14 +5,13 @@ use std::fmt;
 const PROTOCOL: &str = "https://github.com/decree-dev/decree/blob/main/docs/protocol.md";
 
 /// The sections of docs/protocol.md with rules that can be verified from outside, in the order of the document.
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 10] = [
     "opening",
     "one-writer",
     "frames",
     "lists-and-changes",
     "batches-and-outcomes",
     "outcome-by-state-found",
-    "traces",
     "heartbeats-and-the-end-of-a-session",
     "isolation",
     "refusals",

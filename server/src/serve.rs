@@ -6,7 +6,6 @@ use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
 use service::admission::Yields;
 use service::build_info::{COMMIT, VERSION};
-use service::otlp::Tracer;
 use service::transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupError};
 use service::{ListenError, Readiness, admin, process};
 use thiserror::Error;
@@ -108,9 +107,6 @@ pub enum ServeError {
     /// The threads of unary decisions could not be set up.
     #[error("the threads of unary decisions cannot be set up")]
     Background(#[source] io::Error),
-    /// The settings of traces are invalid.
-    #[error(transparent)]
-    Traces(#[from] service::otlp::StartError),
     /// gRPC could not be served.
     #[error("gRPC cannot be served")]
     Transport(#[source] tonic::transport::Error),
@@ -194,12 +190,10 @@ impl Server {
             admin_routes,
         } = self;
         process::register(&mut registry, "decree_server", (VERSION, COMMIT));
-        let (tracer, exporter) = Tracer::start("decree-server", VERSION, &mut registry)?;
         let access = Access::new(&config.access, metrics.clone())?;
         let (recorder, written) = Recorder::start(&config.recording, metrics.clone())?.unzip();
         let shared = Arc::new(Shared {
             recorder,
-            tracer,
             ..Shared::new(config, metrics, access).map_err(ServeError::Background)?
         });
         let sessions = SessionGauges(Arc::clone(&shared.registry));
@@ -247,7 +241,6 @@ impl Server {
         let drain = drain(&shared, &health);
         let ended = serve_until(&shutdown, task, accepting, &settings, drain).await;
         written.into_iter().for_each(|it| it.finish(FINISH_WITHIN));
-        exporter.finish().await;
         ended
     }
 }

@@ -15,7 +15,6 @@ kubectl apply -k deploy/kustomize/cert-manager | takes cert-manager
 kubectl get --raw /openid/v1/jwks | takes the keys of the reader's cluster
 decree simulate deployment/web -n shop --replicas 3 --context prod | takes a context of the reader
 decree-conformance server --target http://127.0.0.1:50051 | takes a minute, and is run as write-an-agent.md has it
-OTEL_EXPORTER_OTLP_ENDPOINT= | shows variables of programs that go on until they are stopped
 tar -xzf decree- | takes a release, whose tests unpack it and run the demo
 sha256sum --check SHA256SUMS | makes a release again
 apt-get install chromium | installs, and starts a tier"#;

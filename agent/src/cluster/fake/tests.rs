@@ -55,7 +55,7 @@ fn new_pod(cluster: &FakeCluster, name: &str) -> CreatePod {
 
 async fn create(cluster: &FakeCluster, name: &str) -> v1::Pod {
     let create = new_pod(cluster, name);
-    let reply = cluster.call(Request::CreatePod(create), None).await;
+    let reply = cluster.call(Request::CreatePod(create)).await;
     let Ok(Reply::Pod(pod)) = reply else {
         panic!("{reply:?}")
     };
@@ -194,11 +194,11 @@ async fn deletion_says_whether_the_pod_is_gone() {
     };
     let pod = create(&cluster, "a").await;
     let refused = cluster
-        .call(delete("another"), None)
+        .call(delete("another"))
         .await
         .expect_err("another uid");
     assert_eq!(refused.code, Some(409));
-    let reply = cluster.call(delete(&pod.uid), None).await;
+    let reply = cluster.call(delete(&pod.uid)).await;
     assert!(
         matches!(reply, Ok(Reply::Gone(_))),
         "an unassigned pod goes at once: {reply:?}"
@@ -225,7 +225,7 @@ async fn create_that_takes_longer_than_it_may_has_no_effect() {
         timeout: Duration::from_secs(2),
         ..new_pod(&cluster, "a")
     });
-    let refused = cluster.call(request, None).await.expect_err("it is cut");
+    let refused = cluster.call(request).await.expect_err("it is cut");
     assert_eq!(refused.code, Some(504));
     assert_eq!(begun.elapsed(), Duration::from_secs(2));
     let list = list(&cluster).await;
