@@ -1,4 +1,4 @@
-//! Flags, environment and configuration file of `decree-server`.
+//! Flags and environment of `decree-server`.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -29,9 +29,6 @@ const PENDING_SESSIONS_MIN: usize = 256;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-server", version = service::build_info::text())]
 pub struct Args {
-    /// The file.
-    #[command(flatten)]
-    pub file: config::ConfigArgs,
     /// The logs.
     #[command(flatten)]
     pub log: LogArgs,

@@ -40,7 +40,7 @@ fn assert_ends(command: &mut Command, code: i32, words: &[&str]) {
     }
 }
 
-fn config(text: &str) -> NamedTempFile {
+fn kubeconfig(text: &str) -> NamedTempFile {
     let file = NamedTempFile::new().expect("there is room");
     fs::write(&file, text).expect("it can be written");
     file
@@ -56,11 +56,6 @@ fn log_filter_that_is_none_is_refused_by_whoever_set_it() {
             let command = &mut program(name);
             command.env("DECREE_LOG_LEVEL", filter);
             assert_ends(command, 2, &["DECREE_LOG_LEVEL in the environment", right]);
-            let file = config(&format!("log-level = {filter:?}"));
-            let place = format!("log-level in {}", file.path().display());
-            let command = &mut program(name);
-            command.arg("--config").arg(file.path());
-            assert_ends(command, 2, &[&place, right]);
         }
     }
     let flags = ["demo", "--log-level", "loud"];
@@ -100,27 +95,6 @@ fn bad_values_are_refused_with_what_would_be_right() {
         2,
         &["everything", "replicasets"],
     );
-}
-
-#[test]
-fn config_file_is_refused_by_its_name() {
-    for name in ["decree-server", "decree-agent"] {
-        for (text, words) in [
-            ("listn = 1", "unknown key \"listn\""),
-            ("admin = [", "TOML"),
-            ("[admin]\nport = 1", "\"admin\""),
-            ("admin = \"nowhere\"", "admin in"),
-        ] {
-            let file = config(text);
-            let path = file.path().display().to_string();
-            let mut command = program(name);
-            command.env("DECREE_CONFIG", file.path());
-            assert_ends(&mut command, 2, &[words, &path]);
-        }
-        let command = &mut program(name);
-        command.args(["--config", "/nowhere/at/all.toml"]);
-        assert_ends(command, 2, &["/nowhere/at/all.toml", "No such file"]);
-    }
 }
 
 #[test]
@@ -182,7 +156,7 @@ fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
         ),
     ];
     for (text, word) in cases {
-        let file = config(text);
+        let file = kubeconfig(text);
         let mut command = program("decree-agent");
         command
             .args(["--log-level", "off", "--kubeconfig"])

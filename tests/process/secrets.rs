@@ -282,15 +282,6 @@ fn passwords_of_urls_stay_secret() {
             }
         }
         Run::new(AGENT).args([&**url]).check();
-        for text in [
-            format!("admin = {url:?}\n"),
-            format!("admin = {url:?} {url:?}\n"),
-            format!("admin = [\"{url}\n"),
-            format!("{url:?} = 1\n"),
-        ] {
-            Run::new(AGENT).file("--config", &text).check();
-            Run::new(SERVER).file("--config", &text).check();
-        }
         // Without a scheme, it would be the name of a file.
         if url.contains("://") {
             let keys = ["--token-issuer", "a", "--token-keys", url];
