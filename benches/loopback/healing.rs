@@ -28,9 +28,7 @@ const REST: Duration = Duration::from_millis(1);
 /// The connection of server and agent.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// In one process, without a socket, as in `decree up`.
-    InProcess,
-    /// In one process, over TCP.
+    /// In one process, over TCP, as in `decree up`.
     OwnTcp,
     /// Two processes, over a Unix socket.
     Unix,
@@ -49,7 +47,7 @@ struct Site {
 }
 
 pub(crate) fn run() {
-    let mut sites = [Way::InProcess, Way::OwnTcp, Way::Unix, Way::Tcp].map(Site::open);
+    let mut sites = [Way::OwnTcp, Way::Unix, Way::Tcp].map(Site::open);
     for at in 0..WARM_UP + LOSSES {
         for site in &mut sites {
             let took = site.runtime.block_on(lose_one(&site.cluster));
@@ -102,7 +100,6 @@ async fn until(cluster: &FakeCluster, is_so: impl Fn(&agent_fake::Cluster) -> bo
 impl Way {
     const fn name(self) -> &'static str {
         match self {
-            Self::InProcess => "one process, without a socket",
             Self::OwnTcp => "one process, TCP",
             Self::Unix => "two processes, Unix socket",
             Self::Tcp => "two processes, TCP",
@@ -112,7 +109,7 @@ impl Way {
     /// A runtime like that of `decree up`, or like that of `decree-agent`.
     fn runtime(self) -> Runtime {
         let mut builder = match self {
-            Self::InProcess | Self::OwnTcp => Builder::new_multi_thread(),
+            Self::OwnTcp => Builder::new_multi_thread(),
             Self::Unix | Self::Tcp => Builder::new_current_thread(),
         };
         let runtime = builder.worker_threads(2).enable_all().build();
@@ -124,7 +121,7 @@ impl Site {
     fn open(way: Way) -> Self {
         let runtime = way.runtime();
         let (connector, process) = match way {
-            Way::InProcess | Way::OwnTcp => (runtime.block_on(serve(way)), None),
+            Way::OwnTcp => (runtime.block_on(serve()), None),
             Way::Unix | Way::Tcp => {
                 let (connector, server, folder) = start(way);
                 (connector, Some((server, folder)))
@@ -142,12 +139,9 @@ impl Site {
 }
 
 /// Starts a server in this process.
-async fn serve(way: Way) -> Connector {
+async fn serve() -> Connector {
     let server = Server::bind(Config::embedded()).await.expect("free ports");
-    let connector = match way {
-        Way::InProcess => server.connector(),
-        Way::OwnTcp | Way::Unix | Way::Tcp => Connector::local(&server.addresses().grpc),
-    };
+    let connector = Connector::local(&server.addresses().grpc);
     tokio::spawn(server.serve(CancellationToken::new()));
     connector
 }
@@ -158,7 +152,7 @@ fn start(way: Way) -> (Connector, DecisionServer, TempDir) {
     let path = folder.path().join("server.sock");
     let listen = match way {
         Way::Unix => format!("unix:{}", path.display()),
-        Way::InProcess | Way::OwnTcp | Way::Tcp => "127.0.0.1:0".to_owned(),
+        Way::OwnTcp | Way::Tcp => "127.0.0.1:0".to_owned(),
     };
     let server = DecisionServer::start_in(binaries::folder(), &listen, &[]);
     let endpoint = match server.url().strip_prefix("http://") {

@@ -60,7 +60,6 @@ struct Part {
 #[derive(Debug)]
 pub(crate) struct RunningServer {
     pub(crate) addresses: Addresses,
-    /// A connector within this process, which ends with the server.
     pub(crate) connector: Connector,
     part: Part,
 }
@@ -143,7 +142,7 @@ impl RunningServer {
             failure.hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
         let addresses = server.addresses().clone();
-        let connector = server.connector();
+        let connector = Connector::local(&addresses.grpc);
         let cluster = cluster.filter(|_| settings.admin.ip().is_loopback());
         let routes = cluster.map_or_else(axum::Router::new, |it| act::routes(it.clone()));
         let stop = CancellationToken::new();

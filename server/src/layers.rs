@@ -29,15 +29,11 @@ const ENCODINGS: &str = "grpc-accept-encoding";
 const DETAILS: &str = "grpc-status-details-bin";
 
 #[derive(Clone, Debug)]
-pub(crate) struct CallLayer {
-    pub(crate) shared: Arc<Shared>,
-    /// Whether only calls that the policy allows reach the services.
-    pub(crate) is_guarded: bool,
-}
+pub(crate) struct CallLayer(pub(crate) Arc<Shared>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct CallService<S> {
-    layer: CallLayer,
+    shared: Arc<Shared>,
     inner: S,
 }
 
@@ -45,8 +41,8 @@ impl<S> Layer<S> for CallLayer {
     type Service = CallService<S>;
 
     fn layer(&self, inner: S) -> CallService<S> {
-        let layer = self.clone();
-        CallService { layer, inner }
+        let shared = Arc::clone(&self.0);
+        CallService { shared, inner }
     }
 }
 
@@ -68,7 +64,7 @@ where
         if let Some(refused) = not_grpc(&request) {
             return Box::pin(async { Ok(refused) });
         }
-        let CallLayer { shared, is_guarded } = self.layer.clone();
+        let shared = Arc::clone(&self.shared);
         let max = shared.config.limits.frame_bytes_max;
         let mut counted = InstrumentedCall::start(&shared, request.uri().path());
         let (shape, peer) = (counted.shape(), ConnectionPeer::of(request.extensions()));
@@ -95,7 +91,7 @@ where
         // Only the instance that was polled ready may be called.
         let clone = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, clone);
-        let access = is_guarded.then(|| Arc::clone(&shared.access));
+        let access = Arc::clone(&shared.access);
         let call = move |request| guarded(access, ready, request);
         Box::pin(async move {
             // Many calls with credentials to check may arrive at once. The queue lets sessions run between them.
@@ -112,16 +108,14 @@ where
 }
 
 async fn guarded<S>(
-    access: Option<Arc<Access>>,
+    access: Arc<Access>,
     mut service: S,
     mut request: Request<Body>,
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
 {
-    if let Some(access) = access
-        && let Err(refusal) = access.guard(&mut request).await
-    {
+    if let Err(refusal) = access.guard(&mut request).await {
         return Ok(Status::from(refusal).into_http());
     }
     service.call(request).await

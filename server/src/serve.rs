@@ -4,9 +4,8 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
-use service::admission::Yields;
 use service::build_info::{COMMIT, VERSION};
-use service::transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupError};
+use service::transport::{Acceptor, BindError, ListenEndpoint, Listener, SetupError};
 use service::{ListenError, Readiness, admin, process};
 use thiserror::Error;
 use tokio::{
@@ -14,7 +13,6 @@ use tokio::{
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::server::NamedService;
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -23,12 +21,10 @@ use tower::layer::util::{Identity, Stack};
 use crate::{
     access::{Access, AccessError},
     args::Config,
-    capacity::Pool,
     console_backend,
-    error::Limit,
     exposure::{self, Exposed},
     gauges::SessionGauges,
-    incoming::{self, AcceptSettings, Connection},
+    incoming::{self, AcceptSettings},
     inspection::Inspection,
     layers::CallLayer,
     metrics::Metrics,
@@ -61,7 +57,6 @@ pub struct Server {
     registry: Registry,
     metrics: Metrics,
     admin: Option<TcpListener>,
-    probe: Option<TcpListener>,
     addresses: Addresses,
     admin_routes: axum::Router,
 }
@@ -73,8 +68,6 @@ pub struct Addresses {
     pub grpc: ListenEndpoint,
     /// The address for `/livez`, `/readyz`, `/metrics` and the console.
     pub admin: Option<SocketAddr>,
-    /// The address for health checks only.
-    pub probe: Option<SocketAddr>,
 }
 
 /// Why a server could not start or continue.
@@ -132,11 +125,10 @@ impl Server {
         }
         let grpc = Listener::bind(&config.listen).await?;
         let admin = config.admin.open("admin", "--admin").await?;
-        let probe = config.probe.open("probe", "--probe").await?;
+        let admin_address = admin.as_ref().map(TcpListener::local_addr).transpose();
         let addresses = Addresses {
             grpc: grpc.endpoint().clone(),
-            admin: address(admin.as_ref())?,
-            probe: address(probe.as_ref())?,
+            admin: admin_address.map_err(ServeError::Address)?,
         };
         Ok(Self {
             config,
@@ -145,7 +137,6 @@ impl Server {
             registry,
             metrics,
             admin,
-            probe,
             addresses,
             admin_routes: axum::Router::new(),
         })
@@ -166,12 +157,6 @@ impl Server {
         &self.addresses
     }
 
-    /// A connector for the process that the server runs in, without a socket and in plain text.
-    #[must_use]
-    pub fn connector(&self) -> Connector {
-        self.grpc.connector()
-    }
-
     /// Serves until `shutdown` is cancelled, and then drains: agents are told, and sessions may finish their operations in flight. At the
     /// deadline, the remaining sessions are closed.
     ///
@@ -185,7 +170,6 @@ impl Server {
             mut registry,
             metrics,
             admin,
-            probe,
             addresses: _,
             admin_routes,
         } = self;
@@ -214,18 +198,12 @@ impl Server {
         }
         let settings = AcceptSettings {
             shared: Arc::clone(&shared),
-            pool: Arc::clone(&shared.connections),
             cut: CancellationToken::new(),
             stop: CancellationToken::new(),
         };
         beside.spawn(Arc::clone(&shared.access).watch(settings.stop.clone()));
-        if let Some(listener) = probe {
-            let router = builder(&shared, false).add_service(health_service.clone());
-            let incoming = probe_incoming(listener, settings.clone())?;
-            beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
-        }
         let no_reflection = ServeError::Reflection;
-        let router = builder(&shared, true)
+        let router = builder(&shared)
             .add_service(health_service)
             .add_service(reflection().build_v1().map_err(no_reflection)?)
             .add_service(reflection().build_v1alpha().map_err(no_reflection)?)
@@ -245,38 +223,8 @@ impl Server {
     }
 }
 
-fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeError> {
-    let address = listener.map(TcpListener::local_addr).transpose();
-    address.map_err(ServeError::Address)
-}
-
-/// Accepts connections of the probe port, which uses plain text because health is no secret. Its connections are counted separately, so
-/// that peers cannot keep probes out by taking all connections of the main port.
-fn probe_incoming(
-    listener: TcpListener,
-    settings: AcceptSettings,
-) -> Result<ReceiverStream<io::Result<Connection>>, ServeError> {
-    let address = listener.local_addr().map_err(ServeError::Address)?;
-    let acceptor = Acceptor::plain(settings.shared.metrics.tls.clone());
-    let listener = Listener::of_tcp(listener, address);
-    let max = settings.shared.config.limits.admin_connections_max;
-    let settings = AcceptSettings {
-        pool: Pool::new(max, Yields::Oldest, Limit::Connections.refusal(max)),
-        ..settings
-    };
-    let (incoming, _) = incoming::accept(listener, acceptor, settings);
-    Ok(incoming)
-}
-
-/// Tonic's server, with the limits that tonic and hyper do not set by default. Every call is guarded on the main port.
-fn builder(
-    shared: &Arc<Shared>,
-    is_guarded: bool,
-) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
-    let layer = CallLayer {
-        shared: Arc::clone(shared),
-        is_guarded,
-    };
+/// Tonic's server, with the limits that tonic and hyper do not set by default. Every call is guarded.
+fn builder(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
     tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(STREAM_WINDOW)
@@ -284,7 +232,7 @@ fn builder(
         .http2_max_local_error_reset_streams(Some(RESETS_MAX))
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .layer(layer)
+        .layer(CallLayer(Arc::clone(shared)))
 }
 
 fn inspection(shared: &Arc<Shared>) -> InspectionServiceServer<Inspection> {

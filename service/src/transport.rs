@@ -1,5 +1,4 @@
-//! Connections between server, agent and command line: plain TCP, Unix sockets, memory of one process, and TLS whose files may change
-//! at any time.
+//! Connections between server, agent and command line: plain TCP, Unix sockets, and TLS whose files may change at any time.
 //!
 //! # Theory of operation
 //!

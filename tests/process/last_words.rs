@@ -115,7 +115,7 @@ fn taken_port_is_named_with_its_flag_however_quiet_the_logs_are() {
         let words = [address.as_str(), "Address already in use"];
         let mut server = program("decree-server");
         server.args(["--log-level", level, "--listen", &address]);
-        server.args(["--admin", "off", "--probe", "off"]);
+        server.args(["--admin", "off"]);
         assert_ends(&mut server, 1, &[words[0], words[1], "--listen"]);
         let mut agent = program("decree-agent");
         agent.args(["--cluster", "fake", "--log-level", level]);
@@ -182,7 +182,7 @@ fn server_that_is_not_there_is_named_by_the_command_line() {
 fn log_that_nobody_reads_ends_no_process() {
     let mut command = program("decree-server");
     command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-    command.args(["--probe", "off", "--log-level", "debug"]);
+    command.args(["--log-level", "debug"]);
     command.stderr(Stdio::piped());
     let mut server = command.spawn().expect("it was built");
     let mut log = server.stderr.take().expect("it is piped");

@@ -258,7 +258,7 @@ const URL_FLAGS: [(&[&str], &str, Option<&str>); 7] = [
     (&["decree-conformance", "server"], "--target", None),
 ];
 const AGENT: &[&str] = &["decree-agent", "--cluster", "fake"];
-const SERVER: &[&str] = &["decree-server", "--probe", "off"];
+const SERVER: &[&str] = &["decree-server"];
 
 /// Forms of a URL that no flag but that of a proxy takes.
 fn urls() -> [String; 5] {

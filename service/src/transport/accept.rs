@@ -80,17 +80,11 @@ impl Acceptor {
             }
             tracing::warn!(%endpoint, "--insecure: {EXPOSED}");
         }
-        Ok(Self::plain(metrics))
-    }
-
-    /// An acceptor of plain text from any peer, for probes, whose responses are no secret.
-    #[must_use]
-    pub const fn plain(metrics: Metrics) -> Self {
-        Self {
+        Ok(Self {
             tls: None,
-            handshake_max: Duration::ZERO,
+            handshake_max,
             metrics,
-        }
+        })
     }
 
     /// The metrics that count failures.

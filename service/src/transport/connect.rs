@@ -14,9 +14,8 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use thiserror::Error;
 use tokio::{
-    io::{DuplexStream, duplex},
     net::{TcpStream, UnixStream},
-    sync::{mpsc, watch},
+    sync::watch,
 };
 use tokio_rustls::{TlsConnector, TlsStream};
 use tower::Service;
@@ -32,17 +31,12 @@ use crate::transport::{
     stream::ByteStream,
 };
 
-/// The buffer of a connection within this process, for each direction: the default of a Unix socket.
-const IN_PROCESS_BYTES: usize = 208 * 1024;
-
 /// Makes connections to one server. Each connection uses the current content of the files. Clones share the files.
 ///
 /// A [`Service`] for `Endpoint::connect_with_connector` of tonic, which ignores the URI of the call.
 #[derive(Clone, Debug)]
 pub struct Connector {
     endpoint: Endpoint,
-    /// The listener of a server in this process.
-    in_process: Option<mpsc::Sender<DuplexStream>>,
     tls: Option<Tls>,
     metrics: Metrics,
 }
@@ -88,7 +82,6 @@ impl Connector {
         };
         Ok(Self {
             endpoint,
-            in_process: None,
             tls,
             metrics,
         })
@@ -106,17 +99,8 @@ impl Connector {
         };
         Self {
             endpoint,
-            in_process: None,
             tls: None,
             metrics: Metrics::default(),
-        }
-    }
-
-    /// A connector that sends the other ends of its connections to `ends`. Its name is the endpoint at which other processes find the server.
-    pub(crate) fn in_process(server: &ListenEndpoint, ends: mpsc::Sender<DuplexStream>) -> Self {
-        Self {
-            in_process: Some(ends),
-            ..Self::local(server)
         }
     }
 
@@ -136,19 +120,13 @@ impl Connector {
     /// for a look-up of the name, and 0.3 seconds for each address and for the answer.
     #[must_use]
     pub fn spoken(&self) -> Option<Spoken> {
-        match (&self.in_process, &self.endpoint) {
-            (None, Endpoint::Http(at)) => Spoken::at(at),
-            (None, Endpoint::Https(_) | Endpoint::Unix(_)) | (Some(_), _) => None,
+        match &self.endpoint {
+            Endpoint::Http(at) => Spoken::at(at),
+            Endpoint::Https(_) | Endpoint::Unix(_) => None,
         }
     }
 
     async fn connect(self) -> Result<ByteStream, ConnectError> {
-        if let Some(ends) = &self.in_process {
-            let (own, other) = duplex(IN_PROCESS_BYTES);
-            let gone = |_| ConnectError::Unreachable(io::ErrorKind::ConnectionRefused.into());
-            ends.send(other).await.map_err(gone)?;
-            return Ok(ByteStream::InProcess(own));
-        }
         let reached = match &self.endpoint {
             Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(ByteStream::Tcp),
             Endpoint::Unix(path) => UnixStream::connect(path).await.map(ByteStream::Unix),

@@ -29,8 +29,6 @@ pub enum PeerAddress {
     Tcp(SocketAddr),
     /// On this machine, at the other end of a Unix socket.
     Unix,
-    /// In this process.
-    InProcess,
 }
 
 /// The credential that a peer has proved before its first byte of HTTP.
@@ -103,12 +101,12 @@ impl Peer {
 }
 
 impl PeerAddress {
-    /// The machine of the peer; the loopback address for a Unix socket or this process.
+    /// The machine of the peer; the loopback address for a Unix socket.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         match self {
             Self::Tcp(address) => address.ip(),
-            Self::Unix | Self::InProcess => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Self::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
     }
 }
@@ -118,7 +116,6 @@ impl fmt::Display for PeerAddress {
         match self {
             Self::Tcp(address) => address.fmt(formatter),
             Self::Unix => formatter.write_str("unix"),
-            Self::InProcess => formatter.write_str("in-process"),
         }
     }
 }
