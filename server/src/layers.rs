@@ -8,19 +8,19 @@ use std::{
 };
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use service::admission::{Received, deadline};
+use service::admission::deadline;
 use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 use self::{
-    call_owner::CallOwner,
     instrumented::{CallShape, InstrumentedCall},
+    received::Received,
 };
 use crate::{access::Access, error::from_transport, peer::ConnectionPeer, shared::Shared};
 
-mod call_owner;
 mod instrumented;
+mod received;
 mod single;
 
 const GRPC: &str = "application/grpc";
@@ -80,11 +80,8 @@ where
         // The caller's deadline bounds streams too. A session is the exception, because it ends with a frame.
         let last = asked.filter(|_| shape != CallShape::Session);
         let last = last.map(|asked| Instant::now() + asked);
-        let owner = CallOwner {
-            shared: Arc::clone(&shared),
-            peer: peer.clone(),
-        };
-        let mut request = request.map(|body| Received::new(body, owner));
+        let mut request =
+            request.map(|body| Received::new(body, Arc::clone(&shared), peer.clone()));
         if let Some(slot) = &counted.slot {
             request.extensions_mut().insert(slot.handle().clone());
         }
