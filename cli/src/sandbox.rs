@@ -9,9 +9,7 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 
 use agent_core::budget::BudgetConfig;
 use agent_kube::KubeCluster;
-use decree_agent::{
-    Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig,
-};
+use decree_agent::{Admin, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
@@ -22,7 +20,7 @@ use tokio::{
     task::JoinHandle,
     time::sleep,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     exit::{Exit, Failure},
@@ -67,7 +65,7 @@ pub(crate) struct RunningServer {
 #[derive(Debug)]
 pub(crate) struct RunningAgent {
     pub(crate) admin: Option<SocketAddr>,
-    port: Option<AdminServer>,
+    _port: Option<AbortOnDropHandle<()>>,
     part: Part,
 }
 
@@ -229,7 +227,7 @@ impl RunningAgent {
         let admin = listener.as_ref().map(|it| it.local_addr()).transpose();
         Ok(Self {
             admin: admin.map_err(|error| failed(&error))?,
-            port: listener.map(|listener| routes.serve(listener)),
+            _port: listener.map(|listener| routes.serve(listener)),
             part: Part::start("agent", stop, work),
         })
     }
@@ -256,10 +254,6 @@ pub(crate) async fn close<T>(
     result: Result<T, Failure>,
 ) -> Result<T, Failure> {
     let ended = agent.part.end().await;
-    if let Some(port) = agent.port {
-        // An earlier failure of the port does not matter at the end.
-        let _ = port.end().await;
-    }
     let server = server.part.end().await;
     ended.and(server).and(result)
 }

@@ -8,11 +8,8 @@ use std::{
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conformance::{Program, Row, Rule, Score, Target, Verdict};
 use serde_json::json;
-use service::transport::{ClientArgs, Connector, EXPOSED, Endpoint};
-use service::{
-    config, escaped, escaped_json,
-    failure::{self, chain},
-};
+use service::transport::{ClientArgs, Connector, Endpoint};
+use service::{config, escaped, escaped_json, failure::chain};
 
 const HELP: &str = "\
 Exit codes:
@@ -154,9 +151,6 @@ async fn test_server(args: ServerArgs) -> Result<Score, Failure> {
         cause: chain(&error),
         hint: "see --help for the flags of TLS",
     })?;
-    if connector.is_exposed() {
-        failure::warn(&format!("{EXPOSED} (--insecure)"));
-    }
     let url = connector.endpoint().to_string();
     let endpoint = tonic::transport::Endpoint::from(connector.endpoint().uri());
     let endpoint = conformance::narrow(endpoint);

@@ -96,7 +96,7 @@ pub(crate) fn accept(
                     continue;
                 }
             };
-            let owner = Owner::Unproven(socket.address().ip().into());
+            let owner = Owner::Unproven(socket.address.ip().into());
             let Ok(slot) = settings
                 .shared
                 .connections
@@ -129,7 +129,7 @@ impl Connection {
     ) -> Option<Self> {
         let AcceptSettings { shared, cut, .. } = settings;
         // Until the peer has proved an identity.
-        let source = PeerNetwork::from(socket.address().ip());
+        let source = PeerNetwork::from(socket.address.ip());
         let queue = queue_of(&shared.busy, &Identity::Anonymous, source);
         let open = OpenConnection::new(shared, slot);
         let accepted = tokio::select! {

@@ -4,7 +4,6 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
-use service::build_info::{COMMIT, VERSION};
 use service::transport::{Acceptor, BindError, ListenEndpoint, Listener, SetupError};
 use service::{ListenError, Readiness, admin, process};
 use thiserror::Error;
@@ -173,7 +172,7 @@ impl Server {
             addresses: _,
             admin_routes,
         } = self;
-        process::register(&mut registry, "decree_server", (VERSION, COMMIT));
+        process::register(&mut registry, "decree_server");
         let access = Access::new(&config.access, metrics.clone())?;
         let (recorder, written) = Recorder::start(&config.recording, metrics.clone())?.unzip();
         let shared = Arc::new(Shared {
@@ -193,8 +192,7 @@ impl Server {
             let router = admin::router(health.readiness.clone(), Arc::new(registry));
             let router = console_backend::add(router.merge(admin_routes), &shared);
             let max = shared.config.limits.admin_connections_max;
-            let stop = CancellationToken::new();
-            beside.spawn(admin::serve(listener, router, stop, max));
+            beside.spawn(admin::serve(listener, router, max));
         }
         let settings = AcceptSettings {
             shared: Arc::clone(&shared),

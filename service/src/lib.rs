@@ -32,6 +32,6 @@ pub mod transport;
 
 pub use admin::Readiness;
 pub use escape::{escaped, escaped_json, excerpt};
-pub use listen::{ListenAddr, ListenAddrError, ListenError, listen, socket_address};
-pub use log::{Filter, FilterError, Format, Log, LogArgs, LogError};
+pub use listen::{ListenAddr, ListenError, listen, socket_address};
+pub use log::{Filter, Format, Log, LogArgs};
 pub use token_file::{Token, TokenFile, TokenFileError};

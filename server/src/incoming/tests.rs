@@ -68,7 +68,7 @@ async fn connected(folder: &TempDir) -> (Connection, impl Sized) {
     let connecting = connector.call(Uri::default());
     let accepting = async {
         let socket = listener.accept().await.expect("a connection");
-        let owner = Owner::Unproven(socket.address().ip().into());
+        let owner = Owner::Unproven(socket.address.ip().into());
         let slot = settings
             .shared
             .connections

@@ -24,7 +24,7 @@ use crate::transport::{
     args::ClientArgs,
     credentials::client_config,
     endpoint::{Endpoint, HostPort, ListenEndpoint},
-    failure::{HandshakeError, SetupError},
+    failure::{EXPOSED, HandshakeError, SetupError},
     metrics::Metrics,
     reload,
     spoken::Spoken,
@@ -59,7 +59,7 @@ pub enum ConnectError {
 }
 
 impl Connector {
-    /// Reads the flags and loads the files, which are watched from now on.
+    /// Reads the flags and loads the files, which are watched from now on. Warns of plain text that leaves this machine.
     ///
     /// # Errors
     /// If the files are invalid, flags are missing or without effect, or plain text would leave this machine without `--insecure`.
@@ -75,8 +75,12 @@ impl Connector {
             {
                 return Err(SetupError::NotTls(endpoint.to_string()));
             }
-            Endpoint::Http(_) if !endpoint.is_local() && !args.insecure => {
-                return Err(SetupError::PlainText(format!("--server {endpoint}")));
+            Endpoint::Http(_) if !endpoint.is_local() => {
+                if !args.insecure {
+                    return Err(SetupError::PlainText(format!("--server {endpoint}")));
+                }
+                crate::failure::warn(EXPOSED);
+                None
             }
             Endpoint::Http(_) | Endpoint::Unix(_) => None,
         };
@@ -108,12 +112,6 @@ impl Connector {
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
-    }
-
-    /// Whether plain text leaves this machine, so that the operator needs a warning.
-    #[must_use]
-    pub fn is_exposed(&self) -> bool {
-        self.tls.is_none() && !self.endpoint.is_local()
     }
 
     /// What the port speaks instead of gRPC, if the server is to speak plain text over TCP and its port does not. Blocks the thread

@@ -36,7 +36,8 @@ enum ListenerKind {
 #[derive(Debug)]
 pub struct Socket {
     pub(crate) stream: ByteStream,
-    pub(crate) address: PeerAddress,
+    /// The address of the peer.
+    pub address: PeerAddress,
 }
 
 /// The file of a Unix socket, and the lock of its owner.
@@ -69,14 +70,6 @@ pub enum BindError {
     /// The path is not a socket.
     #[error("{} exists and is not a socket; remove it, or choose another path with --listen", .0.display())]
     NoSocket(PathBuf),
-}
-
-impl Socket {
-    /// The address of the peer.
-    #[must_use]
-    pub const fn address(&self) -> PeerAddress {
-        self.address
-    }
 }
 
 impl Listener {

@@ -18,8 +18,8 @@ pub struct Peer {
     pub address: PeerAddress,
     /// The proved credential.
     pub credential: Credential,
-    /// `None` if nothing can invalidate the credential.
-    standing: Option<watch::Receiver<Option<Ended>>>,
+    /// Has the reason once the credential is not valid any more; `None` if nothing can invalidate it.
+    pub(crate) standing: Option<watch::Receiver<Option<Ended>>>,
 }
 
 /// The address of a peer.
@@ -64,19 +64,6 @@ impl Peer {
             address,
             credential,
             standing: None,
-        }
-    }
-
-    /// A peer with a certificate, which is valid until `standing` has a reason.
-    pub(crate) const fn with_certificate(
-        address: PeerAddress,
-        certificate: Arc<Certificate>,
-        standing: watch::Receiver<Option<Ended>>,
-    ) -> Self {
-        Self {
-            address,
-            credential: Credential::Certificate(certificate),
-            standing: Some(standing),
         }
     }
 
