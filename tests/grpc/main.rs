@@ -30,5 +30,4 @@ mod simulate_cluster;
 mod stale;
 mod tls;
 mod tokens;
-mod unix;
 mod watch;
