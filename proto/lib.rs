@@ -35,6 +35,3 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 pub mod causes;
 #[cfg(feature = "json")]
 pub mod json;
-mod trace_context;
-
-pub use trace_context::TraceContext;

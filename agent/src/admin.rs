@@ -1,14 +1,13 @@
 //! The admin port of an agent: probes, metrics, and the holds of its budget.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use agent_kube::KubeCluster;
 use axum::Router;
 use prometheus_client::registry::Registry;
-use service::build_info::{COMMIT, VERSION};
 use service::{Readiness, admin, process};
-use tokio::{net::TcpListener, task::JoinHandle};
-use tokio_util::sync::CancellationToken;
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{cluster::FakeCluster, resume, shell::ShellConfig};
 
@@ -23,20 +22,13 @@ pub struct Admin {
     routes: Router,
 }
 
-/// A served admin port, until it is [ended](Self::end).
-#[derive(Debug)]
-pub struct AdminServer {
-    task: JoinHandle<()>,
-    stop: CancellationToken,
-}
-
 impl Admin {
-    /// Creates the port of an agent that runs with `config`. `registry` has the metrics of the server connection and of traces; this
+    /// Creates the port of an agent that runs with `config`. `registry` has the metrics of the server connection; this
     /// function adds the metrics of the agent and the process.
     #[must_use]
     pub fn new(config: &ShellConfig, mut registry: Registry) -> Self {
         config.metrics.register(&mut registry);
-        process::register(&mut registry, "decree_agent", (VERSION, COMMIT));
+        process::register(&mut registry, "decree_agent");
         Self {
             registry,
             readiness: config.readiness.clone(),
@@ -58,26 +50,13 @@ impl Admin {
         self
     }
 
-    /// Serves the port, even while the agent drains.
-    #[must_use]
-    pub fn serve(self, listener: TcpListener) -> AdminServer {
+    /// Serves the port until the drop of the return value, even while the agent drains.
+    pub fn serve(self, listener: TcpListener) -> AbortOnDropHandle<()> {
         let router = admin::router(self.readiness, Arc::new(self.registry)).merge(self.routes);
-        let stop = CancellationToken::new();
-        let served = admin::serve(listener, router, stop.clone(), CONNECTIONS_MAX);
-        AdminServer {
-            task: tokio::spawn(served),
-            stop,
-        }
-    }
-}
-
-impl AdminServer {
-    /// Stops serving, without waiting for requests under way.
-    ///
-    /// # Errors
-    /// If serving has panicked.
-    pub async fn end(self) -> io::Result<()> {
-        self.stop.cancel();
-        self.task.await.map_err(io::Error::from)
+        AbortOnDropHandle::new(tokio::spawn(admin::serve(
+            listener,
+            router,
+            CONNECTIONS_MAX,
+        )))
     }
 }

@@ -1,4 +1,4 @@
-//! The flags of `decree-agent`. Flags go before the environment, that before the file, that before defaults.
+//! The flags of `decree-agent`. Flags go before the environment, that before defaults.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,7 +6,7 @@ use agent_core::{execute::creates::CreateLimits, lease::LeaseConfig};
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
 use service::transport::{ClientArgs, Endpoint};
-use service::{ListenAddr, LogArgs, config::ConfigArgs};
+use service::{ListenAddr, LogArgs};
 use thiserror::Error;
 
 pub use self::{
@@ -109,8 +109,6 @@ pub struct AgentArgs {
     pub tls: ClientArgs,
     #[command(flatten)]
     pub log: LogArgs,
-    #[command(flatten)]
-    pub config: ConfigArgs,
 }
 
 /// Connection to a real cluster.

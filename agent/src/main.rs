@@ -7,8 +7,7 @@ use clap::{CommandFactory as _, error::ErrorKind};
 use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use service::otlp::Tracer;
-use service::transport::{Connector, EXPOSED, SetupError};
+use service::transport::{Connector, Metrics};
 use service::{TokenFile, environment, failure, process};
 use tracing::{info, warn};
 
@@ -52,13 +51,12 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let (instance, seed) = decree_agent::identity();
     let cluster = connect_cluster(&args, kind, seed).await?;
     let mut registry = Registry::default();
-    let server = connector(&args, &mut registry)?;
-    let version = env!("CARGO_PKG_VERSION");
-    let (tracer, exporter) = Tracer::start("decree-agent", version, &mut registry)?;
+    let metrics = Metrics::default();
+    metrics.register_tls(&mut registry);
+    let server = Connector::new(args.server.clone(), &args.tls, metrics)?;
     let config = ShellConfig {
         token: args.token_file.as_deref().map(TokenFile::new),
         agent: args.agent_config(instance, seed),
-        tracer,
         ..ShellConfig::new(server)
     };
     let admin = Admin::new(&config, registry);
@@ -67,30 +65,14 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         ConnectedCluster::Fake(cluster) => admin.with_fake(cluster),
     };
     let listener = args.admin.open("admin", "--admin").await?;
-    let admin = listener.map(|listener| admin.serve(listener));
+    let _admin = listener.map(|listener| admin.serve(listener));
     match cluster {
         ConnectedCluster::Kubernetes(cluster) => {
             decree_agent::run_on_kubernetes(&args, config, *cluster, shutdown).await?;
         }
         ConnectedCluster::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
     }
-    exporter.finish().await;
-    if let Some(admin) = admin {
-        admin.end().await?;
-    }
     Ok(())
-}
-
-/// Makes the connector to the server, and warns if others can listen on the connection.
-fn connector(args: &AgentArgs, registry: &mut Registry) -> Result<Connector, SetupError> {
-    let metrics = service::transport::Metrics::default();
-    metrics.register_tls(registry);
-    let connector = Connector::new(args.server.clone(), &args.tls, metrics)?;
-    if connector.is_exposed() {
-        let server = connector.endpoint();
-        warn!(%server, "--insecure: {EXPOSED}");
-    }
-    Ok(connector)
 }
 
 /// Connects to the cluster, and names it in the first line of the log.

@@ -12,7 +12,6 @@ use agent_core::{
     watch::WatchEvent,
 };
 use jiff::Timestamp;
-use service::otlp::{Span, SpanKind, Tracer};
 use service::transport::Connector;
 use service::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
@@ -61,8 +60,6 @@ pub struct ShellConfig {
     pub readiness: Readiness,
     /// Set by the agent: the holds of its budget.
     pub holds: Holds,
-    /// The tracer of the agent's spans.
-    pub tracer: Tracer,
 }
 
 /// Why an agent ended other than on request.
@@ -129,7 +126,6 @@ impl ShellConfig {
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
-            tracer: Tracer::default(),
         }
     }
 }
@@ -184,14 +180,10 @@ fn span(agent: &agent_core::agent::AgentConfig) -> tracing::Span {
     error_span!("agent", cluster, shard = agent.shard, epoch = agent.epoch)
 }
 
-/// Makes a call; its span, if it has one, ends with the answer. The call may have its effect before the answer is awaited.
-fn call_within<C: Cluster>(
-    cluster: &C,
-    call: Call,
-    mut span: Option<Span>,
-) -> impl Future<Output = Answered> + Send + use<C> {
+/// Makes a call. It may have its effect before the answer is awaited.
+fn answered<C: Cluster>(cluster: &C, call: Call) -> impl Future<Output = Answered> + Send + use<C> {
     let Call { id, request } = call;
-    let answer = cluster.call(request, span.as_ref().map(Span::context));
+    let answer = cluster.call(request);
     async move {
         let reply = timeout(CALL_MAX, answer).await;
         let reply = reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));
@@ -200,9 +192,6 @@ fn call_within<C: Cluster>(
             message: excerpt(&error.message),
             ..error
         });
-        if let (Some(span), Err(error)) = (&mut span, &reply) {
-            span.fail(&error.to_string());
-        }
         (id, reply)
     }
 }
@@ -262,12 +251,9 @@ impl<C: Cluster> Shell<C> {
                 AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
                 AgentCommand::AskVersion(kind) => self.sources.ask_version(kind),
                 AgentCommand::Call(call) => {
-                    let (verb, tracer) = (call.request.verb(), &self.config.tracer);
                     let calls = &self.config.metrics.calls;
-                    calls.get_or_create(&[("verb", verb)]).inc();
-                    let decision = self.agent.trace(call.id);
-                    let span = decision.and_then(|it| tracer.child(it, SpanKind::Client, verb));
-                    self.calls.spawn(call_within(&self.cluster, call, span));
+                    calls.get_or_create(&[("verb", call.request.verb())]).inc();
+                    self.calls.spawn(answered(&self.cluster, call));
                 }
             }
         }

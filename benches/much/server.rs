@@ -23,7 +23,7 @@ impl Server {
     /// Starts a server with these flags at an address.
     pub(crate) fn start_at(address: &str, flags: &[String]) -> Self {
         let mut command = Command::new(binaries::folder().join("decree-server"));
-        command.args(["--listen", address, "--admin=off", "--probe=off"]);
+        command.args(["--listen", address, "--admin=off"]);
         command.args(flags);
         let running = Running::start(command, Voice::Stderr);
         let address = running.address("grpc");

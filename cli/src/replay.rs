@@ -69,7 +69,8 @@ fn show(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let stop = sandbox::on_signal()?;
         console::open(address, args.no_browser, ", until Ctrl-C", io)?;
         let router = server_console::recording(&page);
-        service::admin::serve(listener, router, stop, CONNECTIONS_MAX).await;
+        let served = service::admin::serve(listener, router, CONNECTIONS_MAX);
+        stop.run_until_cancelled(served).await;
         Ok(Exit::Done)
     })
 }

@@ -9,13 +9,10 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 
 use agent_core::budget::BudgetConfig;
 use agent_kube::KubeCluster;
-use decree_agent::{
-    Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig,
-};
+use decree_agent::{Admin, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use service::otlp::Tracer;
 use service::transport::Connector;
 use service::{ListenAddr, failure::chain};
 use tokio::{
@@ -23,7 +20,7 @@ use tokio::{
     task::JoinHandle,
     time::sleep,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     exit::{Exit, Failure},
@@ -61,7 +58,6 @@ struct Part {
 #[derive(Debug)]
 pub(crate) struct RunningServer {
     pub(crate) addresses: Addresses,
-    /// A connector within this process, which ends with the server.
     pub(crate) connector: Connector,
     part: Part,
 }
@@ -69,7 +65,7 @@ pub(crate) struct RunningServer {
 #[derive(Debug)]
 pub(crate) struct RunningAgent {
     pub(crate) admin: Option<SocketAddr>,
-    port: Option<AdminServer>,
+    _port: Option<AbortOnDropHandle<()>>,
     part: Part,
 }
 
@@ -144,7 +140,7 @@ impl RunningServer {
             failure.hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
         let addresses = server.addresses().clone();
-        let connector = server.connector();
+        let connector = Connector::local(&addresses.grpc);
         let cluster = cluster.filter(|_| settings.admin.ip().is_loopback());
         let routes = cluster.map_or_else(axum::Router::new, |it| act::routes(it.clone()));
         let stop = CancellationToken::new();
@@ -220,14 +216,8 @@ impl RunningAgent {
     {
         let mut registry = Registry::default();
         service::transport::Metrics::default().register_tls(&mut registry);
-        let version = env!("CARGO_PKG_VERSION");
-        let tracer = Tracer::start("decree-agent", version, &mut registry);
-        let (tracer, exporter) =
-            tracer.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-        let mut config = ShellConfig::new(server);
-        config.tracer = tracer;
         let stop = CancellationToken::new();
-        let (routes, work) = agent(config, registry, stop.clone());
+        let (routes, work) = agent(ShellConfig::new(server), registry, stop.clone());
         let failed = |error: &dyn Error| {
             let failure = cannot_start("agent", &chain(error));
             failure.hint("use a free port: --agent-admin 127.0.0.1:0")
@@ -237,12 +227,8 @@ impl RunningAgent {
         let admin = listener.as_ref().map(|it| it.local_addr()).transpose();
         Ok(Self {
             admin: admin.map_err(|error| failed(&error))?,
-            port: listener.map(|listener| routes.serve(listener)),
-            part: Part::start("agent", stop, async move {
-                let ended = work.await;
-                exporter.finish().await;
-                ended
-            }),
+            _port: listener.map(|listener| routes.serve(listener)),
+            part: Part::start("agent", stop, work),
         })
     }
 }
@@ -268,10 +254,6 @@ pub(crate) async fn close<T>(
     result: Result<T, Failure>,
 ) -> Result<T, Failure> {
     let ended = agent.part.end().await;
-    if let Some(port) = agent.port {
-        // An earlier failure of the port does not matter at the end.
-        let _ = port.end().await;
-    }
     let server = server.part.end().await;
     ended.and(server).and(result)
 }

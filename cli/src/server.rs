@@ -13,11 +13,8 @@ use decree::v1::{
     self, decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };
-use service::transport::{ClientArgs, Connector, EXPOSED};
-use service::{
-    Token, TokenFile,
-    failure::{self, chain},
-};
+use service::transport::{ClientArgs, Connector};
+use service::{Token, TokenFile, failure::chain};
 use tokio::runtime::Builder;
 use tonic::{
     Code, Request, Response, Status,
@@ -104,9 +101,6 @@ impl Server {
         let metrics = service::transport::Metrics::default();
         let connector = Connector::new(args.endpoint(), tls, metrics);
         let connector = connector.map_err(|error| unusable(&error))?;
-        if connector.is_exposed() {
-            failure::warn(&format!("{EXPOSED} (--insecure)"));
-        }
         let file = token_file.as_deref();
         let token = file.map(|file| TokenFile::new(file).read()).transpose();
         let token = token.map_err(|error| unusable(&error))?;

@@ -71,9 +71,6 @@ rules! {
         DELETE = "the outcome of a deletion shows that the pod is gone or going";
         STATUS = "the outcome of a status carries the ReplicaSet with that status";
     }
-    "traces" {
-        INVALID_TRACE = "a batch whose trace is not valid is executed";
-    }
     "heartbeats-and-the-end-of-a-session" {
         HEARTBEAT = "a quiet agent sends heartbeats";
         PAUSE = "a server that pauses for less than four intervals is not left";

@@ -1,6 +1,6 @@
 //! The script for an agent, step by step.
 
-use decree::v1::{Batch, Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
+use decree::v1::{Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
 use tokio::time::timeout;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     peer::{ConnectedAgent, INTERVAL},
     score::{
         ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT,
-        INVALID_TRACE, KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID,
+        KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID,
         UNKNOWN, Verdict,
     },
     subject::Subject,
@@ -49,7 +49,6 @@ pub(crate) async fn play(
     stale(&mut peer, first, notes).await?;
     lists(&mut peer, &names, notes).await?;
     pause(&mut peer, notes).await?;
-    traces(&mut peer, notes).await?;
     misnumber(peer, GAP, 1, notes).await;
     let peer = opened(&mut listener, notes).await?;
     misnumber(peer, DUPLICATE, -1, notes).await;
@@ -218,20 +217,6 @@ async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let write = batch(&set, peer.guard(), status(&set, 3));
     let outcomes = peer.execute(write, 1).await;
     notes.add(PAUSE, outcomes.map(drop));
-    Ok(())
-}
-
-/// Sends a status write in a batch with an invalid trace.
-async fn traces(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
-    let set = peer.only_set()?;
-    let write = batch(&set, peer.guard(), status(&set, 3));
-    let untraceable = Batch {
-        traceparent: "not a trace ".repeat(100),
-        ..write
-    };
-    let outcomes = peer.execute(untraceable, 1).await;
-    let holds = outcomes.map(|outcomes| shows_replicas(&outcomes, 3));
-    notes.hold(INVALID_TRACE, holds == Ok(true), || format!("{holds:?}"));
     Ok(())
 }
 

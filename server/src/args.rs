@@ -1,4 +1,4 @@
-//! Flags, environment and configuration file of `decree-server`.
+//! Flags and environment of `decree-server`.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -29,9 +29,6 @@ const PENDING_SESSIONS_MIN: usize = 256;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-server", version = service::build_info::text())]
 pub struct Args {
-    /// The file.
-    #[command(flatten)]
-    pub file: config::ConfigArgs,
     /// The logs.
     #[command(flatten)]
     pub log: LogArgs,
@@ -52,10 +49,6 @@ pub struct Config {
     /// if this port is taken.
     #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080?")]
     pub admin: ListenAddr,
-
-    /// Listen address for grpc.health.v1.Health only, without TLS, for probes, or `off`; `?` as for `--admin`.
-    #[arg(long, env = "DECREE_PROBE", default_value = "127.0.0.1:8082?")]
-    pub probe: ListenAddr,
 
     /// The time for sessions to finish after SIGTERM before the server closes them.
     #[arg(long, env = "DECREE_DRAIN_DEADLINE", default_value = "20s", value_parser = config::duration)]
@@ -170,7 +163,7 @@ pub struct Limits {
     #[arg(skip = 100_000_usize)]
     pub decide_objects_max: usize,
 
-    /// The maximum number of connections of the admin port, and of the probe port.
+    /// The maximum number of connections of the admin port.
     #[arg(skip = 64_usize)]
     pub admin_connections_max: usize,
 }
@@ -215,18 +208,16 @@ impl Config {
     pub fn files(&self) -> u64 {
         let limits = &self.limits;
         let streams = usize::from(limits.console_streams_max);
-        let admin = 2 * limits.admin_connections_max;
-        (limits.connections_max() + admin + streams + FILES_BESIDE) as u64
+        (limits.connections_max() + limits.admin_connections_max + streams + FILES_BESIDE) as u64
     }
 
-    /// The default configuration with free ports of the loopback interface and without probe port, for use inside another process.
+    /// The default configuration with free ports of the loopback interface, for use inside another process.
     #[must_use]
     pub fn embedded() -> Self {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self {
             listen: free.into(),
             admin: ListenAddr::At(free),
-            probe: ListenAddr::Off,
             ..Self::default()
         }
     }

@@ -27,7 +27,7 @@ use tonic::transport::server::Connected;
 use crate::{
     access::proven,
     args::Config,
-    capacity::{EndSignal, Owner, Pool, Slot},
+    capacity::{EndSignal, Owner, Slot},
     peer::{ConnectionPeer, queue_of},
     shared::Shared,
 };
@@ -67,17 +67,16 @@ struct OpenConnection {
 #[derive(Clone, Debug)]
 pub(crate) struct AcceptSettings {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) pool: Arc<Pool>,
     /// Closes all connections.
     pub(crate) cut: CancellationToken,
     /// Closes the listener.
     pub(crate) stop: CancellationToken,
 }
 
-/// Accepts connections until `settings.stop`. When the pool is full, a new connection evicts one without a session, or is closed if none
+/// Accepts connections until `settings.stop`. When there are too many, a new connection evicts one without a session, or is closed if none
 /// can be evicted. Also returns the task that accepts: when it ends, the listener is closed and the file of its socket is gone.
 pub(crate) fn accept(
-    mut listener: Listener,
+    listener: Listener,
     acceptor: Acceptor,
     settings: AcceptSettings,
 ) -> (ReceiverStream<io::Result<Connection>>, JoinHandle<()>) {
@@ -97,8 +96,12 @@ pub(crate) fn accept(
                     continue;
                 }
             };
-            let owner = Owner::Unproven(socket.address().ip().into());
-            let Ok(slot) = settings.pool.take(owner, 1, EndSignal::default()) else {
+            let owner = Owner::Unproven(socket.address.ip().into());
+            let Ok(slot) = settings
+                .shared
+                .connections
+                .take(owner, 1, EndSignal::default())
+            else {
                 settings.shared.metrics.connections_refused.inc();
                 continue;
             };
@@ -126,7 +129,7 @@ impl Connection {
     ) -> Option<Self> {
         let AcceptSettings { shared, cut, .. } = settings;
         // Until the peer has proved an identity.
-        let source = PeerNetwork::from(socket.address().ip());
+        let source = PeerNetwork::from(socket.address.ip());
         let queue = queue_of(&shared.busy, &Identity::Anonymous, source);
         let open = OpenConnection::new(shared, slot);
         let accepted = tokio::select! {

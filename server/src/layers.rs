@@ -8,19 +8,19 @@ use std::{
 };
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use service::admission::{Received, deadline};
+use service::admission::deadline;
 use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 use self::{
-    call_owner::CallOwner,
     instrumented::{CallShape, InstrumentedCall},
+    received::Received,
 };
 use crate::{access::Access, error::from_transport, peer::ConnectionPeer, shared::Shared};
 
-mod call_owner;
 mod instrumented;
+mod received;
 mod single;
 
 const GRPC: &str = "application/grpc";
@@ -29,15 +29,11 @@ const ENCODINGS: &str = "grpc-accept-encoding";
 const DETAILS: &str = "grpc-status-details-bin";
 
 #[derive(Clone, Debug)]
-pub(crate) struct CallLayer {
-    pub(crate) shared: Arc<Shared>,
-    /// Whether only calls that the policy allows reach the services.
-    pub(crate) is_guarded: bool,
-}
+pub(crate) struct CallLayer(pub(crate) Arc<Shared>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct CallService<S> {
-    layer: CallLayer,
+    shared: Arc<Shared>,
     inner: S,
 }
 
@@ -45,8 +41,8 @@ impl<S> Layer<S> for CallLayer {
     type Service = CallService<S>;
 
     fn layer(&self, inner: S) -> CallService<S> {
-        let layer = self.clone();
-        CallService { layer, inner }
+        let shared = Arc::clone(&self.0);
+        CallService { shared, inner }
     }
 }
 
@@ -68,7 +64,7 @@ where
         if let Some(refused) = not_grpc(&request) {
             return Box::pin(async { Ok(refused) });
         }
-        let CallLayer { shared, is_guarded } = self.layer.clone();
+        let shared = Arc::clone(&self.shared);
         let max = shared.config.limits.frame_bytes_max;
         let mut counted = InstrumentedCall::start(&shared, request.uri().path());
         let (shape, peer) = (counted.shape(), ConnectionPeer::of(request.extensions()));
@@ -84,18 +80,15 @@ where
         // The caller's deadline bounds streams too. A session is the exception, because it ends with a frame.
         let last = asked.filter(|_| shape != CallShape::Session);
         let last = last.map(|asked| Instant::now() + asked);
-        let owner = CallOwner {
-            shared: Arc::clone(&shared),
-            peer: peer.clone(),
-        };
-        let mut request = request.map(|body| Received::new(body, owner));
+        let mut request =
+            request.map(|body| Received::new(body, Arc::clone(&shared), peer.clone()));
         if let Some(slot) = &counted.slot {
             request.extensions_mut().insert(slot.handle().clone());
         }
         // Only the instance that was polled ready may be called.
         let clone = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, clone);
-        let access = is_guarded.then(|| Arc::clone(&shared.access));
+        let access = Arc::clone(&shared.access);
         let call = move |request| guarded(access, ready, request);
         Box::pin(async move {
             // Many calls with credentials to check may arrive at once. The queue lets sessions run between them.
@@ -112,16 +105,14 @@ where
 }
 
 async fn guarded<S>(
-    access: Option<Arc<Access>>,
+    access: Arc<Access>,
     mut service: S,
     mut request: Request<Body>,
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
 {
-    if let Some(access) = access
-        && let Err(refusal) = access.guard(&mut request).await
-    {
+    if let Err(refusal) = access.guard(&mut request).await {
         return Ok(Status::from(refusal).into_http());
     }
     service.call(request).await

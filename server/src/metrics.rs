@@ -3,7 +3,6 @@
 use prometheus_client::{
     metrics::{
         counter::Counter,
-        exemplar::HistogramWithExemplars,
         family::Family,
         gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
@@ -52,9 +51,9 @@ metrics! {
         "Decisions that were compared with the acts of another controller, equal or not, in shadow mode";
     not_compared: Counter = "decree_comparisons_skipped",
         "Decisions that were not comparable in shadow mode, because the ReplicaSet or its pods had just changed";
-    decision_latency: HistogramWithExemplars<[(&'static str, String); 1]> = "decree_decision_latency_seconds",
+    decision_latency: Histogram = "decree_decision_latency_seconds",
         "From a frame's arrival to its batches' departure",
-        HistogramWithExemplars::new(exponential_buckets(25e-6, 2.0, 16));
+        Histogram::new(exponential_buckets(25e-6, 2.0, 16));
     panics: Counter = "decree_panics",
         "Panics, each of which ended a session or a call. Above 0: a bug, report it with the log";
     recorded_bytes: Counter = "decree_recorded_bytes",

@@ -4,10 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
-use service::admission::Yields;
-use service::build_info::{COMMIT, VERSION};
-use service::otlp::Tracer;
-use service::transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupError};
+use service::transport::{Acceptor, BindError, ListenEndpoint, Listener, SetupError};
 use service::{ListenError, Readiness, admin, process};
 use thiserror::Error;
 use tokio::{
@@ -15,7 +12,6 @@ use tokio::{
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::server::NamedService;
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -24,12 +20,10 @@ use tower::layer::util::{Identity, Stack};
 use crate::{
     access::{Access, AccessError},
     args::Config,
-    capacity::Pool,
     console_backend,
-    error::Limit,
     exposure::{self, Exposed},
     gauges::SessionGauges,
-    incoming::{self, AcceptSettings, Connection},
+    incoming::{self, AcceptSettings},
     inspection::Inspection,
     layers::CallLayer,
     metrics::Metrics,
@@ -62,7 +56,6 @@ pub struct Server {
     registry: Registry,
     metrics: Metrics,
     admin: Option<TcpListener>,
-    probe: Option<TcpListener>,
     addresses: Addresses,
     admin_routes: axum::Router,
 }
@@ -74,8 +67,6 @@ pub struct Addresses {
     pub grpc: ListenEndpoint,
     /// The address for `/livez`, `/readyz`, `/metrics` and the console.
     pub admin: Option<SocketAddr>,
-    /// The address for health checks only.
-    pub probe: Option<SocketAddr>,
 }
 
 /// Why a server could not start or continue.
@@ -108,9 +99,6 @@ pub enum ServeError {
     /// The threads of unary decisions could not be set up.
     #[error("the threads of unary decisions cannot be set up")]
     Background(#[source] io::Error),
-    /// The settings of traces are invalid.
-    #[error(transparent)]
-    Traces(#[from] service::otlp::StartError),
     /// gRPC could not be served.
     #[error("gRPC cannot be served")]
     Transport(#[source] tonic::transport::Error),
@@ -136,11 +124,10 @@ impl Server {
         }
         let grpc = Listener::bind(&config.listen).await?;
         let admin = config.admin.open("admin", "--admin").await?;
-        let probe = config.probe.open("probe", "--probe").await?;
+        let admin_address = admin.as_ref().map(TcpListener::local_addr).transpose();
         let addresses = Addresses {
             grpc: grpc.endpoint().clone(),
-            admin: address(admin.as_ref())?,
-            probe: address(probe.as_ref())?,
+            admin: admin_address.map_err(ServeError::Address)?,
         };
         Ok(Self {
             config,
@@ -149,7 +136,6 @@ impl Server {
             registry,
             metrics,
             admin,
-            probe,
             addresses,
             admin_routes: axum::Router::new(),
         })
@@ -170,12 +156,6 @@ impl Server {
         &self.addresses
     }
 
-    /// A connector for the process that the server runs in, without a socket and in plain text.
-    #[must_use]
-    pub fn connector(&self) -> Connector {
-        self.grpc.connector()
-    }
-
     /// Serves until `shutdown` is cancelled, and then drains: agents are told, and sessions may finish their operations in flight. At the
     /// deadline, the remaining sessions are closed.
     ///
@@ -189,17 +169,14 @@ impl Server {
             mut registry,
             metrics,
             admin,
-            probe,
             addresses: _,
             admin_routes,
         } = self;
-        process::register(&mut registry, "decree_server", (VERSION, COMMIT));
-        let (tracer, exporter) = Tracer::start("decree-server", VERSION, &mut registry)?;
+        process::register(&mut registry, "decree_server");
         let access = Access::new(&config.access, metrics.clone())?;
         let (recorder, written) = Recorder::start(&config.recording, metrics.clone())?.unzip();
         let shared = Arc::new(Shared {
             recorder,
-            tracer,
             ..Shared::new(config, metrics, access).map_err(ServeError::Background)?
         });
         let sessions = SessionGauges(Arc::clone(&shared.registry));
@@ -215,23 +192,16 @@ impl Server {
             let router = admin::router(health.readiness.clone(), Arc::new(registry));
             let router = console_backend::add(router.merge(admin_routes), &shared);
             let max = shared.config.limits.admin_connections_max;
-            let stop = CancellationToken::new();
-            beside.spawn(admin::serve(listener, router, stop, max));
+            beside.spawn(admin::serve(listener, router, max));
         }
         let settings = AcceptSettings {
             shared: Arc::clone(&shared),
-            pool: Arc::clone(&shared.connections),
             cut: CancellationToken::new(),
             stop: CancellationToken::new(),
         };
         beside.spawn(Arc::clone(&shared.access).watch(settings.stop.clone()));
-        if let Some(listener) = probe {
-            let router = builder(&shared, false).add_service(health_service.clone());
-            let incoming = probe_incoming(listener, settings.clone())?;
-            beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
-        }
         let no_reflection = ServeError::Reflection;
-        let router = builder(&shared, true)
+        let router = builder(&shared)
             .add_service(health_service)
             .add_service(reflection().build_v1().map_err(no_reflection)?)
             .add_service(reflection().build_v1alpha().map_err(no_reflection)?)
@@ -247,43 +217,12 @@ impl Server {
         let drain = drain(&shared, &health);
         let ended = serve_until(&shutdown, task, accepting, &settings, drain).await;
         written.into_iter().for_each(|it| it.finish(FINISH_WITHIN));
-        exporter.finish().await;
         ended
     }
 }
 
-fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeError> {
-    let address = listener.map(TcpListener::local_addr).transpose();
-    address.map_err(ServeError::Address)
-}
-
-/// Accepts connections of the probe port, which uses plain text because health is no secret. Its connections are counted separately, so
-/// that peers cannot keep probes out by taking all connections of the main port.
-fn probe_incoming(
-    listener: TcpListener,
-    settings: AcceptSettings,
-) -> Result<ReceiverStream<io::Result<Connection>>, ServeError> {
-    let address = listener.local_addr().map_err(ServeError::Address)?;
-    let acceptor = Acceptor::plain(settings.shared.metrics.tls.clone());
-    let listener = Listener::of_tcp(listener, address);
-    let max = settings.shared.config.limits.admin_connections_max;
-    let settings = AcceptSettings {
-        pool: Pool::new(max, Yields::Oldest, Limit::Connections.refusal(max)),
-        ..settings
-    };
-    let (incoming, _) = incoming::accept(listener, acceptor, settings);
-    Ok(incoming)
-}
-
-/// Tonic's server, with the limits that tonic and hyper do not set by default. Every call is guarded on the main port.
-fn builder(
-    shared: &Arc<Shared>,
-    is_guarded: bool,
-) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
-    let layer = CallLayer {
-        shared: Arc::clone(shared),
-        is_guarded,
-    };
+/// Tonic's server, with the limits that tonic and hyper do not set by default. Every call is guarded.
+fn builder(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
     tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(STREAM_WINDOW)
@@ -291,7 +230,7 @@ fn builder(
         .http2_max_local_error_reset_streams(Some(RESETS_MAX))
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .layer(layer)
+        .layer(CallLayer(Arc::clone(shared)))
 }
 
 fn inspection(shared: &Arc<Shared>) -> InspectionServiceServer<Inspection> {

@@ -17,7 +17,6 @@ use self::{
     end::SessionEnd,
     outbox::{FinalStatus, Outbox},
     telemetry::Telemetry,
-    traces::Traces,
 };
 use crate::{
     access::{Admitted, Caller, OpenStream},
@@ -33,7 +32,6 @@ use crate::{
 mod end;
 mod outbox;
 mod telemetry;
-mod traces;
 
 /// The maximum number of arrived frames that are taken in a row before the session is polled.
 const FRAMES_IN_A_ROW: usize = 64;
@@ -54,7 +52,6 @@ struct SessionTask {
     memory: Slot,
     pacer: SessionPacer,
     telemetry: Telemetry,
-    traces: Traces,
     clock: Clock,
     handle: SessionHandle,
     questions: Questions,
@@ -172,7 +169,6 @@ async fn open_session(
     let open = shared.access.open_session(admitted, id, end_signal);
     let memory = shared.memory.take(owner, 0, end_signal.clone())?;
     let telemetry = Telemetry::new(identity, &shared);
-    let traces = Traces::new(shared.tracer.clone(), identity);
     if let Some(recording) = &mut recording {
         recording.begin(now.wall, &identity.session_id);
     }
@@ -189,7 +185,6 @@ async fn open_session(
         memory,
         pacer,
         telemetry,
-        traces,
         clock,
         handle,
         questions,
@@ -293,16 +288,13 @@ impl SessionTask {
             self.turn(is_large).await;
             let decide = || {
                 let begun = Instant::now();
-                let mut frame = self.session.poll_frame(self.clock.now());
-                let took = begun.elapsed();
-                let spans = frame.as_mut().map(|it| self.traces.decide(it, took));
-                let spans = spans.unwrap_or_default();
-                self.telemetry.observe(&mut self.session, took, &spans);
+                let frame = self.session.poll_frame(self.clock.now());
+                self.telemetry.observe(&mut self.session, begun.elapsed());
                 // Before the agent has the frame, so that what follows from the frame finds the state behind it.
                 self.handle.shown.publish(self.session.overview());
-                (frame, spans)
+                frame
             };
-            let (frame, spans) = self.pacer.step(is_large, decide).await;
+            let frame = self.pacer.step(is_large, decide).await;
             let Some(frame) = frame else { break };
             let decides = matches!(frame.frame, Some(reconcile_response::Frame::Batches(_)));
             let bytes: Bytes = frame.encode_to_vec().into();
@@ -311,7 +303,7 @@ impl SessionTask {
             let send = self.questions.during(&self.session, self.clock, send);
             self.pacer.wait(send).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
-                self.telemetry.decided_within(arrived.elapsed(), &spans);
+                self.telemetry.decided_within(arrived.elapsed());
             }
         }
         self.arrived = None;

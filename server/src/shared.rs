@@ -10,7 +10,6 @@ use std::{
 };
 
 use service::admission::{FairQueue, Yields};
-use service::otlp::Tracer;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -61,7 +60,6 @@ pub(crate) struct Shared {
     pub(crate) recorder: Option<Recorder>,
     /// The number of session ids that were generated.
     pub(crate) ids_drawn: AtomicU64,
-    pub(crate) tracer: Tracer,
 }
 
 impl Shared {
@@ -90,7 +88,6 @@ impl Shared {
             beginning: FairQueue::of(1),
             recorder: None,
             ids_drawn: AtomicU64::default(),
-            tracer: Tracer::default(),
             metrics,
             config,
         })

@@ -12,7 +12,6 @@ use axum::{
 };
 use prometheus_client::{encoding::text, registry::Registry};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
-use tokio_util::sync::CancellationToken;
 
 use self::connections::AdminConnections;
 pub use self::connections::{AdminPeer, KeptConnection};
@@ -32,7 +31,7 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
         .route("/metrics", get(metrics).with_state(registry))
 }
 
-/// Serves `router` over HTTP/1.1 until `stop` is cancelled, without waiting for active requests. A connection has one response at a time,
+/// Serves `router` over HTTP/1.1 until the future is dropped. A connection has one response at a time,
 /// so the number of unread responses is bounded by the number of connections.
 ///
 /// A request is refused if a foreign page in a browser may have made it: the port is reached by an IP address or as localhost.
@@ -40,19 +39,13 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 /// A new connection beyond `connections_max` displaces the oldest one of the peer with most. So a peer with many connections does not
 /// keep probes out. Each connection lasts 20 seconds at most. A handler that streams a response [keeps](AdminPeer::keep) its connection:
 /// the connection then lasts as long as its peer reads, and does not count any more.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    stop: CancellationToken,
-    connections_max: usize,
-) {
+pub async fn serve(listener: TcpListener, router: Router, connections_max: usize) {
     let router = router.layer(from_fn(check_origin));
     let connections = AdminConnections::new(listener, connections_max);
     let mut served = JoinSet::new();
     loop {
         tokio::select! {
             biased;
-            () = stop.cancelled() => return,
             Some(_) = served.join_next() => {}
             (connection, peer) = connections.accept() => {
                 let router = router.clone().layer(Extension(ConnectInfo(peer)));
@@ -121,14 +114,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let router = router(Readiness::not_ready("tests"), Arc::default());
-        let stop = CancellationToken::new();
-        let served = tokio::spawn(serve(listener, router, stop.clone(), 1));
+        let served = tokio::spawn(serve(listener, router, 1));
         let mut peer = TcpStream::connect(address).await.expect("it listens");
         peer.write_all(bytes).await.expect("it is sent");
         let mut answer = String::new();
         peer.read_to_string(&mut answer).await.expect("text");
-        stop.cancel();
-        served.await.expect("it ends");
+        served.abort();
         answer
     }
 

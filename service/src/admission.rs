@@ -4,8 +4,7 @@
 //!
 //! A [`Pool`] bounds a resource that peers share, such as connections, sessions or memory. When it is full, the owner that holds most gives
 //! way. An [`EndSignal`] tells a holder to end. Computations wait in a [`FairQueue`], in which peers alternate. [`SessionPacer`] and
-//! [`ConnectionPacer`] make a busy peer wait in it. [`Received`] counts the bytes of a call that is still arriving, and [`deadline`] reads
-//! how long its caller waits.
+//! [`ConnectionPacer`] make a busy peer wait in it. [`deadline`] reads how long the caller of a call waits.
 //!
 //! **Invariant:** a peer that came first, or with many connections, does not keep other peers out.
 //! **Invariant:** resources are released on drop.
@@ -18,11 +17,9 @@ mod end_signal;
 mod fair_queue;
 mod pacing;
 mod pool;
-mod received;
 
 pub use activity::{ActiveCall, Activity};
 pub use end_signal::EndSignal;
 pub use fair_queue::{FairQueue, PeerQueue, Permit};
 pub use pacing::{ConnectionPacer, SessionPacer, paced};
 pub use pool::{Owner, PeerIdentity, PeerNetwork, Pool, SettledSlot, Slot, SlotHandle, Yields};
-pub use received::{BodyFault, BodyOwner, Received, Whole};

@@ -1,5 +1,5 @@
 //! What both programs and the command line need beside their task: configuration, logs, shutdown, the admin endpoint, connections,
-//! admission, traces.
+//! admission.
 //!
 //! # Theory of operation
 //!
@@ -7,7 +7,7 @@
 //! that the first SIGTERM or SIGINT cancels. The binary opens its sockets with [`listen`] and [`ListenAddr::open`], and serves
 //! [`admin::router`] with the registry of its metrics. It sets the [`Readiness`] when it becomes ready and when it drains.
 //! [`failure::report`] reports an error that ends the process. [`transport`] connects the programs, and says who the peer is.
-//! [`admission`] bounds the work of peers. [`otlp`] exports spans. Everything else is part of the binary.
+//! [`admission`] bounds the work of peers. Everything else is part of the binary.
 //!
 //! **Invariant:** only the log subscriber and the panic hook are global, so a test may run many shells in one
 //! process.
@@ -25,7 +25,6 @@ pub mod file;
 mod listen;
 mod log;
 pub mod metrics;
-pub mod otlp;
 pub mod process;
 pub mod shutdown;
 mod token_file;
@@ -33,6 +32,6 @@ pub mod transport;
 
 pub use admin::Readiness;
 pub use escape::{escaped, escaped_json, excerpt};
-pub use listen::{ListenAddr, ListenAddrError, ListenError, listen, socket_address};
-pub use log::{Filter, FilterError, Format, Log, LogArgs, LogError};
+pub use listen::{ListenAddr, ListenError, listen, socket_address};
+pub use log::{Filter, Format, Log, LogArgs};
 pub use token_file::{Token, TokenFile, TokenFileError};

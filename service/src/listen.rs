@@ -32,9 +32,8 @@ pub enum ListenAddr {
 }
 
 /// Why a text is no [`ListenAddr`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("must be an address and a port, with a trailing ? to allow another port, or off")]
-pub struct ListenAddrError;
+const NO_ADDRESS: &str =
+    "must be an address and a port, with a trailing ? to allow another port, or off";
 
 /// Reads an IP address and a port; `localhost` is 127.0.0.1.
 ///
@@ -76,9 +75,9 @@ impl ListenAddr {
 }
 
 impl FromStr for ListenAddr {
-    type Err = ListenAddrError;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, ListenAddrError> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         if text == "off" {
             return Ok(Self::Off);
         }
@@ -86,9 +85,7 @@ impl FromStr for ListenAddr {
             Some(address) => (address, Self::AtOrFree),
             None => (text, Self::At),
         };
-        socket_address(address)
-            .map(kind)
-            .map_err(|_| ListenAddrError)
+        socket_address(address).map(kind).map_err(|_| NO_ADDRESS)
     }
 }
 
@@ -138,7 +135,7 @@ mod tests {
         let local = "localhost:8080".parse::<ListenAddr>();
         assert_eq!(local, "127.0.0.1:8080".parse());
         for text in ["", "?", "8080", "local:8080", "127.0.0.1:8080??", "Off"] {
-            assert_eq!(text.parse::<ListenAddr>(), Err(ListenAddrError), "{text}");
+            assert_eq!(text.parse::<ListenAddr>(), Err(NO_ADDRESS), "{text}");
         }
     }
 

@@ -6,7 +6,6 @@ mod line;
 mod repeats;
 
 use std::{
-    fmt,
     io::{self, IsTerminal, Write},
     panic,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -16,16 +15,15 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::Map;
-use thiserror::Error;
 use tracing::{Event, Subscriber, span};
 use tracing_subscriber::{
     EnvFilter, Layer,
     layer::{Context, SubscriberExt as _},
     registry::LookupSpan,
-    util::{SubscriberInitExt as _, TryInitError},
+    util::SubscriberInitExt as _,
 };
 
-pub use self::filter::{Filter, FilterError};
+pub use self::filter::Filter;
 use self::{
     fields::Fields,
     line::{Line, LineStyle},
@@ -65,17 +63,6 @@ pub enum Format {
     Json,
 }
 
-/// Why there are no logs.
-#[derive(Debug, Error)]
-pub enum LogError {
-    /// A subscriber is already installed.
-    #[error("logging is set up already")]
-    Again(#[source] TryInitError),
-    /// The thread of the lines that wait cannot be started.
-    #[error("logging cannot start its thread")]
-    Thread(#[source] io::Error),
-}
-
 /// The logs of a process. Its drop writes the lines that wait, so it lasts as long as the process.
 #[must_use]
 pub struct Log(Lines);
@@ -98,13 +85,13 @@ impl LogArgs {
     ///
     /// # Errors
     /// If the logs are already set up, or a thread cannot be started.
-    pub fn init(&self) -> Result<Log, LogError> {
+    pub fn init(&self) -> io::Result<Log> {
         let lines = Lines::new(self.shape(), io::stderr());
         tracing_subscriber::registry()
             .with(EnvFilter::new(self.log_level.to_string()))
             .with(lines.clone())
             .try_init()
-            .map_err(LogError::Again)?;
+            .map_err(io::Error::other)?;
         panic::set_hook(Box::new(crate::failure::panicked));
         let waiting = lines.clone();
         thread::Builder::new()
@@ -114,8 +101,7 @@ impl LogArgs {
                     thread::park_timeout(LOOK_EVERY);
                     waiting.write_due(Instant::now());
                 }
-            })
-            .map_err(LogError::Thread)?;
+            })?;
         Ok(Log(lines))
     }
 
@@ -200,12 +186,6 @@ impl Output {
 impl Drop for Log {
     fn drop(&mut self) {
         self.0.write_due(Instant::now() + repeats::MINUTE);
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Log")
     }
 }
 

@@ -9,6 +9,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::build_info::{COMMIT, VERSION};
+
 /// The clock ticks per second in times of Linux: the same on all supported machines.
 const TICKS: f64 = 100.0;
 const KIBIBYTE: f64 = 1024.0;
@@ -20,17 +22,13 @@ const TIME_SLICE: Duration = Duration::from_micros(100);
 #[cfg(target_os = "linux")]
 const LOW_PRIORITY: i32 = 10;
 
-/// Registers `process_…`, read anew for each page, and `{prefix}_build_info` with a version and a commit. On systems other than Linux,
+/// Registers `process_…`, read anew for each page, and `{prefix}_build_info` of this build. On systems other than Linux,
 /// `process_…` is left out.
-pub fn register(
-    registry: &mut Registry,
-    prefix: &str,
-    (version, commit): (&'static str, &'static str),
-) {
+pub fn register(registry: &mut Registry, prefix: &str) {
     let help = "Which build this is, always 1";
     let labels = [
-        ("version", version),
-        ("commit", commit),
+        ("version", VERSION),
+        ("commit", COMMIT),
         ("contract", "decree.v1"),
     ];
     registry.register(format!("{prefix}_build"), help, Info::new(labels));
@@ -199,7 +197,7 @@ mod tests {
     #[test]
     fn this_process_has_all_its_figures() {
         let mut registry = Registry::default();
-        register(&mut registry, "test", ("1", "unknown"));
+        register(&mut registry, "test");
         let mut page = String::new();
         text::encode(&mut page, &registry).expect("it can be written");
         let figure = |name: &str| -> f64 {

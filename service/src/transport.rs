@@ -1,5 +1,4 @@
-//! Connections between server, agent and command line: plain TCP, Unix sockets, memory of one process, and TLS whose files may change
-//! at any time.
+//! Connections between server, agent and command line: plain TCP, Unix sockets, and TLS whose files may change at any time.
 //!
 //! # Theory of operation
 //!
@@ -40,8 +39,8 @@ pub use accept::Acceptor;
 pub use args::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 pub use certificate::Certificate;
 pub use connect::{ConnectError, Connector};
-pub use endpoint::{Endpoint, EndpointError, HostPort, ListenEndpoint};
-pub use failure::{EXPOSED, HandshakeError, LoadError, SetupError};
+pub use endpoint::{Endpoint, HostPort, ListenEndpoint};
+pub use failure::{HandshakeError, LoadError, SetupError};
 pub use listen::{BindError, Listener, Socket};
 pub use metrics::Metrics;
 pub use peer::{Credential, Ended, Peer, PeerAddress};

@@ -50,7 +50,7 @@ impl Proofs {
     fn server(&self) -> Running {
         let mut command = Command::new(binaries::folder().join("decree-server"));
         command.args(["--listen", "127.0.0.1:0", "--admin", "off"]);
-        command.args(["--probe", "off", "--tls-client-auth", "optional"]);
+        command.args(["--tls-client-auth", "optional"]);
         command.args(["--token-issuer", ISSUER]);
         for (flag, path) in [
             ("--tls-cert", self.certified("server.crt")),

@@ -14,7 +14,7 @@ use tonic::transport::Endpoint;
 /// Starts a server with only a gRPC listen address.
 pub(crate) fn server(listen: &str) -> Running {
     let mut command = Command::new(binaries::folder().join("decree-server"));
-    command.args(["--listen", listen, "--admin", "off", "--probe", "off"]);
+    command.args(["--listen", listen, "--admin", "off"]);
     Running::start(command, Voice::Stderr)
 }
 

@@ -19,7 +19,6 @@
 //! | `manifests` | YAML or JSON | `decide -f` and `--manifest` end by the rules of exit codes, say where, print no control character |
 //! | `watch` | the bytes of a watch | the same events however they are cut; JSON and protobuf are read alike |
 //! | `selectors` | a selector and labels | refused or matched as a second implementation says |
-//! | `configuration` | a TOML file | a file means what the same flags mean; a refusal names the file |
 //! | `recordings` | a recording | a replay of what was recorded has no difference; a torn one differs nowhere before |
 //!
 //! An input depends only on the seed and its number: the same command generates the same inputs. A failure prints both, and writes the
@@ -36,7 +35,6 @@
 //! Coverage guidance is out of scope, because it needs a second build of each target.
 
 mod author;
-mod configuration;
 mod contract;
 mod decide;
 mod driver;
@@ -70,13 +68,5 @@ macro_rules! targets {
 mod targets {
     use super::Target;
 
-    targets!(
-        frames,
-        decide,
-        manifests,
-        watch,
-        selectors,
-        configuration,
-        recordings
-    );
+    targets!(frames, decide, manifests, watch, selectors, recordings);
 }

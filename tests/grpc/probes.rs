@@ -1,16 +1,11 @@
 //! Health, reflection, and the admin port.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
-use decree::v1::{ListSessionsRequest, inspection_service_client::InspectionServiceClient};
-use decree_server::Config;
-use service::ListenAddr;
 use tonic::{Code, transport::Channel};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
-use crate::running::{Running, soon, unhurried};
+use crate::running::{Running, soon};
 
 const SERVICES: [&str; 3] = [
     "",
@@ -40,25 +35,6 @@ async fn health_of_an_unknown_service_is_not_found() {
     let server = Running::start().await;
     let status = check(server.channel().await, "nobody.Here").await;
     assert_eq!(status.expect_err("unknown").code(), Code::NotFound);
-}
-
-#[tokio::test]
-async fn probe_port_serves_health_and_nothing_else() {
-    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = Running::start_with(Config {
-        probe: ListenAddr::At(free),
-        ..unhurried()
-    })
-    .await;
-    let address = server.addresses.probe.expect("the probe port is on");
-    let endpoint = Channel::from_shared(format!("http://{address}")).expect("a URL");
-    let channel = soon(endpoint.connect()).await.expect("it listens");
-    let status = check(channel.clone(), "").await;
-    assert_eq!(status.expect("known"), ServingStatus::Serving);
-    let mut inspection = InspectionServiceClient::new(channel);
-    let status = inspection.list_sessions(ListSessionsRequest {}).await;
-    let status = status.expect_err("not served here");
-    assert_eq!(status.code(), Code::Unimplemented);
 }
 
 /// Asks a reflection service, v1 or v1alpha, for its services and for the file of one symbol.

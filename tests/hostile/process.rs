@@ -31,14 +31,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub(crate) enum Port {
     Grpc,
     Admin,
-    Probe,
 }
 
 pub(crate) struct Process {
     running: Running,
     grpc: String,
     admin: String,
-    probe: String,
     guard: Option<Arc<Guard>>,
 }
 
@@ -52,7 +50,7 @@ impl Process {
     pub(crate) fn guarded(flags: &[String], proof: Option<Proof>) -> Self {
         let guard = proof.map(|proof| Arc::new(Guard::new(proof)));
         let mut command = Command::new(binaries::folder().join("decree-server"));
-        for port in ["--listen", "--admin", "--probe"] {
+        for port in ["--listen", "--admin"] {
             command.args([port, "127.0.0.1:0"]);
         }
         command.args(guard.iter().flat_map(|guard| guard.flags()));
@@ -62,7 +60,6 @@ impl Process {
         Self {
             grpc: address("grpc"),
             admin: address("admin"),
-            probe: address("probe"),
             guard,
             running,
         }
@@ -73,7 +70,6 @@ impl Process {
         match port {
             Port::Grpc => &self.grpc,
             Port::Admin => &self.admin,
-            Port::Probe => &self.probe,
         }
     }
 

@@ -52,7 +52,6 @@ fn arguments(rendered: &Rendered, cluster: &ApiServer, tls: &Files, policy: &Pat
             "--token-keys-ca" => cluster.ca().display().to_string(),
             "--token-issuer" => ISSUER.to_owned(),
             "--policy" => policy.display().to_string(),
-            "--probe" => value.to_owned(),
             flag => panic!("{flag} is new: say what it is in this test"),
         };
         format!("{flag}={value}")

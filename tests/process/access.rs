@@ -202,7 +202,7 @@ fn calls_at_a_unix_socket_answer_as_shown() {
     let socket = folder.path().join("decree.sock");
     let mut command = world::program("decree-server");
     command
-        .args(["--admin", "off", "--probe", "off", "--listen"])
+        .args(["--admin", "off", "--listen"])
         .arg(format!("unix:{}", socket.display()));
     let server = Running::start(command, Voice::Stderr);
     server.address("grpc");

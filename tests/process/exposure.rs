@@ -75,7 +75,7 @@ impl Files {
 
     fn server(&self, listen: &str, proof: Proof) -> Command {
         let mut command = program("decree-server");
-        command.args(["--admin", "off", "--probe", "off", "--listen", listen]);
+        command.args(["--admin", "off", "--listen", listen]);
         let pki = |name: &str| self.path("pki").join(name);
         if proof != Proof::PlainText {
             command.arg("--tls-cert").arg(pki("server.crt"));

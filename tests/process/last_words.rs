@@ -40,7 +40,7 @@ fn assert_ends(command: &mut Command, code: i32, words: &[&str]) {
     }
 }
 
-fn config(text: &str) -> NamedTempFile {
+fn kubeconfig(text: &str) -> NamedTempFile {
     let file = NamedTempFile::new().expect("there is room");
     fs::write(&file, text).expect("it can be written");
     file
@@ -56,11 +56,6 @@ fn log_filter_that_is_none_is_refused_by_whoever_set_it() {
             let command = &mut program(name);
             command.env("DECREE_LOG_LEVEL", filter);
             assert_ends(command, 2, &["DECREE_LOG_LEVEL in the environment", right]);
-            let file = config(&format!("log-level = {filter:?}"));
-            let place = format!("log-level in {}", file.path().display());
-            let command = &mut program(name);
-            command.arg("--config").arg(file.path());
-            assert_ends(command, 2, &[&place, right]);
         }
     }
     let flags = ["demo", "--log-level", "loud"];
@@ -103,27 +98,6 @@ fn bad_values_are_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn config_file_is_refused_by_its_name() {
-    for name in ["decree-server", "decree-agent"] {
-        for (text, words) in [
-            ("listn = 1", "unknown key \"listn\""),
-            ("admin = [", "TOML"),
-            ("[admin]\nport = 1", "\"admin\""),
-            ("admin = \"nowhere\"", "admin in"),
-        ] {
-            let file = config(text);
-            let path = file.path().display().to_string();
-            let mut command = program(name);
-            command.env("DECREE_CONFIG", file.path());
-            assert_ends(&mut command, 2, &[words, &path]);
-        }
-        let command = &mut program(name);
-        command.args(["--config", "/nowhere/at/all.toml"]);
-        assert_ends(command, 2, &["/nowhere/at/all.toml", "No such file"]);
-    }
-}
-
-#[test]
 fn variable_that_is_no_text_is_named() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
     for name in ["decree-server", "decree-agent"] {
@@ -141,7 +115,7 @@ fn taken_port_is_named_with_its_flag_however_quiet_the_logs_are() {
         let words = [address.as_str(), "Address already in use"];
         let mut server = program("decree-server");
         server.args(["--log-level", level, "--listen", &address]);
-        server.args(["--admin", "off", "--probe", "off"]);
+        server.args(["--admin", "off"]);
         assert_ends(&mut server, 1, &[words[0], words[1], "--listen"]);
         let mut agent = program("decree-agent");
         agent.args(["--cluster", "fake", "--log-level", level]);
@@ -182,7 +156,7 @@ fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
         ),
     ];
     for (text, word) in cases {
-        let file = config(text);
+        let file = kubeconfig(text);
         let mut command = program("decree-agent");
         command
             .args(["--log-level", "off", "--kubeconfig"])
@@ -208,7 +182,7 @@ fn server_that_is_not_there_is_named_by_the_command_line() {
 fn log_that_nobody_reads_ends_no_process() {
     let mut command = program("decree-server");
     command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-    command.args(["--probe", "off", "--log-level", "debug"]);
+    command.args(["--log-level", "debug"]);
     command.stderr(Stdio::piped());
     let mut server = command.spawn().expect("it was built");
     let mut log = server.stderr.take().expect("it is piped");

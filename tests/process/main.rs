@@ -25,7 +25,6 @@ mod secrets;
 mod session;
 mod skew;
 mod time_slices;
-mod traces;
 mod transport;
 mod up;
 mod world;

@@ -110,7 +110,6 @@ impl Prometheus {
         command
             .arg("--config.file=prometheus.yaml")
             .arg("--storage.tsdb.path=data")
-            .arg("--enable-feature=exemplar-storage")
             .args(["--web.listen-address=127.0.0.1:0", "--log.format=json"])
             .current_dir(folder.path());
         Self {

@@ -25,7 +25,7 @@ fn program(folder: &Path, name: &str) -> Command {
 
 fn start_server(folder: &Path, listen: &str) -> Running {
     let mut server = program(folder, "decree-server");
-    server.args(["--listen", listen, "--admin", "off", "--probe", "off"]);
+    server.args(["--listen", listen, "--admin", "off"]);
     Running::start(server, Voice::Stderr)
 }
 

@@ -51,10 +51,7 @@ pub(crate) fn printed(lines: &[String], first: &str, address: &str) -> Command {
         }
         _ => program(first),
     };
-    command
-        .args(words)
-        .env("DECREE_ADMIN", "127.0.0.1:0")
-        .env("DECREE_PROBE", "off");
+    command.args(words).env("DECREE_ADMIN", "127.0.0.1:0");
     command
 }
 
@@ -154,8 +151,7 @@ fn programs_meet_at_a_unix_socket() {
         let mut command = program(name);
         command
             .env(variable, &url)
-            .env("DECREE_ADMIN", "127.0.0.1:0")
-            .env("DECREE_PROBE", "off");
+            .env("DECREE_ADMIN", "127.0.0.1:0");
         command
     };
     let server = Running::start(with("decree-server", "DECREE_LISTEN"), Voice::Stderr);
@@ -179,7 +175,7 @@ fn plain_text_leaves_the_machine_only_where_that_is_wanted() {
     let server = |flags: &[&str]| {
         let mut command = program("decree-server");
         command
-            .args(["--listen", "0.0.0.0:0", "--admin", "off", "--probe", "off"])
+            .args(["--listen", "0.0.0.0:0", "--admin", "off"])
             .args(flags);
         command
     };
@@ -227,7 +223,7 @@ fn token_is_not_sent_in_plain_text_beyond_this_machine() {
         assert!(!told.contains("eyJ"), "{told}");
     }
     let mut server = program("decree-server");
-    server.args(["--listen", "0.0.0.0:0", "--admin", "off", "--probe", "off"]);
+    server.args(["--listen", "0.0.0.0:0", "--admin", "off"]);
     server.args(["--token-issuer", ISSUER, "--token-keys"]);
     let keys = Issuer::new(folder.path());
     let output = server.arg(keys.file()).output().expect("it was built");

@@ -21,8 +21,7 @@ pub(crate) fn server(listen: &str) -> Running {
     let mut command = documented("decree-server");
     command
         .env("DECREE_LISTEN", listen)
-        .env("DECREE_ADMIN", "127.0.0.1:0")
-        .env("DECREE_PROBE", "off");
+        .env("DECREE_ADMIN", "127.0.0.1:0");
     Running::start(command, Voice::Stderr)
 }
 
@@ -60,7 +59,6 @@ pub(crate) fn lift_limit(process: u32) {
 /// Makes a server listen only on a free port for gRPC.
 pub(crate) fn for_grpc_alone(mut command: Command) -> Command {
     command.args(["--listen", "127.0.0.1:0", "--admin", "off"]);
-    command.args(["--probe", "off"]);
     command
 }
 

@@ -74,7 +74,6 @@ pub mod body;
 pub mod builders;
 pub mod chaos;
 pub mod clusters;
-pub mod collector;
 pub mod crashes;
 pub mod depth;
 pub mod encounters;

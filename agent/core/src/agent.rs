@@ -6,10 +6,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use decree::{
-    TraceContext,
-    v1::{self, NotStartedCause, reconcile_response::Frame},
-};
+use decree::v1::{self, NotStartedCause, reconcile_response::Frame};
 use jiff::Timestamp;
 
 use crate::{
@@ -273,12 +270,6 @@ impl Agent {
             .session
             .as_ref()
             .map(|session| session.id.as_str())
-    }
-
-    /// Returns the trace context of the batch that a call in flight serves.
-    #[must_use]
-    pub fn trace(&self, call: CallId) -> Option<TraceContext> {
-        self.batches.trace(call)
     }
 
     /// Returns how many operations, and how many calls, are under way.

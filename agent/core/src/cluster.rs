@@ -2,8 +2,6 @@
 
 use std::future::Future;
 
-use decree::TraceContext;
-
 use crate::{
     api::{ApiError, Kind, Reply, Request},
     recorder::Event,
@@ -58,12 +56,11 @@ pub trait Cluster: Clone + Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Makes one call. `trace` is its trace context, for a cluster that records spans itself.
+    /// Makes one call.
     ///
     /// A cluster in this process may act before the answer is awaited: so its calls take effect in the order in which they are made.
     fn call(
         &self,
         request: Request,
-        trace: Option<TraceContext>,
     ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<Self>;
 }

@@ -7,10 +7,7 @@ use std::{
     time::Duration,
 };
 
-use decree::{
-    TraceContext,
-    v1::{self, NotStartedCause, batch::Action},
-};
+use decree::v1::{self, NotStartedCause, batch::Action};
 
 use jiff::Timestamp;
 
@@ -257,10 +254,6 @@ impl Batches {
         reports.extend(changes.map(Report::Budget));
         reports.extend(self.budget.notes.drain(..).map(Report::Noted));
         reports.append(&mut self.reports);
-    }
-
-    pub(crate) fn trace(&self, call: CallId) -> Option<TraceContext> {
-        self.active.get(&self.calls.get(&call)?.batch)?.trace
     }
 
     pub(crate) fn calls_in_flight(&self) -> usize {

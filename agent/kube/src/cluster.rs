@@ -9,7 +9,6 @@ use agent_core::{
     recorder::Event,
 };
 use bytes::Bytes;
-use decree::TraceContext;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -178,10 +177,10 @@ impl KubeCluster {
         self.own_namespace.as_deref()
     }
 
-    async fn send(&self, request: Request, trace: Option<TraceContext>) -> Result<Reply, ApiError> {
+    async fn send(&self, request: Request) -> Result<Reply, ApiError> {
         let mut attempts = 0;
         let body = loop {
-            if let Some(body) = self.attempt(request.clone(), trace).await? {
+            if let Some(body) = self.attempt(request.clone()).await? {
                 break body;
             }
             attempts += 1;
@@ -208,11 +207,7 @@ impl KubeCluster {
     }
 
     /// Sends a request as soon as it may leave. `None` if it could not leave soon after its check, and so has no effect.
-    async fn attempt(
-        &self,
-        request: Request,
-        trace: Option<TraceContext>,
-    ) -> Result<Option<Bytes>, ApiError> {
+    async fn attempt(&self, request: Request) -> Result<Option<Bytes>, ApiError> {
         let entering = self.enter(request);
         let entered = self.revoked.run_until_cancelled(entering).await;
         let Some((permit, request)) = entered else {
@@ -220,9 +215,6 @@ impl KubeCluster {
         };
         let departure = self.fence.departure();
         let mut http_request = requests::of(&self.scope.resource, &request)?;
-        if let Some(trace) = trace {
-            requests::put_trace(&mut http_request, trace);
-        }
         if let Some(departure) = departure.clone() {
             http_request.body_mut().leave_by(departure);
         }
@@ -328,14 +320,13 @@ impl Cluster for KubeCluster {
         self.limiter.limit()
     }
 
-    /// Makes one call, once. The header `traceparent` carries the trace context, if any.
+    /// Makes one call, once.
     fn call(
         &self,
         request: Request,
-        trace: Option<TraceContext>,
     ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<> {
         let cluster = self.clone();
-        async move { cluster.send(request, trace).await }
+        async move { cluster.send(request).await }
     }
 }
 

@@ -8,8 +8,8 @@ use agent_core::{
     lease,
     recorder::Event,
 };
-use decree::{TraceContext, v1};
-use http::{HeaderName, HeaderValue, Method, header};
+use decree::v1;
+use http::{Method, header};
 use serde_json::{Value, json};
 
 use crate::{
@@ -23,8 +23,6 @@ use crate::{
 pub(crate) const CLI_FIELD_MANAGER: &str = "decree";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
-/// The header of W3C Trace Context.
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The path of resources without a group.
 const CORE: &str = "/api/v1";
 /// The reviews of the credentials' permissions, and of their user.
@@ -69,14 +67,6 @@ pub(crate) fn of(resource: &Resource, request: &Request) -> Expressed {
         Request::ReadReplicaSet { namespace, name } => {
             read(&replica_set(resource, namespace, name)?, codec::OBJECTS)
         }
-    }
-}
-
-/// Sets the header `traceparent` to the span of a request.
-pub(crate) fn put_trace(request: &mut http::Request<RequestBody>, trace: TraceContext) {
-    // The value consists of digits and hyphens, which a header accepts.
-    if let Ok(value) = HeaderValue::try_from(trace.to_string()) {
-        request.headers_mut().insert(TRACEPARENT, value);
     }
 }
 

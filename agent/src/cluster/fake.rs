@@ -17,7 +17,6 @@ use agent_core::{
     watch::{List, WatchEvent},
 };
 use agent_fake::{WatchId, WatchPoll};
-use decree::TraceContext;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -162,7 +161,6 @@ impl Cluster for FakeCluster {
     fn call(
         &self,
         request: Request,
-        _: Option<TraceContext>,
     ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<> {
         let (reply, late) = self.with(|model| (calls::call(model, request), model.take_latency()));
         async move {

@@ -36,7 +36,6 @@ async fn connected(folder: &TempDir) -> (Connection, impl Sized) {
     let (certificate, key) = files(folder);
     let shared = shared();
     let settings = AcceptSettings {
-        pool: Arc::clone(&shared.connections),
         cut: CancellationToken::new(),
         stop: CancellationToken::new(),
         shared,
@@ -58,7 +57,7 @@ async fn connected(folder: &TempDir) -> (Connection, impl Sized) {
         ..ServerArgs::default()
     };
     let listen = "127.0.0.1:0".parse().expect("an address");
-    let mut listener = Listener::bind(&listen).await.expect("a free port");
+    let listener = Listener::bind(&listen).await.expect("a free port");
     let endpoint = listener.endpoint().clone();
     let deadline = settings.shared.config.hello_deadline;
     let acceptor = Acceptor::new(&endpoint, &server, deadline, metrics.clone());
@@ -69,8 +68,11 @@ async fn connected(folder: &TempDir) -> (Connection, impl Sized) {
     let connecting = connector.call(Uri::default());
     let accepting = async {
         let socket = listener.accept().await.expect("a connection");
-        let owner = Owner::Unproven(socket.address().ip().into());
-        let slot = settings.pool.take(owner, 1, EndSignal::default());
+        let owner = Owner::Unproven(socket.address.ip().into());
+        let slot = settings
+            .shared
+            .connections
+            .take(owner, 1, EndSignal::default());
         let slot = slot.expect("there are more");
         let acceptor = acceptor.expect("the files are valid");
         Connection::open(socket, acceptor, settings.clone(), slot).await

@@ -4,24 +4,22 @@ use std::future::poll_fn;
 
 use http::{Request, Response};
 use http_body_util::Full;
-use service::admission::{Received, deadline::CallDeadline};
+use service::admission::deadline::CallDeadline;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, body::Body};
 
-use super::{call_owner::CallOwner, instrumented::poll_end};
+use super::{instrumented::poll_end, received::Received};
 use crate::{
     capacity::Slot,
     error::{Refusal, from_transport},
     shared::Shared,
 };
 
-type RequestBody = Received<Body, CallOwner>;
-
 /// The answer of `call`, or a refusal at `until`.
 pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
     shared: &Shared,
     call: impl FnOnce(Request<Body>) -> F,
-    request: Request<RequestBody>,
+    request: Request<Received>,
     until: Instant,
     slot: &mut Option<Slot>,
 ) -> Result<Response<Body>, E> {
@@ -39,7 +37,7 @@ pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
 async fn serve<E, F: Future<Output = Result<Response<Body>, E>>>(
     shared: &Shared,
     call: impl FnOnce(Request<Body>) -> F,
-    request: Request<RequestBody>,
+    request: Request<Received>,
     until: Instant,
 ) -> Result<Response<Body>, E> {
     let (mut head, body) = request.into_parts();

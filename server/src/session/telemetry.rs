@@ -1,10 +1,6 @@
 //! Turns the reports of a session into logs, metrics and watched decisions.
 
-use std::{
-    mem,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{mem, sync::Arc, time::Duration};
 
 use decree::v1;
 use prometheus_client::metrics::counter::Counter;
@@ -12,7 +8,6 @@ use server_core::{ControllerReport, Kind};
 use server_session::{Fault, Session, SessionIdentity, SessionReport, Stats, wire::encode};
 use tokio::time::Instant;
 
-use super::traces::Spans;
 use crate::{
     metrics::{Metrics, seconds},
     recorder::RecordedSession,
@@ -80,22 +75,17 @@ impl Telemetry {
         }
     }
 
-    /// Records the time from a frame to its batches, with the trace as an exemplar.
-    pub(crate) fn decided_within(&self, latency: Duration, spans: &Spans) {
-        let trace = spans.trace_id().map(|id| [("trace_id", id)]);
-        let traced = trace.as_ref().map(|_| SystemTime::now());
-        let latency = latency.as_secs_f64();
-        self.metrics
-            .decision_latency
-            .observe(latency, trace, traced);
+    /// Records the time from a frame to its batches.
+    pub(crate) fn decided_within(&self, latency: Duration) {
+        self.metrics.decision_latency.observe(latency.as_secs_f64());
     }
 
-    /// Records the reports of a step that took this long. `spans` are the spans of its decisions.
-    pub(crate) fn observe(&mut self, session: &mut RecordedSession, took: Duration, spans: &Spans) {
+    /// Records the reports of a step that took this long.
+    pub(crate) fn observe(&mut self, session: &mut RecordedSession, took: Duration) {
         let mut decided = 0_u32;
         while let Some(report) = session.poll_report() {
             decided += u32::from(matches!(report, SessionReport::Decided { .. }));
-            self.tell(report, spans);
+            self.tell(report);
         }
         // The batches of a frame are decided together and share its time.
         for _ in 0..decided {
@@ -105,16 +95,13 @@ impl Telemetry {
         }
     }
 
-    fn tell(&self, report: SessionReport, spans: &Spans) {
+    fn tell(&self, report: SessionReport) {
         match report {
             SessionReport::Decided {
                 record,
                 action,
                 rule,
-            } => {
-                let trace = spans.fields_of(record.batch_id);
-                trace.in_scope(|| self.decided(&record, action, rule));
-            }
+            } => self.decided(&record, action, rule),
             SessionReport::Outcomes {
                 action,
                 result,

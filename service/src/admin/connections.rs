@@ -1,7 +1,6 @@
 //! The connections of the admin port: few, and short-lived unless a handler keeps them.
 
 use std::{
-    io,
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -22,8 +21,8 @@ use tokio_util::io::InspectWriter;
 
 /// The maximum age of a connection. A kept one restarts its age whenever its peer reads. A scraper connects again.
 const AGE_MAX: Duration = Duration::from_secs(20);
-/// The delay after an accept for which the system lacks resources.
-const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
+/// The delay after an accept that failed, perhaps for lack of resources.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// The peer of a connection, as `ConnectInfo<AdminPeer>` among the extensions of each request.
 #[derive(Clone, Debug)]
@@ -87,21 +86,10 @@ impl AdminConnections {
                         return (connection, AdminPeer { address, open });
                     }
                 }
-                Err(error) if is_of_peer(&error) => {}
                 Err(_) => sleep(ACCEPT_AGAIN).await,
             }
         }
     }
-}
-
-/// Whether the error concerns one connection, not the listener.
-fn is_of_peer(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::ConnectionReset
-    )
 }
 
 impl Open {

@@ -2,7 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
@@ -13,15 +12,10 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter(String);
 
-/// Why a text is no [`Filter`].
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} is neither a level ({levels}) nor TARGET=LEVEL, such as decree_server=debug", levels = LEVELS.join(", "))]
-pub struct FilterError(String);
-
 impl FromStr for Filter {
-    type Err = FilterError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, FilterError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let directives = text.split(',').map(str::trim).map(directive);
         let directives: Vec<_> = directives.collect::<Result<_, _>>()?;
         Ok(Self(directives.join(",")))
@@ -35,7 +29,7 @@ impl fmt::Display for Filter {
 }
 
 /// Checks one directive: `LEVEL`, or `TARGET[SPAN{FIELD=VALUE}]=LEVEL` with the parts before the level optional.
-fn directive(text: &str) -> Result<&str, FilterError> {
+fn directive(text: &str) -> Result<&str, String> {
     let (subject, level) = match text.rsplit_once('=') {
         Some((subject, level)) => (Some(subject), level),
         None => (None, text),
@@ -50,8 +44,13 @@ fn directive(text: &str) -> Result<&str, FilterError> {
     if is_valid && EnvFilter::try_new(text).is_ok() {
         Ok(text)
     } else {
-        Err(FilterError(text.to_owned()))
+        Err(refusal(text))
     }
+}
+
+fn refusal(text: &str) -> String {
+    let levels = LEVELS.join(", ");
+    format!("{text:?} is neither a level ({levels}) nor TARGET=LEVEL, such as decree_server=debug")
 }
 
 #[cfg(test)]
@@ -94,11 +93,7 @@ mod tests {
                 "[session{cluster=prod]=debug",
             ),
         ] {
-            assert_eq!(
-                text.parse::<Filter>(),
-                Err(FilterError(part.to_owned())),
-                "{text}"
-            );
+            assert_eq!(text.parse::<Filter>(), Err(refusal(part)), "{text}");
         }
     }
 }

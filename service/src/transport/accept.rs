@@ -78,25 +78,13 @@ impl Acceptor {
             if !insecure {
                 return Err(SetupError::PlainText(format!("--listen {endpoint}")));
             }
-            tracing::warn!(%endpoint, "--insecure: {EXPOSED}");
+            tracing::warn!(%endpoint, "{EXPOSED}");
         }
-        Ok(Self::plain(metrics))
-    }
-
-    /// An acceptor of plain text from any peer, for probes, whose responses are no secret.
-    #[must_use]
-    pub const fn plain(metrics: Metrics) -> Self {
-        Self {
+        Ok(Self {
             tls: None,
-            handshake_max: Duration::ZERO,
+            handshake_max,
             metrics,
-        }
-    }
-
-    /// The metrics that count failures.
-    #[must_use]
-    pub const fn metrics(&self) -> &Metrics {
-        &self.metrics
+        })
     }
 
     /// Identifies the peer: for TLS, by a handshake.
@@ -151,7 +139,10 @@ async fn handshake(
             let certificate = Arc::new(certificate.ok_or(HandshakeError::Tls(unreadable))?);
             let (sender, standing) = watch::channel(None);
             tokio::spawn(supervise(Arc::clone(&certificate), tls, sender));
-            Peer::with_certificate(at, certificate, standing)
+            Peer {
+                standing: Some(standing),
+                ..Peer::new(at, Credential::Certificate(certificate))
+            }
         }
     };
     let stream = ByteStream::Tls(Box::new(TlsStream::Server(stream)));

@@ -14,9 +14,8 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use thiserror::Error;
 use tokio::{
-    io::{DuplexStream, duplex},
     net::{TcpStream, UnixStream},
-    sync::{mpsc, watch},
+    sync::watch,
 };
 use tokio_rustls::{TlsConnector, TlsStream};
 use tower::Service;
@@ -25,15 +24,12 @@ use crate::transport::{
     args::ClientArgs,
     credentials::client_config,
     endpoint::{Endpoint, HostPort, ListenEndpoint},
-    failure::{HandshakeError, SetupError},
+    failure::{EXPOSED, HandshakeError, SetupError},
     metrics::Metrics,
     reload,
     spoken::Spoken,
     stream::ByteStream,
 };
-
-/// The buffer of a connection within this process, for each direction: the default of a Unix socket.
-const IN_PROCESS_BYTES: usize = 208 * 1024;
 
 /// Makes connections to one server. Each connection uses the current content of the files. Clones share the files.
 ///
@@ -41,8 +37,6 @@ const IN_PROCESS_BYTES: usize = 208 * 1024;
 #[derive(Clone, Debug)]
 pub struct Connector {
     endpoint: Endpoint,
-    /// The listener of a server in this process.
-    in_process: Option<mpsc::Sender<DuplexStream>>,
     tls: Option<Tls>,
     metrics: Metrics,
 }
@@ -65,7 +59,7 @@ pub enum ConnectError {
 }
 
 impl Connector {
-    /// Reads the flags and loads the files, which are watched from now on.
+    /// Reads the flags and loads the files, which are watched from now on. Warns of plain text that leaves this machine.
     ///
     /// # Errors
     /// If the files are invalid, flags are missing or without effect, or plain text would leave this machine without `--insecure`.
@@ -81,14 +75,17 @@ impl Connector {
             {
                 return Err(SetupError::NotTls(endpoint.to_string()));
             }
-            Endpoint::Http(_) if !endpoint.is_local() && !args.insecure => {
-                return Err(SetupError::PlainText(format!("--server {endpoint}")));
+            Endpoint::Http(_) if !endpoint.is_local() => {
+                if !args.insecure {
+                    return Err(SetupError::PlainText(format!("--server {endpoint}")));
+                }
+                crate::failure::warn(EXPOSED);
+                None
             }
             Endpoint::Http(_) | Endpoint::Unix(_) => None,
         };
         Ok(Self {
             endpoint,
-            in_process: None,
             tls,
             metrics,
         })
@@ -106,17 +103,8 @@ impl Connector {
         };
         Self {
             endpoint,
-            in_process: None,
             tls: None,
             metrics: Metrics::default(),
-        }
-    }
-
-    /// A connector that sends the other ends of its connections to `ends`. Its name is the endpoint at which other processes find the server.
-    pub(crate) fn in_process(server: &ListenEndpoint, ends: mpsc::Sender<DuplexStream>) -> Self {
-        Self {
-            in_process: Some(ends),
-            ..Self::local(server)
         }
     }
 
@@ -126,29 +114,17 @@ impl Connector {
         &self.endpoint
     }
 
-    /// Whether plain text leaves this machine, so that the operator needs a warning.
-    #[must_use]
-    pub fn is_exposed(&self) -> bool {
-        self.tls.is_none() && !self.endpoint.is_local()
-    }
-
     /// What the port speaks instead of gRPC, if the server is to speak plain text over TCP and its port does not. Blocks the thread
     /// for a look-up of the name, and 0.3 seconds for each address and for the answer.
     #[must_use]
     pub fn spoken(&self) -> Option<Spoken> {
-        match (&self.in_process, &self.endpoint) {
-            (None, Endpoint::Http(at)) => Spoken::at(at),
-            (None, Endpoint::Https(_) | Endpoint::Unix(_)) | (Some(_), _) => None,
+        match &self.endpoint {
+            Endpoint::Http(at) => Spoken::at(at),
+            Endpoint::Https(_) | Endpoint::Unix(_) => None,
         }
     }
 
     async fn connect(self) -> Result<ByteStream, ConnectError> {
-        if let Some(ends) = &self.in_process {
-            let (own, other) = duplex(IN_PROCESS_BYTES);
-            let gone = |_| ConnectError::Unreachable(io::ErrorKind::ConnectionRefused.into());
-            ends.send(other).await.map_err(gone)?;
-            return Ok(ByteStream::InProcess(own));
-        }
         let reached = match &self.endpoint {
             Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(ByteStream::Tcp),
             Endpoint::Unix(path) => UnixStream::connect(path).await.map(ByteStream::Unix),

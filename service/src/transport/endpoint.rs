@@ -8,9 +8,14 @@ use std::{
 };
 
 use http::Uri;
-use thiserror::Error;
 
 const UNIX: &str = "unix:";
+/// Why a text is no [`Endpoint`] or [`ListenEndpoint`].
+const NO_URL: &str =
+    "must be a URL such as http://127.0.0.1:50051 or https://HOST:PORT, or unix:PATH";
+const MORE_THAN_HOST: &str = "must be a URL without path and query, such as https://HOST:PORT";
+const NO_ADDRESS: &str = "must be an address and a port, such as 127.0.0.1:50051, or unix:PATH";
+const NO_PATH: &str = "must have a path after unix:, such as unix:/run/decree/server.sock";
 
 /// The address that a client connects to: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,23 +46,6 @@ pub enum ListenEndpoint {
     Unix(PathBuf),
 }
 
-/// Why a text is no [`Endpoint`] or [`ListenEndpoint`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum EndpointError {
-    /// The text is not a URL of a server.
-    #[error("must be a URL such as http://127.0.0.1:50051 or https://HOST:PORT, or unix:PATH")]
-    Url,
-    /// The URL has more than scheme, host and port.
-    #[error("must be a URL without path and query, such as https://HOST:PORT")]
-    Rest,
-    /// The text is no listen address.
-    #[error("must be an address and a port, such as 127.0.0.1:50051, or unix:PATH")]
-    Address,
-    /// The path of a Unix socket is missing.
-    #[error("must have a path after unix:, such as unix:/run/decree/server.sock")]
-    Path,
-}
-
 impl Endpoint {
     /// Whether all data stays on this machine.
     #[must_use]
@@ -82,27 +70,27 @@ impl Endpoint {
 }
 
 impl FromStr for Endpoint {
-    type Err = EndpointError;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, EndpointError> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         if let Some(path) = text.strip_prefix(UNIX) {
             return socket_path(path).map(Self::Unix);
         }
-        let uri: Uri = text.parse().map_err(|_| EndpointError::Url)?;
+        let uri: Uri = text.parse().map_err(|_| NO_URL)?;
         let (make, port): (fn(HostPort) -> Self, u16) = match uri.scheme_str() {
             Some("http") => (Self::Http, 80),
             Some("https") => (Self::Https, 443),
-            Some(_) | None => return Err(EndpointError::Url),
+            Some(_) | None => return Err(NO_URL),
         };
         let host = uri.host().filter(|host| !host.is_empty());
-        let host = host.ok_or(EndpointError::Url)?;
+        let host = host.ok_or(NO_URL)?;
         let named = uri.authority().map_or("", |authority| authority.as_str());
         if named.contains('@') || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err(EndpointError::Rest);
+            return Err(MORE_THAN_HOST);
         }
         let port = match named.rsplit_once(host) {
             Some((_, "")) => port,
-            Some(_) | None => uri.port_u16().ok_or(EndpointError::Url)?,
+            Some(_) | None => uri.port_u16().ok_or(NO_URL)?,
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         Ok(make(HostPort {
@@ -160,13 +148,13 @@ impl From<SocketAddr> for ListenEndpoint {
 }
 
 impl FromStr for ListenEndpoint {
-    type Err = EndpointError;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, EndpointError> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         if let Some(path) = text.strip_prefix(UNIX) {
             return socket_path(path).map(Self::Unix);
         }
-        let address = text.parse().map_err(|_| EndpointError::Address)?;
+        let address = text.parse().map_err(|_| NO_ADDRESS)?;
         Ok(Self::Tcp(address))
     }
 }
@@ -181,10 +169,10 @@ impl fmt::Display for ListenEndpoint {
 }
 
 /// Parses the path after `unix:`. `unix:///path`, the form of gRPC, is the same as `unix:/path`.
-fn socket_path(text: &str) -> Result<PathBuf, EndpointError> {
+fn socket_path(text: &str) -> Result<PathBuf, &'static str> {
     let path = text.strip_prefix("//").unwrap_or(text);
     if path.is_empty() || path.contains('\0') {
-        Err(EndpointError::Path)
+        Err(NO_PATH)
     } else {
         Ok(path.into())
     }
@@ -215,17 +203,17 @@ mod tests {
     #[test]
     fn text_that_is_no_endpoint_is_refused_with_what_would_be_right() {
         for (text, error) in [
-            ("", EndpointError::Url),
-            ("decree:50051", EndpointError::Url),
-            ("ftp://decree", EndpointError::Url),
-            ("http://", EndpointError::Url),
-            ("http://decree:70000", EndpointError::Url),
-            ("http://decree:", EndpointError::Url),
-            ("http://me@decree:1", EndpointError::Rest),
-            ("http://decree/v1", EndpointError::Rest),
-            ("https://decree?x", EndpointError::Rest),
-            ("unix:", EndpointError::Path),
-            ("unix://", EndpointError::Path),
+            ("", NO_URL),
+            ("decree:50051", NO_URL),
+            ("ftp://decree", NO_URL),
+            ("http://", NO_URL),
+            ("http://decree:70000", NO_URL),
+            ("http://decree:", NO_URL),
+            ("http://me@decree:1", MORE_THAN_HOST),
+            ("http://decree/v1", MORE_THAN_HOST),
+            ("https://decree?x", MORE_THAN_HOST),
+            ("unix:", NO_PATH),
+            ("unix://", NO_PATH),
         ] {
             assert_eq!(text.parse::<Endpoint>(), Err(error), "{text}");
         }
@@ -262,11 +250,7 @@ mod tests {
             assert_eq!(endpoint.to_string(), text);
         }
         for text in ["", "50051", "localhost:1", "http://127.0.0.1:1"] {
-            assert_eq!(
-                text.parse::<ListenEndpoint>(),
-                Err(EndpointError::Address),
-                "{text}"
-            );
+            assert_eq!(text.parse::<ListenEndpoint>(), Err(NO_ADDRESS), "{text}");
         }
     }
 }

@@ -6,8 +6,8 @@ use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use thiserror::Error;
 
 /// The effect of `--insecure`, for the warning at each start.
-pub const EXPOSED: &str =
-    "plain text leaves this machine, anyone on the path can read and change it";
+pub(crate) const EXPOSED: &str =
+    "--insecure: plain text leaves this machine, anyone on the path can read and change it";
 
 /// Why a handshake failed.
 #[derive(Debug, Error)]

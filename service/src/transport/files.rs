@@ -19,21 +19,13 @@ use crate::transport::{args::TlsArgs, certificate::not_after, failure::LoadError
 /// More than any bundle of CAs takes.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// The files that must fit together. The files of another part may be invalid meanwhile.
-#[derive(Clone, Debug)]
-pub(crate) enum Part {
-    /// A certificate and its key.
-    Pair(PathBuf, PathBuf),
-    Ca(PathBuf),
-    Crl(PathBuf),
-}
-
-/// The contents of a part, for comparison and parsing.
+/// Files that must fit together, by their paths or contents. The files of another part may be invalid meanwhile.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Contents {
-    Pair(PemFile, PemFile),
-    Ca(PemFile),
-    Crl(PemFile),
+pub(crate) enum Part<F> {
+    /// A certificate and its key.
+    Pair(F, F),
+    Ca(F),
+    Crl(F),
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -64,7 +56,7 @@ pub(crate) struct Expiries {
     pub(crate) crl: Option<Timestamp>,
 }
 
-impl Part {
+impl Part<PathBuf> {
     pub(crate) fn of(args: &TlsArgs) -> Vec<Self> {
         let TlsArgs {
             tls_cert,
@@ -79,14 +71,14 @@ impl Part {
         parts.into_iter().flatten().collect()
     }
 
-    pub(crate) fn read(&self) -> Result<Contents, LoadError> {
+    pub(crate) fn read(&self) -> Result<Part<PemFile>, LoadError> {
         Ok(match self {
-            Self::Pair(cert, key) => Contents::Pair(
+            Self::Pair(cert, key) => Part::Pair(
                 PemFile::read("--tls-cert", cert)?,
                 PemFile::read("--tls-key", key)?,
             ),
-            Self::Ca(file) => Contents::Ca(PemFile::read("--tls-ca", file)?),
-            Self::Crl(file) => Contents::Crl(PemFile::read("--tls-crl", file)?),
+            Self::Ca(file) => Part::Ca(PemFile::read("--tls-ca", file)?),
+            Self::Crl(file) => Part::Crl(PemFile::read("--tls-crl", file)?),
         })
     }
 
@@ -100,10 +92,10 @@ impl Part {
     }
 }
 
-impl Contents {
-    /// Parses the files. All else is absent in the result.
-    pub(crate) fn parse(&self) -> Result<Parsed, LoadError> {
-        let mut parsed = Parsed::default();
+impl Part<PemFile> {
+    /// Parses the files. All else is as in `older`.
+    pub(crate) fn parse(&self, older: &Parsed) -> Result<Parsed, LoadError> {
+        let mut parsed = older.clone();
         match self {
             Self::Pair(cert, key) => {
                 let key = key.key()?;
@@ -128,23 +120,6 @@ impl Contents {
             }
         }
         Ok(parsed)
-    }
-}
-
-impl Parsed {
-    /// These files, and the others as they were.
-    pub(crate) fn over(self, older: &Self) -> Self {
-        let (new, old) = (self.expiries, older.expiries);
-        Self {
-            pair: self.pair.or_else(|| older.pair.clone()),
-            roots: self.roots.or_else(|| older.roots.clone()),
-            crls: self.crls.or_else(|| older.crls.clone()),
-            expiries: Expiries {
-                cert: new.cert.or(old.cert),
-                ca: new.ca.or(old.ca),
-                crl: new.crl.or(old.crl),
-            },
-        }
     }
 }
 

@@ -3,36 +3,24 @@
 use std::{
     fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError},
     io,
-    net::SocketAddr,
     os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
 use crate::ListenError;
 use thiserror::Error;
-use tokio::{
-    io::DuplexStream,
-    net::{TcpListener, UnixListener, UnixStream},
-    select,
-    sync::mpsc,
-};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 
-use crate::transport::{
-    connect::Connector, endpoint::ListenEndpoint, peer::PeerAddress, stream::ByteStream,
-};
+use crate::transport::{endpoint::ListenEndpoint, peer::PeerAddress, stream::ByteStream};
 
 /// Owner and group of a socket may connect. The mode of its folder can only restrict that further.
 const SOCKET_MODE: u32 = 0o660;
-/// The maximum number of connections within this process that wait for an accept.
-const IN_PROCESS_MAX: usize = 16;
 
-/// A listening socket, and its connector within this process. Dropping it closes both, and removes the file of a Unix socket.
+/// A listening socket. Dropping it closes it, and removes the file of a Unix socket.
 #[derive(Debug)]
 pub struct Listener {
     kind: ListenerKind,
     endpoint: ListenEndpoint,
-    ends: mpsc::Sender<DuplexStream>,
-    in_process: mpsc::Receiver<DuplexStream>,
 }
 
 #[derive(Debug)]
@@ -48,7 +36,8 @@ enum ListenerKind {
 #[derive(Debug)]
 pub struct Socket {
     pub(crate) stream: ByteStream,
-    pub(crate) address: PeerAddress,
+    /// The address of the peer.
+    pub address: PeerAddress,
 }
 
 /// The file of a Unix socket, and the lock of its owner.
@@ -83,49 +72,25 @@ pub enum BindError {
     NoSocket(PathBuf),
 }
 
-impl Socket {
-    /// The address of the peer.
-    #[must_use]
-    pub const fn address(&self) -> PeerAddress {
-        self.address
-    }
-}
-
 impl Listener {
     /// Opens the socket for gRPC. Port 0 picks a free port. A Unix socket without a listener is replaced.
     ///
     /// # Errors
     /// If the address is not available, or the path is in use by a running server, or is not a socket.
     pub async fn bind(endpoint: &ListenEndpoint) -> Result<Self, BindError> {
-        match endpoint {
+        let (kind, endpoint) = match endpoint {
             ListenEndpoint::Tcp(address) => {
                 let listener = crate::listen("grpc", "--listen", *address).await?;
                 let address = listener.local_addr().unwrap_or(*address);
-                Ok(Self::of_tcp(listener, address))
+                (ListenerKind::Tcp(listener), address.into())
             }
             ListenEndpoint::Unix(path) => {
                 let (listener, file) = bind_unix(path).await?;
                 tracing::info!(listener = "grpc", address = %endpoint, "listening");
-                let kind = ListenerKind::Unix(listener, file);
-                Ok(Self::new(kind, endpoint.clone()))
+                (ListenerKind::Unix(listener, file), endpoint.clone())
             }
-        }
-    }
-
-    /// Wraps an open TCP socket.
-    #[must_use]
-    pub fn of_tcp(listener: TcpListener, address: SocketAddr) -> Self {
-        Self::new(ListenerKind::Tcp(listener), address.into())
-    }
-
-    fn new(kind: ListenerKind, endpoint: ListenEndpoint) -> Self {
-        let (ends, in_process) = mpsc::channel(IN_PROCESS_MAX);
-        Self {
-            kind,
-            endpoint,
-            ends,
-            in_process,
-        }
+        };
+        Ok(Self { kind, endpoint })
     }
 
     /// The listen address, with the actual port.
@@ -134,32 +99,13 @@ impl Listener {
         &self.endpoint
     }
 
-    /// A connector to this listener for the same process, without a socket and in plain text.
-    #[must_use]
-    pub fn connector(&self) -> Connector {
-        Connector::in_process(&self.endpoint, self.ends.clone())
-    }
-
     /// Waits for a connection.
     ///
     /// # Errors
     /// The errors of the system. Most are temporary, such as a lack of file descriptors.
-    pub async fn accept(&mut self) -> io::Result<Socket> {
-        select! {
-            socket = self.kind.accept() => socket,
-            // This value has a sender itself, so the channel is never closed.
-            Some(end) = self.in_process.recv() => Ok(Socket {
-                stream: ByteStream::InProcess(end),
-                address: PeerAddress::InProcess,
-            }),
-        }
-    }
-}
-
-impl ListenerKind {
-    async fn accept(&self) -> io::Result<Socket> {
-        match self {
-            Self::Tcp(listener) => {
+    pub async fn accept(&self) -> io::Result<Socket> {
+        match &self.kind {
+            ListenerKind::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 // Without `TCP_NODELAY`, small frames wait for acknowledgements, but the connection works.
                 let _ = stream.set_nodelay(true);
@@ -168,7 +114,7 @@ impl ListenerKind {
                     address: PeerAddress::Tcp(address),
                 })
             }
-            Self::Unix(listener, _) => Ok(Socket {
+            ListenerKind::Unix(listener, _) => Ok(Socket {
                 stream: ByteStream::Unix(listener.accept().await?.0),
                 address: PeerAddress::Unix,
             }),
@@ -246,9 +192,6 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tower::Service as _;
-
     use super::*;
 
     async fn bind(folder: &tempfile::TempDir) -> Result<Listener, BindError> {
@@ -302,27 +245,6 @@ mod tests {
         fs::rename(&precious, &lock).expect("it can be moved");
         drop(bind(&folder).await.expect("it can be locked"));
         assert_eq!(fs::read_to_string(&lock).expect("it is there"), "precious");
-    }
-
-    #[tokio::test]
-    async fn connection_within_the_process_needs_no_socket() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut listener = bind(&folder).await.expect("it is free");
-        let mut connector = listener.connector();
-        fs::remove_file(folder.path().join("server.sock")).expect("it is there");
-        let connect = |connector: &mut Connector| connector.call(http::Uri::default());
-        let connected = connect(&mut connector).await.expect("it is accepted");
-        let accepted = listener.accept().await.expect("it has come");
-        assert_eq!(accepted.address(), PeerAddress::InProcess);
-        let mut accepted = accepted.stream;
-        let mut connected = connected.into_inner();
-        connected.write_all(b"frame").await.expect("it is open");
-        let mut read = [0; 5];
-        accepted.read_exact(&mut read).await.expect("it is open");
-        assert_eq!(&read, b"frame");
-        drop(listener);
-        let refused = connect(&mut connector).await;
-        assert!(refused.is_err(), "nobody accepts");
     }
 
     #[tokio::test]

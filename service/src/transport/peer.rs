@@ -18,8 +18,8 @@ pub struct Peer {
     pub address: PeerAddress,
     /// The proved credential.
     pub credential: Credential,
-    /// `None` if nothing can invalidate the credential.
-    standing: Option<watch::Receiver<Option<Ended>>>,
+    /// Has the reason once the credential is not valid any more; `None` if nothing can invalidate it.
+    pub(crate) standing: Option<watch::Receiver<Option<Ended>>>,
 }
 
 /// The address of a peer.
@@ -29,8 +29,6 @@ pub enum PeerAddress {
     Tcp(SocketAddr),
     /// On this machine, at the other end of a Unix socket.
     Unix,
-    /// In this process.
-    InProcess,
 }
 
 /// The credential that a peer has proved before its first byte of HTTP.
@@ -69,19 +67,6 @@ impl Peer {
         }
     }
 
-    /// A peer with a certificate, which is valid until `standing` has a reason.
-    pub(crate) const fn with_certificate(
-        address: PeerAddress,
-        certificate: Arc<Certificate>,
-        standing: watch::Receiver<Option<Ended>>,
-    ) -> Self {
-        Self {
-            address,
-            credential: Credential::Certificate(certificate),
-            standing: Some(standing),
-        }
-    }
-
     /// The reason if the peer's certificate is not valid any more.
     #[must_use]
     pub fn has_ended(&self) -> Option<Ended> {
@@ -103,12 +88,12 @@ impl Peer {
 }
 
 impl PeerAddress {
-    /// The machine of the peer; the loopback address for a Unix socket or this process.
+    /// The machine of the peer; the loopback address for a Unix socket.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         match self {
             Self::Tcp(address) => address.ip(),
-            Self::Unix | Self::InProcess => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Self::Unix => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
     }
 }
@@ -118,7 +103,6 @@ impl fmt::Display for PeerAddress {
         match self {
             Self::Tcp(address) => address.fmt(formatter),
             Self::Unix => formatter.write_str("unix"),
-            Self::InProcess => formatter.write_str("in-process"),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Polls the files, and applies their changes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use crate::{failure::chain, file::Reloaded};
 use tokio::{
@@ -11,7 +14,7 @@ use tokio::{
 use crate::transport::{
     args::TlsArgs,
     failure::LoadError,
-    files::{Contents, Parsed, Part},
+    files::{Parsed, Part, PemFile},
     metrics::Metrics,
 };
 
@@ -40,7 +43,7 @@ where
     let mut parts = Vec::new();
     for part in Part::of(args) {
         let contents = part.read()?;
-        files = contents.parse()?.over(&files);
+        files = contents.parse(&files)?;
         parts.push((part, Reloaded::new(contents)));
     }
     let (sender, receiver) = watch::channel(Arc::new(build(&files)?));
@@ -61,8 +64,8 @@ where
 
 /// Polls the files of a part. `seen` has their last contents, valid or not.
 async fn reload<T, B>(
-    part: Part,
-    seen: Reloaded<Contents>,
+    part: Part<PathBuf>,
+    seen: Reloaded<Part<PemFile>>,
     mut ticks: Interval,
     settings: Arc<Settings<T, B>>,
 ) where
@@ -101,9 +104,9 @@ where
     B: Fn(&Parsed) -> Result<T, LoadError>,
 {
     /// Replaces one part of the files, if the result can be used.
-    fn replace(&self, contents: &Contents) -> Result<(), LoadError> {
+    fn replace(&self, contents: &Part<PemFile>) -> Result<(), LoadError> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = contents.parse()?.over(&files);
+        let changed = contents.parse(&files)?;
         let settings = (self.build)(&changed)?;
         self.metrics.reloads.inc();
         self.metrics.set_expiries(&changed.expiries);

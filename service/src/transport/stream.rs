@@ -7,14 +7,14 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
 };
 use tokio_rustls::TlsStream;
 
 use crate::transport::failure::explained;
 
-/// One end of a connection over TCP, a Unix socket, TLS or within a process.
+/// One end of a connection over TCP, a Unix socket or TLS.
 #[derive(Debug)]
 pub enum ByteStream {
     /// Plain text over TCP.
@@ -23,8 +23,6 @@ pub enum ByteStream {
     Unix(UnixStream),
     /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
-    /// Plain text within this process.
-    InProcess(DuplexStream),
 }
 
 /// What the streams of all transports can do.
@@ -38,7 +36,6 @@ impl ByteStream {
             Self::Tcp(stream) => Pin::new(stream),
             Self::Unix(stream) => Pin::new(stream),
             Self::Tls(stream) => Pin::new(stream),
-            Self::InProcess(stream) => Pin::new(stream),
         }
     }
 }

@@ -149,7 +149,7 @@ impl DecisionServer {
 
     fn start_program(program: &Path, listen: &str, flags: Vec<String>) -> Self {
         let mut all = vec!["--listen", listen];
-        all.extend(["--admin", "127.0.0.1:0", "--probe", "off"]);
+        all.extend(["--admin", "127.0.0.1:0"]);
         all.extend(flags.iter().map(String::as_str));
         let kept = Kept::start(program, &all);
         let [address, admin] = ["grpc", "admin"].map(|it| kept.running().address(it));

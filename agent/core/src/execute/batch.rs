@@ -4,9 +4,8 @@
 
 use std::{collections::VecDeque, ops::Range, time::Duration};
 
-use decree::{
-    TraceContext,
-    v1::{self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind},
+use decree::v1::{
+    self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
 };
 
 use prost::Message;
@@ -40,7 +39,6 @@ pub(crate) struct ActiveBatch {
     pub(crate) batch: v1::Batch,
     pub(crate) owner: v1::ObjectRef,
     pub(crate) total: u32,
-    pub(crate) trace: Option<TraceContext>,
     /// Whether the batch waits for its turn.
     pub(crate) queued: bool,
     ramp: SlowStart,
@@ -107,7 +105,6 @@ impl ActiveBatch {
         let mut active = Self {
             owner: batch.replica_set.clone().unwrap_or_default(),
             total,
-            trace: TraceContext::parse(&batch.traceparent),
             queued: false,
             ramp: SlowStart::new(total, initial),
             ready: VecDeque::new(),

@@ -11,7 +11,6 @@ use crate::{
 };
 
 mod memory;
-mod traces;
 
 /// Batches on a view, stepped by hand.
 struct Rig {

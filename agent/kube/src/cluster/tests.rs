@@ -57,7 +57,7 @@ async fn seen_by_watch(server: &Server) -> Vec<WatchEvent> {
 
 /// Creates a pod, which fails.
 async fn refused(server: &Server) -> ApiError {
-    let reply = server.cluster.call(create("a"), None).await;
+    let reply = server.cluster.call(create("a")).await;
     reply.expect_err("it is refused")
 }
 
@@ -293,36 +293,9 @@ async fn deletion_says_whether_the_pod_is_gone() {
     ];
     let server = Server::start(answers).await;
     for gone in [false, true, false, true] {
-        let reply = server.cluster.call(delete(), None).await.expect("accepted");
+        let reply = server.cluster.call(delete()).await.expect("accepted");
         assert_eq!(matches!(reply, Reply::Gone(_)), gone, "{reply:?}");
     }
-}
-
-#[tokio::test]
-async fn call_of_a_trace_says_so_to_the_api_server_and_no_other_does() {
-    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let release = Request::ReleasePod {
-        pod: pod_ref(),
-        owner_uid: "u2".into(),
-    };
-    let trace = TraceContext::parse(TRACE);
-    let calls = [
-        (create("a"), trace),
-        (delete(), trace),
-        (release, trace),
-        (create("b"), None),
-    ];
-    let refusals = calls.iter().map(|_| Answer::text(403, "")).collect();
-    let server = Server::start(refusals).await;
-    for (request, trace) in calls {
-        let answer = server.cluster.call(request, trace).await;
-        answer.expect_err("refused");
-    }
-    let asked = server.asked();
-    let traces: Vec<_> = asked.iter().map(|it| it.trace.as_deref()).collect();
-    assert_eq!(traces, [Some(TRACE), Some(TRACE), Some(TRACE), None]);
-    let methods: Vec<_> = asked.iter().map(|it| it.line.split(' ').next()).collect();
-    assert_eq!(methods, ["POST", "DELETE", "PATCH", "POST"].map(Some));
 }
 
 #[tokio::test]

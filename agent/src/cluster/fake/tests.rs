@@ -55,7 +55,7 @@ fn new_pod(cluster: &FakeCluster, name: &str) -> CreatePod {
 
 async fn create(cluster: &FakeCluster, name: &str) -> v1::Pod {
     let create = new_pod(cluster, name);
-    let reply = cluster.call(Request::CreatePod(create), None).await;
+    let reply = cluster.call(Request::CreatePod(create)).await;
     let Ok(Reply::Pod(pod)) = reply else {
         panic!("{reply:?}")
     };
@@ -198,7 +198,7 @@ async fn create_that_takes_longer_than_it_may_has_no_effect() {
         timeout: Duration::from_secs(2),
         ..new_pod(&cluster, "a")
     });
-    let refused = cluster.call(request, None).await.expect_err("it is cut");
+    let refused = cluster.call(request).await.expect_err("it is cut");
     assert_eq!(refused.code, Some(504));
     assert_eq!(begun.elapsed(), Duration::from_secs(2));
     let list = list(&cluster).await;

@@ -247,8 +247,7 @@ type Batch struct {
 	Action isBatch_Action `protobuf_oneof:"action"`
 	// The reasons of the decision.
 	Reasons []*Reason `protobuf:"bytes,11,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	// The trace of this decision: the value of the header `traceparent` of W3C Trace Context, 55 ASCII characters. Calls to the cluster continue the trace. Empty
-	// without a trace. An agent ignores a value that is not valid.
+	// Unused: the server leaves it empty, and an agent ignores it.
 	Traceparent   string `protobuf:"bytes,12,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -11,7 +11,7 @@ use super::{
     reason::{reason, reasons},
 };
 
-/// Writes a batch under the guard of its session, without a trace context.
+/// Writes a batch under the guard of its session.
 #[must_use]
 pub(crate) fn batch(batch: Batch, guard: &v1::Guard) -> v1::Batch {
     let Batch {

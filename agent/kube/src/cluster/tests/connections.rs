@@ -89,7 +89,7 @@ async fn lease_is_renewed_whatever_else_waits_for_the_api_server() {
     let calls = (0..2 * STREAMS).map(|at| {
         let cluster = busy.cluster.clone();
         let request = create(&format!("a{at}"));
-        tokio::spawn(async move { cluster.call(request, None).await })
+        tokio::spawn(async move { cluster.call(request).await })
     });
     let calls: Vec<_> = calls.collect();
     // The connection of the calls is full, and the connection of the watches too.

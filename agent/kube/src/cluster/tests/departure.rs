@@ -87,7 +87,7 @@ async fn create_waits_for_its_lease_anew(protocol: &'static [u8]) {
     let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
     let (lease, lead) = watch::channel(renewed(clock));
     let cluster = slow.cluster.clone().fenced(&Fence::new(lead, clock));
-    let call = tokio::spawn(cluster.call(create("a"), None));
+    let call = tokio::spawn(cluster.call(create("a")));
     slow.accepted.notified().await;
     // A create that left now could take effect under the Lease of another agent.
     advance(11 * SECOND).await;

@@ -103,10 +103,10 @@ async fn call_that_is_answered_with_another_kind_leaves_its_effect_unknown() {
     let set = json!({"kind": "ReplicaSet", "metadata": pod("a")["metadata"]});
     for answer in [status(500), set] {
         let server = Server::start(vec![Answer::json(201, answer.clone())]).await;
-        let error = server.cluster.call(create("a"), None).await;
+        let error = server.cluster.call(create("a")).await;
         assert_eq!(error.expect_err("it is no pod").code, None);
         let server = Server::start(vec![Answer::json(200, answer)]).await;
-        let error = server.cluster.call(delete(), None).await;
+        let error = server.cluster.call(delete()).await;
         assert_eq!(error.expect_err("it says not what became of it").code, None);
     }
 }

@@ -39,10 +39,10 @@ async fn requests_are_counted_by_code_method_and_host() {
     ])
     .await;
     list(&server.cluster).await.expect("it is read");
-    let created = server.cluster.call(create("b"), None).await;
+    let created = server.cluster.call(create("b")).await;
     created.expect("it is created");
     for request in [create("b"), delete()] {
-        let refused = server.cluster.call(request, None).await;
+        let refused = server.cluster.call(request).await;
         refused.expect_err("it is refused, or has no answer");
     }
     requests(

@@ -106,7 +106,7 @@ async fn revoked_cluster_sends_nothing() {
     let cluster = server.cluster.clone().until(revoked.clone());
     revoked.cancel();
     for call in [create("a"), delete()] {
-        let refused = cluster.call(call, None).await.expect_err("it is revoked");
+        let refused = cluster.call(call).await.expect_err("it is revoked");
         assert_eq!(refused.code, Some(400), "it has no effect");
     }
     assert!(server.asked().is_empty());

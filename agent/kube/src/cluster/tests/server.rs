@@ -44,7 +44,6 @@ pub(super) enum Answer {
 pub(super) struct Asked {
     pub(super) line: String,
     pub(super) agent: String,
-    pub(super) trace: Option<String>,
 }
 
 /// The server, and a cluster that connects to it.
@@ -206,7 +205,6 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     let asked = Asked {
         line: format!("{} {}", request.method(), request.uri()),
         agent: header("user-agent").unwrap_or_default(),
-        trace: header("traceparent"),
     };
     let note = script.asked.lock();
     note.unwrap_or_else(PoisonError::into_inner).push(asked);

@@ -3,16 +3,17 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::Bytes;
-use http_body::{Body, Frame};
+use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use tokio::{runtime::Handle, time::timeout};
+use tonic::{Status, body::Body, codegen::Bytes};
 
-use crate::admission::pool::{PeerIdentity, Slot};
+use crate::{capacity::Slot, error::Refusal, peer::ConnectionPeer, shared::Shared};
 
 /// The flag and the length before each message.
 const HEADER: usize = 5;
@@ -20,63 +21,19 @@ const HEADER: usize = 5;
 /// against its connection.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Why the body of a request ends early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyFault<R> {
-    /// The limit of held bytes is reached.
-    Full(R),
-    /// The message is longer than the maximum.
-    TooLarge {
-        /// The maximum size of a message, in bytes.
-        max: usize,
-    },
-    /// A call with one message has a second one.
-    SecondMessage,
-    /// The stream or its connection broke, perhaps in the middle of a message.
-    Broken,
-}
-
-/// The owner of the bytes of a body.
-pub trait BodyOwner {
-    /// The identity of a peer.
-    type Identity: PeerIdentity;
-    /// The reason for a body that must end because too many bytes are held.
-    type Refusal: Clone;
-    /// The error type of a body.
-    type Error;
-
-    /// Takes a slot for this many bytes.
-    ///
-    /// # Errors
-    /// If there is no room.
-    fn hold(&self, bytes: usize) -> Result<Slot<Self::Identity, Self::Refusal>, Self::Refusal>;
-
-    /// The error that reports `fault` to the peer.
-    fn refuse(&self, fault: BodyFault<Self::Refusal>) -> Self::Error;
-}
-
 /// The body of a request.
 #[derive(Debug)]
-pub struct Received<B, O>
-where
-    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
-    O: BodyOwner,
-{
+pub(super) struct Received {
     /// `None` after the end.
-    body: Option<B>,
-    owner: O,
+    body: Option<Body>,
+    shared: Arc<Shared>,
+    peer: ConnectionPeer,
     framing: Framing,
-    held: Option<Slot<O::Identity, O::Refusal>>,
+    held: Option<Slot>,
     /// The maximum size of the message in a call with one message. Then all bytes are held.
     only: Option<usize>,
     completed: usize,
 }
-
-/// The bytes of a whole message, and their slot.
-pub type Whole<O> = (
-    Bytes,
-    Option<Slot<<O as BodyOwner>::Identity, <O as BodyOwner>::Refusal>>,
-);
 
 /// The position of a byte stream in its sequence of messages.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,16 +45,13 @@ struct Framing {
     left: usize,
 }
 
-impl<B, O> Received<B, O>
-where
-    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
-    O: BodyOwner<Error = B::Error> + Unpin,
-{
-    /// Counts the bytes of `body` for `owner`.
-    pub fn new(body: B, owner: O) -> Self {
+impl Received {
+    /// Counts the bytes of `body` for `peer`.
+    pub(super) fn new(body: Body, shared: Arc<Shared>, peer: ConnectionPeer) -> Self {
         Self {
             body: Some(body),
-            owner,
+            shared,
+            peer,
             framing: Framing::default(),
             held: None,
             only: None,
@@ -107,10 +61,7 @@ where
 
     /// Receives the message of a call with one message, of at most `max` bytes. Returns its bytes, header included, with their slot. There
     /// are no bytes if the message is incomplete.
-    ///
-    /// # Errors
-    /// The reason why the message did not arrive.
-    pub async fn whole(mut self, max: usize) -> Result<Whole<O>, B::Error> {
+    pub(super) async fn whole(mut self, max: usize) -> Result<(Bytes, Option<Slot>), Status> {
         self.only = Some(max);
         let mut bytes = Vec::new();
         while let Some(frame) = self.frame().await {
@@ -125,15 +76,15 @@ where
         Ok((bytes.into(), self.held.take()))
     }
 
-    fn hold(&mut self, bytes: usize) -> Result<(), BodyFault<O::Refusal>> {
-        let held = match &mut self.held {
-            Some(held) => held.grow(bytes),
-            None => self.owner.hold(bytes).map(|slot| self.held = Some(slot)),
-        };
-        held.map_err(BodyFault::Full)
+    fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
+        if let Some(held) = &mut self.held {
+            return held.grow(bytes);
+        }
+        self.held = Some(self.peer.take(&self.shared.received, bytes)?);
+        Ok(())
     }
 
-    fn count(&mut self, piece: &[u8]) -> Result<(), BodyFault<O::Refusal>> {
+    fn count(&mut self, piece: &[u8]) -> Result<(), Refusal> {
         let (completed, open) = self.framing.advance(piece);
         let Some(max) = self.only else {
             if completed > 0 {
@@ -142,33 +93,38 @@ where
             return if open > 0 { self.hold(open) } else { Ok(()) };
         };
         if self.framing.left > max {
-            return Err(BodyFault::TooLarge { max });
+            return Err(Refusal::TooLarge { max });
         }
         self.completed += completed;
         if self.completed > 1 || (self.completed == 1 && open > 0) {
-            return Err(BodyFault::SecondMessage);
+            return Err(Refusal::Malformed {
+                detail: "more than one message in a call that has one".to_owned(),
+            });
         }
         self.hold(piece.len())
     }
 }
 
-impl<B, O> Body for Received<B, O>
-where
-    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
-    O: BodyOwner<Error = B::Error> + Unpin,
-{
+/// The refusal as a body error, from which the refusal can be read again.
+fn refused(refusal: Refusal) -> Status {
+    let mut status = Status::from(refusal.clone());
+    status.set_source(Arc::new(refusal));
+    status
+}
+
+impl http_body::Body for Received {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = Status;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         if let Some(held) = &mut self.held
             && let Poll::Ready(why) = held.poll_end(cx)
         {
             self.held = None;
-            return Poll::Ready(Some(Err(self.owner.refuse(BodyFault::Full(why)))));
+            return Poll::Ready(Some(Err(refused(why))));
         }
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
@@ -176,16 +132,17 @@ where
         let polled = Pin::new(&mut *body).poll_frame(cx);
         match &polled {
             Poll::Ready(None) if body.is_end_stream() => self.body = None,
-            // hyper also ends the body of a stream that was reset without an error.
+            // hyper also ends the body of a stream that was reset without an error. Nobody reads an answer on a broken stream. For tonic,
+            // `CANCELLED` would be an end in order, and `INTERNAL` a message that cannot be decoded.
             Poll::Ready(None | Some(Err(_))) => {
                 self.body = None;
-                return Poll::Ready(Some(Err(self.owner.refuse(BodyFault::Broken))));
+                return Poll::Ready(Some(Err(Status::aborted("the stream broke"))));
             }
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(piece) = frame.data_ref()
-                    && let Err(fault) = self.count(piece)
+                    && let Err(refusal) = self.count(piece)
                 {
-                    return Poll::Ready(Some(Err(self.owner.refuse(fault))));
+                    return Poll::Ready(Some(Err(refused(refusal))));
                 }
             }
             Poll::Pending => {}
@@ -194,11 +151,7 @@ where
     }
 }
 
-impl<B, O> Drop for Received<B, O>
-where
-    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
-    O: BodyOwner,
-{
+impl Drop for Received {
     fn drop(&mut self) {
         let Some(mut body) = self.body.take() else {
             return;
