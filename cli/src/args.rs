@@ -45,7 +45,7 @@ pub(crate) use kube::KubeArgs;
 pub(crate) use name::{DEFAULT_NAMESPACE, NameArg, NameKind, Named, NamespaceArgs};
 pub(crate) use query::{
     DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, ScopeArgs, SimulateArgs, SourceArgs,
-    SysdumpArgs, Wanted, WatchArgs,
+    Wanted, WatchArgs,
 };
 pub(crate) use resume::ResumeArgs;
 pub(crate) use up::{AdminArgs, DemoArgs, DemoCommand, PlaceArgs, UpArgs};
@@ -113,9 +113,6 @@ pub(crate) enum Command {
     /// not compared. Differences from before the agent's last connection are only in the server's log and metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
-    /// Write an archive for a bug report, without names
-    #[command(after_help = exit::HELP)]
-    Sysdump(SysdumpArgs),
     /// Replay a server's recordings, and print decisions that differ
     ///
     /// A session of this version receives the recorded frames at the recorded times, and its decisions are compared with the recorded

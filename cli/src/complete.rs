@@ -89,7 +89,7 @@ fn with_candidates(command: Command, flags: &Arc<Flags>) -> Command {
             let flags = Arc::clone(flags);
             let has_owners = arg.get_id() == "names";
             let completer = match arg.get_id().as_str() {
-                "replica_set" | "names" if !["decide", "sysdump"].contains(&&*name) => {
+                "replica_set" | "names" if name != "decide" => {
                     let offered = move |begun: &OsStr| flags.replica_sets(begun, has_owners);
                     ArgValueCompleter::new(offered)
                 }

@@ -10,7 +10,6 @@ use crate::{
     args::{ExplainArgs, NamespaceArgs},
     cause, decision,
     exit::{Exit, Failure},
-    not_found,
     page::Page,
     proto_json, record, refusal, server,
     source::{RECORDS, Source},
@@ -35,13 +34,9 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         let wanted = |it: &NamespaceArgs| it.wanted(&args.names);
         let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
         let (names, unknown) = source.replica_sets(&args.names, &namespaces).await?;
-        if let Some(pod) = &args.why {
-            not_found::together(unknown)?;
-            let [named] = names.as_slice() else {
-                let cause = "--why is about a pod of one ReplicaSet";
-                return Err(Failure::new(Exit::Usage, cause).hint("name one ReplicaSet"));
-            };
-            return why::run(&source, args, named, pod, io).await;
+        if args.why.is_some() && names.len() > 1 {
+            let cause = "--why is about a pod of one ReplicaSet";
+            return Err(Failure::new(Exit::Usage, cause).hint("name one ReplicaSet"));
         }
         let (mut missing, mut printed) = (Vec::new(), 0);
         for named in &names {
@@ -50,6 +45,10 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                 continue;
             };
             stale::notice(&answer.stale_view, io)?;
+            if let Some(pod) = &args.why {
+                why::write(&source, args, (named, pod), answer, io)?;
+                continue;
+            }
             let output = args.print.output;
             if printed > 0 && output.is_for_people() {
                 writeln!(io.stdout)?;

@@ -70,7 +70,6 @@ mod snapshot;
 mod source;
 mod stale;
 mod streams;
-mod sysdump;
 mod table;
 mod take_over;
 mod up;
@@ -133,7 +132,6 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Explain(args) => explain::run(&args, io),
         Command::Watch(args) => watch::run(&args, io),
         Command::Diff(args) => diff::run(&args, io),
-        Command::Sysdump(args) => sysdump::run(&args, io),
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
         Command::Resume(args) => resume::run(&args, io),

@@ -76,7 +76,7 @@ const ASKING: [(&str, i32); 4] = [
     ("--server http://@GONE", 3),
     ("--server http://@CLOSED", 4),
 ];
-const CASES: [(&str, i32); 46] = [
+const CASES: [(&str, i32); 42] = [
     ("get rs --server http://@SERVER", 0),
     ("get sessions --server http://@SERVER", 0),
     ("get rs nope --server http://@SERVER", 1),
@@ -96,10 +96,6 @@ const CASES: [(&str, i32); 46] = [
     ("diff --server http://@SERVER", 2),
     ("diff --server http://@GONE", 3),
     ("diff --server http://@CLOSED", 4),
-    ("sysdump --out @NEW.gz --server http://@SERVER", 0),
-    ("sysdump --out @FILE --server http://@SERVER", 1),
-    ("sysdump --out - --server http://@GONE", 3),
-    ("sysdump --out - --server http://@CLOSED", 4),
     ("check --only server --server http://@SERVER", 0),
     ("check --only server --server http://@GONE", 1),
     ("check --only nothing", 2),

@@ -116,7 +116,6 @@ fn flags_of_the_documents_exist() {
         "check",
         "replay",
         "resume",
-        "sysdump",
         "take-over",
         "hand-back",
         "console",

@@ -78,9 +78,6 @@ decide -f state.json # kubectl get rs,pods -o json > state.json
 decide -f state.json --replica-set web --replicas 3
 decide -f - -o json # from standard input
 decide --context prod # from a cluster, read-only
-[sysdump]
-sysdump # writes decree-sysdump.tar.gz
-sysdump --out - --names | tar tz # what is in it
 [replay]
 replay session.recording # does this version agree?
 replay --explain *.recording # the input before
