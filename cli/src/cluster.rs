@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout};
 use crate::{
     args::KubeArgs,
     exit::{Exit, Failure},
+    page::Io,
     resume,
     snapshot::Snapshot,
-    streams::Io,
     table::one_line,
 };
 

@@ -24,8 +24,8 @@ use crate::{
     cluster,
     exit::{Exit, Failure},
     http::exchange,
+    page::Io,
     resume, sandbox, server,
-    streams::Io,
     table::one_line,
 };
 

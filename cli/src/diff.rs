@@ -1,23 +1,21 @@
 //! `decree diff`: what another controller did differently from the decisions of a server whose agent is in shadow mode.
 
 mod report;
-mod words;
 
 use decree::v1;
 
 pub(crate) use self::report::report;
+use self::report::{departure, is_unexplained, subject};
 use crate::{
     age,
     args::{DiffArgs, FailOn},
     decision,
     exit::{Exit, Failure},
-    meaning,
-    page::Page,
-    proto_json,
+    format,
+    page::{Io, Page},
     server::{self, Server},
-    source::Source,
+    source::{self, Source},
     stale,
-    streams::Io,
     table::Table,
 };
 
@@ -35,7 +33,7 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let server = Server::connect(&args.inspection.server).await?;
         let cluster = &args.inspection.cluster;
         let source = Source::of_server(&server, cluster);
-        let scope = meaning::scope(&args.scope, &source).await?;
+        let scope = source::scope(&args.scope, &source).await?;
         let request = v1::ListDifferencesRequest {
             cluster: cluster.clone(),
             namespace: scope.namespace.clone(),
@@ -66,13 +64,13 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         .differences
         .retain(|it| scope.has(it.replica_set.as_ref()));
     if args.unexplained {
-        answer.differences.retain(words::is_unexplained);
+        answer.differences.retain(is_unexplained);
     }
     let exit = stale::notice(&answer.stale_views, io)?;
     print(args, &answer, io)?;
     let fails = match args.fail_on {
         FailOn::Any => !answer.differences.is_empty(),
-        FailOn::Unexplained => answer.differences.iter().any(words::is_unexplained),
+        FailOn::Unexplained => answer.differences.iter().any(is_unexplained),
         FailOn::Never => false,
     };
     Ok(if fails { Exit::No } else { exit })
@@ -85,7 +83,7 @@ fn print(
 ) -> Result<(), Failure> {
     let output = args.print.output;
     if !output.is_for_people() {
-        let json = proto_json::value("ListDifferencesResponse", answer)?;
+        let json = format::proto_json("ListDifferencesResponse", answer)?;
         let sets = answer.differences.iter();
         let sets = sets.filter_map(|it| it.replica_set.as_ref());
         let mut names: Vec<_> = sets.map(|set| set.name.as_str()).collect();
@@ -99,10 +97,10 @@ fn print(
             table.row([
                 age::time_text(difference.time.as_ref()),
                 decision::path(difference.replica_set.as_ref()),
-                words::subject(difference.subject()).to_owned(),
+                subject(difference.subject()).to_owned(),
                 difference.decided.clone(),
                 difference.done.clone(),
-                words::departure(difference.departure()).to_owned(),
+                departure(difference.departure()).to_owned(),
             ]);
         }
         return Ok(table.write(io.stdout, 0)?);

@@ -10,16 +10,15 @@ use crate::{
     args::{ExplainArgs, NamespaceArgs},
     cause, decision,
     exit::{Exit, Failure},
-    page::Page,
-    proto_json, record, refusal, server,
+    format,
+    page::{Io, Page},
+    refusal, server,
     source::{RECORDS, Source},
     stale,
-    streams::Io,
     table::one_line,
 };
 
 mod decisions;
-mod scale_down;
 mod timeline;
 mod why;
 
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                     write(args, &answer, page, io.stdout)?;
                 }
             } else {
-                let json = proto_json::value("GetReplicaSetResponse", &answer)?;
+                let json = format::proto_json("GetReplicaSetResponse", &answer)?;
                 output.write(io.stdout, &json, &[&named.name])?;
             }
         }
@@ -104,7 +103,7 @@ fn write(
         decisions::write(args, answer, page, out)?;
     }
     if let Some(last) = &answer.last_scale_down {
-        scale_down::write(last, args.print.output.is_wide(), page, out)?;
+        why::write_last(last, args.print.output.is_wide(), page, out)?;
     }
     if args.all {
         let summary = answer.summary.as_ref();
@@ -134,7 +133,7 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     let reasons = summary.reasons.iter();
     let (held_back, because): (Vec<_>, Vec<_>) = reasons.partition(|it| obstacle(it).is_some());
     let labels = std::iter::once("Because:").chain(std::iter::repeat(""));
-    lines.extend(labels.zip(because.into_iter().map(record::reason)));
+    lines.extend(labels.zip(because.into_iter().map(decision::reason)));
     if cause::is_open(&summary)
         && let Some(said) = refusal::newest(&answer.timeline)
     {

@@ -1,26 +1,25 @@
 //! `decree get`: lists of what a running server holds, or of the ReplicaSets of a snapshot.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use decree::v1;
+use jiff::Timestamp;
 
 use crate::{
+    age,
     args::{GetArgs, NameArg, Named, NamespaceArgs, Scope, Wanted},
     cause::{self, Groups},
     decision,
     exit::{Exit, Failure},
-    page::Page,
-    proto_json,
+    format,
+    page::{Io, Page},
     server::{self, Server},
     source::{RECORDS, Source},
     stale,
-    streams::Io,
     table::{Table, one_line},
 };
 
 mod follow;
-mod replica_sets;
-mod sessions;
-
-pub(crate) use sessions::cluster;
 
 pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match args.wanted()? {
@@ -72,12 +71,12 @@ fn print(
 ) -> Result<(), Failure> {
     let sets = &list.replica_sets;
     if !args.print.output.is_for_people() {
-        let names: Vec<_> = sets.iter().map(replica_sets::name).collect();
-        let json = proto_json::value("ListReplicaSetsResponse", list)?;
+        let names: Vec<_> = sets.iter().map(name).collect();
+        let json = format::proto_json("ListReplicaSetsResponse", list)?;
         return args.print.output.write(io.stdout, &json, &names);
     }
     let (is_wide, no_headers) = (args.print.output.is_wide(), args.print.no_headers);
-    let (page, columns) = (Page::new(io), replica_sets::columns(sets, is_wide));
+    let (page, columns) = (Page::new(io), columns(sets, is_wide));
     let table = Table::new(page, columns.iter().map(|it| it.0));
     let mut table = table.no_headers(no_headers);
     let mut rows: Vec<_> = sets.iter().collect();
@@ -85,7 +84,7 @@ fn print(
     let shown = if no_headers { &[] } else { &**sets };
     let groups = Groups::of(shown);
     for set in rows {
-        let cells = replica_sets::cells(&columns, set);
+        let cells = cells(&columns, set);
         if groups.has(set) && !is_wide {
             table.told_row(cells);
         } else {
@@ -128,6 +127,131 @@ async fn get_sessions(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
     if list.sessions.is_empty() {
         return Err(server.nothing_connected(wanted));
     }
-    sessions::print(args, &list, io)?;
+    let output = args.print.output;
+    if output.is_for_people() {
+        let shown = if output.is_wide() {
+            SESSIONS.len()
+        } else {
+            NARROW
+        };
+        let columns = &SESSIONS[..shown];
+        let table = Table::new(Page::new(io), columns.iter().map(|it| it.0));
+        let mut table = table.no_headers(args.print.no_headers);
+        let rows = list.sessions.iter().map(|it| cells(columns, it));
+        rows.for_each(|cells| table.row(cells));
+        table.write(io.stdout, 0)?;
+    } else {
+        let json = format::proto_json("ListSessionsResponse", &list)?;
+        output.write(io.stdout, &json, &[])?;
+    }
     stale::notice(&list.stale_views, io)
+}
+
+/// The header of a column, and its cell for an object.
+type Column<T> = (&'static str, fn(&T) -> String);
+
+/// The sentences are in the last columns, because nothing cuts them off there.
+const REPLICA_SETS: [Column<v1::ReplicaSetSummary>; 13] = [
+    ("CLUSTER", |set| set.cluster.clone()),
+    ("NAMESPACE", |set| {
+        let object = set.replica_set.as_ref();
+        object.map_or_else(String::new, |object| object.namespace.clone())
+    }),
+    ("NAME", |set| name(set).to_owned()),
+    ("DESIRED", |set| set.replicas.to_string()),
+    ("CURRENT", |set| set.active.to_string()),
+    ("READY", |set| set.ready.to_string()),
+    ("AVAILABLE", |set| set.available.to_string()),
+    ("STATE", |set| cause::state(set).to_owned()),
+    ("TERMINATING", |set| set.terminating.to_string()),
+    ("UNCONVERGED", |set| {
+        let age = age::since(set.unconverged_since.as_ref(), Timestamp::now());
+        age.map_or_else(|| "-".to_owned(), age::human)
+    }),
+    ("LABELS", labels),
+    ("CAUSE", |set| cause::cell(set, Timestamp::now())),
+    ("MESSAGE", |set| cause::words(set).to_owned()),
+];
+
+/// The columns that these ReplicaSets need.
+fn columns(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Vec<Column<v1::ReplicaSetSummary>> {
+    let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
+    let columns = REPLICA_SETS
+        .into_iter()
+        .filter(|(header, _)| match *header {
+            "CLUSTER" => is_wide || clusters.len() > 1,
+            "TERMINATING" | "UNCONVERGED" | "LABELS" | "MESSAGE" => is_wide,
+            _ => true,
+        });
+    columns.collect()
+}
+
+fn cells<T>(columns: &[Column<T>], object: &T) -> Vec<String> {
+    columns.iter().map(|(_, cell)| cell(object)).collect()
+}
+
+fn name(set: &v1::ReplicaSetSummary) -> &str {
+    set.replica_set.as_ref().map_or("", |object| &object.name)
+}
+
+fn labels(set: &v1::ReplicaSetSummary) -> String {
+    let labels = set.template_labels.iter();
+    let labels = labels.map(|(key, value)| format!("{key}={value}"));
+    let mut labels: Vec<_> = labels.collect();
+    labels.sort();
+    if labels.is_empty() {
+        "<none>".to_owned()
+    } else {
+        labels.join(",")
+    }
+}
+
+/// The number of columns without `-o wide`, which fit a terminal of 80 columns.
+const NARROW: usize = 7;
+const SESSIONS: [Column<v1::SessionSummary>; 13] = [
+    ("CLUSTER", |session| cluster(session).to_owned()),
+    ("SHARD", |session| match session.shard.as_str() {
+        "" => "<all>".to_owned(),
+        shard => shard.to_owned(),
+    }),
+    ("MODE", |session| {
+        let mode = match session.mode() {
+            v1::Mode::Unspecified | v1::Mode::Enforce => "Enforce",
+            v1::Mode::Shadow => "Shadow",
+            v1::Mode::DryRun => "DryRun",
+        };
+        mode.to_owned()
+    }),
+    ("SYNCED", |session| {
+        if session.synced { "True" } else { "False" }.to_owned()
+    }),
+    ("REPLICASETS", |session| session.replica_sets.to_string()),
+    ("PODS", |session| session.pods.to_string()),
+    ("AGE", |session| {
+        let age = age::since(session.started.as_ref(), Timestamp::now());
+        age.map_or_else(|| UNKNOWN.to_owned(), age::human)
+    }),
+    ("IN-FLIGHT", |session| session.batches_in_flight.to_string()),
+    ("EPOCH", |session| session.epoch.to_string()),
+    ("VIEW-AGE", |session| {
+        let age = session
+            .view_age
+            .map(|it| Duration::try_from(it).unwrap_or_default());
+        age.map_or_else(
+            || UNKNOWN.to_owned(),
+            |it| format!("{:.1}s", it.as_secs_f64()),
+        )
+    }),
+    ("SESSION", |session| session.session_id.clone()),
+    ("CLUSTER-UID", |session| session.cluster_uid.clone()),
+    ("AGENT", |session| session.agent_instance.clone()),
+];
+const UNKNOWN: &str = "<unknown>";
+
+/// The name of the cluster, or else its uid.
+pub(crate) fn cluster(session: &v1::SessionSummary) -> &str {
+    match session.cluster_name.as_str() {
+        "" => &session.cluster_uid,
+        name => name,
+    }
 }

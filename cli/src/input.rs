@@ -23,7 +23,7 @@ use bounded::{Bounded, Packed, Used};
 use crate::{
     args::FileArgs,
     exit::{Exit, Failure},
-    streams::Io,
+    page::Io,
     table::one_line,
 };
 

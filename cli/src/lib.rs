@@ -50,16 +50,11 @@ mod format;
 mod get;
 mod http;
 mod input;
-mod meaning;
 mod near;
 mod not_found;
 mod page;
 mod pages;
-mod paint;
 mod pki;
-mod plain;
-mod proto_json;
-mod record;
 mod refusal;
 mod replay;
 mod resume;
@@ -69,7 +64,6 @@ mod simulate;
 mod snapshot;
 mod source;
 mod stale;
-mod streams;
 mod table;
 mod take_over;
 mod up;
@@ -77,11 +71,11 @@ mod watch;
 
 pub use args::command;
 pub use exit::Exit;
-pub use streams::{Colors, Io};
+pub use page::{Colors, Io};
 
 use args::{Command, PkiCommand};
 use exit::Failure;
-use paint::Paint;
+use page::Paint;
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use server_core::wording::count;
 use crate::{
     args::PkiDevArgs,
     exit::{Exit, Failure},
-    streams::Io,
+    page::Io,
 };
 
 /// The names of the server: on this machine, and as the Service of the manifests.

@@ -19,8 +19,8 @@ use crate::{
     args::{NamespaceArgs, ResumeArgs},
     exit::{Exit, Failure},
     http::ask_agent,
+    page::Io,
     server::block_on,
-    streams::Io,
 };
 
 /// How long an API server may take for its first answer.

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     exit::{Exit, Failure},
-    plain::is_plain,
+    near::is_plain,
     server::{Bearer, Server},
 };
 

@@ -17,7 +17,7 @@ use crate::{
     exit::{Exit, Failure},
     input::{self, KUBECTL},
     near,
-    streams::Io,
+    page::Io,
     table::one_line,
 };
 

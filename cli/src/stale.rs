@@ -7,7 +7,7 @@ use decree::v1;
 use crate::{
     age,
     exit::{Exit, Failure},
-    streams::Io,
+    page::Io,
     table::one_line,
 };
 

@@ -9,7 +9,7 @@ use std::{io, io::Write, ops::Range};
 
 use service::escaped;
 
-use crate::{page::Page, paint::severity_of};
+use crate::{page::Page, page::severity_of};
 
 /// The column of colored words.
 const STATE: &str = "STATE";
@@ -245,7 +245,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::{paint::Paint, tests::written as text};
+    use crate::{page::Paint, tests::written as text};
 
     fn cells(texts: [&str; 3]) -> [String; 3] {
         texts.map(str::to_owned)

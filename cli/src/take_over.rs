@@ -18,9 +18,9 @@ use tokio::time::{sleep, timeout};
 use crate::{
     args::DeclareArgs,
     exit::{Exit, Failure},
+    page::Io,
     resume::{connect, refused},
     server::block_on,
-    streams::Io,
 };
 
 /// The interval of looks at the cluster.

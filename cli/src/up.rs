@@ -20,10 +20,9 @@ use crate::{
     exit::{Exit, Failure},
     format::PrintArgs,
     input,
-    page::{Page, say},
+    page::{Io, Page, say},
     sandbox::{self, AGAIN, CLUSTER, RunningAgent, RunningServer, ServerSettings, act, beginning},
     server::Server,
-    streams::Io,
     watch,
 };
 

@@ -12,12 +12,11 @@ use crate::{
     cause, decision,
     exit::{Exit, Failure},
     format::PrintArgs,
-    get, meaning,
-    page::Page,
-    pages, record, refusal,
+    get,
+    page::{Io, Page},
+    pages, refusal,
     server::{self, Server},
-    source::Source,
-    streams::Io,
+    source::{self, Source},
     table::{TableStream, one_line},
 };
 
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
         let source = Source::of_server(&server, cluster);
-        let scope = meaning::scope(&args.scope, &source).await?;
+        let scope = source::scope(&args.scope, &source).await?;
         follow(
             &server,
             cluster,
@@ -143,9 +142,8 @@ impl Watched {
         let missing = source.missing_among(&scope.only).await?;
         source.check_found(&missing, Vec::new()).await?;
         self.named.clone_from(&scope.only);
-        let is_enough = |page: &[v1::ReplicaSetSummary]| !page.is_empty();
         let namespace = &scope.namespace;
-        let known = pages::replica_sets_until(server, cluster, namespace, is_enough).await?;
+        let known = pages::replica_sets(server, cluster, namespace, 1).await?;
         if known.replica_sets.is_empty() {
             let said = get::nothing_in(namespace);
             writeln!(io.stderr, "notice: {said} Waiting for decisions.")?;
@@ -208,8 +206,8 @@ impl<'a> Printer<'a> {
         }
         if let Some(record) = decision {
             let reason = record.reasons.first();
-            let reason = reason.map_or_else(String::new, record::reason);
-            let (count, pods) = (record.operations.to_string(), record::targets(record));
+            let reason = reason.map_or_else(String::new, decision::reason);
+            let (count, pods) = (record.operations.to_string(), decision::targets(record));
             self.print_row(record, [&record.action, &count, &reason, &pods], io)?;
         }
         Ok(())

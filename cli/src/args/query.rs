@@ -3,8 +3,7 @@
 use clap::{Args as Group, ValueEnum};
 
 use super::{
-    files::FileArgs,
-    kube::KubeArgs,
+    kube::{FileArgs, KubeArgs},
     labels::LabelFilter,
     name::{KINDS, NameArg, Named, NamespaceArgs},
 };

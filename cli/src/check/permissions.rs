@@ -4,7 +4,7 @@
 use agent_kube::{Access, KubeCluster, PROBE};
 use decree_agent::Mode;
 
-use super::finding::Finding;
+use super::Finding;
 use crate::args::CheckArgs;
 
 /// Every object of a resource, or no object yet.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use decree::v1::{self, Rule, timeline_entry::Entry};
 use prost_types::Timestamp as Time;
 
-use crate::{age, args::ExplainArgs, decision, page::Page, record, table::Table};
+use crate::{age, args::ExplainArgs, decision, page::Page, table::Table};
 
 const STATUS: &str = "status";
 
@@ -69,7 +69,7 @@ pub(super) fn write(
             newest.action.clone(),
             newest.operations.to_string(),
             reason,
-            record::targets(newest),
+            decision::targets(newest),
         ]);
     }
     if !table.is_empty() {
@@ -111,7 +111,7 @@ fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: b
     }
     record.reasons.first().map_or_else(String::new, |reason| {
         let detail = decision::detail_for(reason.rule(), reason.detail.clone(), is_wide);
-        record::reason(&v1::Reason {
+        decision::reason(&v1::Reason {
             detail,
             ..reason.clone()
         })

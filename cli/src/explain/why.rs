@@ -1,17 +1,20 @@
-//! `decree explain --why POD`: the remembered decision that deleted a pod.
+//! Deletions that the server remembers: the last one, and with `--why` that of a pod. They show the pods on both sides of the cut, with
+//! the values that each rule compares.
 
-use decree::v1;
+use std::io::{self, Write};
 
-use super::scale_down;
+use decree::v1::{self, Rule};
+use jiff::Timestamp;
+use server_core::wording::count;
+
 use crate::{
     age,
     args::{ExplainArgs, Named},
     decision::{self, word},
     exit::{Exit, Failure},
-    page::Page,
-    proto_json, record,
+    format,
+    page::{Io, Page},
     source::{RECORDS, Source},
-    streams::Io,
     table::{Table, one_line},
 };
 
@@ -37,22 +40,22 @@ pub(super) fn write(
             last_scale_down: last,
             ..v1::GetReplicaSetResponse::default()
         };
-        let json = proto_json::value("GetReplicaSetResponse", &answer)?;
+        let json = format::proto_json("GetReplicaSetResponse", &answer)?;
         return output.write(io.stdout, &json, &[&named.name]);
     }
     let (page, is_wide) = (Page::new(io), output.is_wide());
-    let (time, reason, pods, table) = if let Some(last) = &last {
+    let (time, reason, pods, shown) = if let Some(last) = &last {
         let reason = last.pods.iter().find(|it| is_its(it));
         let reason = reason.and_then(|it| it.reason.as_ref());
         let pods = format!("{} active pods, {} desired", last.from, last.to);
-        let table = scale_down::table(last, pod, is_wide, page);
-        (&last.time, reason, pods, table)
+        let shown = table(last, pod, is_wide, page);
+        (&last.time, reason, pods, shown)
     } else if let Some(record) = &record {
         let reason = record.targets.iter().find(|it| it.name == pod);
         let reason = reason.and_then(|it| it.reason.as_ref());
         let pods = record.reasons.first().map(|it| it.detail.clone());
-        let table = victims(record, pod, is_wide, page);
-        (&record.time, reason, pods.unwrap_or_default(), table)
+        let shown = victims(record, pod, is_wide, page);
+        (&record.time, reason, pods.unwrap_or_default(), shown)
     } else {
         return Err(unknown(source, &set, pod));
     };
@@ -61,7 +64,7 @@ pub(super) fn write(
     let answer = format!("{pod} was deleted at {time}{why}. {set} had {pods}.");
     page.write_hanging(io.stdout, 0, &one_line(&answer), 0)?;
     writeln!(io.stdout)?;
-    Ok(table.write(io.stdout, 2)?)
+    Ok(shown.write(io.stdout, 2)?)
 }
 
 /// The pods that a decision names, in the order of deletion, with a mark on the row of the pod `asked`.
@@ -72,7 +75,7 @@ fn victims(record: &v1::DecisionRecord, asked: &str, is_wide: bool, page: Page) 
         let reason = target.reason.as_ref().map(|it| why(it, is_wide));
         table.row([format!("{mark}{}", target.name), reason.unwrap_or_default()]);
     }
-    let more = record::unnamed(record);
+    let more = decision::unnamed(record);
     if more > 0 {
         table.line(&format!("and {more} more"));
     }
@@ -92,4 +95,61 @@ fn unknown(source: &Source, set: &str, pod: &str) -> Failure {
     }
     let cause = format!("no decision that the server remembers deletes {pod} of {set}");
     Failure::new(Exit::No, cause).hint(place)
+}
+
+/// Writes the time, the number of victims, and the rules that chose them.
+pub(super) fn write_last(
+    last: &v1::ScaleDown,
+    is_wide: bool,
+    page: Page,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let v1::ScaleDown { from, to, .. } = last;
+    let time = last.time.as_ref();
+    let (at, ago) = (age::time_text(time), age::ago(time, Timestamp::now()));
+    let pods = count(last.chosen, "pod");
+    let title = format!("Last scale-down: {from} → {to} at {at} ({ago}), {pods}");
+    page.write(out, 0, &one_line(&title))?;
+    table(last, "", is_wide, page).write(out, 2)
+}
+
+/// The pods as a table, with a mark on the row of the pod `asked`.
+fn table(last: &v1::ScaleDown, asked: &str, is_wide: bool, page: Page) -> Table {
+    let rules = rules(last, is_wide);
+    let mut headers = vec!["POD", "CHOSEN", "BEFORE-NEXT-BY"];
+    headers.extend(rules.iter().map(|rule| word(*rule)));
+    let mut table = Table::new(page, headers);
+    for pod in &last.pods {
+        let mark = if pod.name == asked { "> " } else { "" };
+        let chosen = if pod.chosen { "yes" } else { "stays" };
+        let by = pod.reason.as_ref().map_or("-", |it| word(it.rule()));
+        let mut cells = vec![
+            format!("{mark}{}", pod.name),
+            chosen.to_owned(),
+            by.to_owned(),
+        ];
+        cells.extend(rules.iter().map(|rule| value(pod, *rule).to_owned()));
+        table.row(cells);
+    }
+    table
+}
+
+/// The rules that distinguish these pods; all rules if `is_wide`.
+fn rules(last: &v1::ScaleDown, is_wide: bool) -> Vec<Rule> {
+    let Some(first) = last.pods.first() else {
+        return Vec::new();
+    };
+    let all = first.values.iter().map(v1::RankValue::rule);
+    let tells = |rule: &Rule| {
+        let mut values = last.pods.iter().map(|pod| value(pod, *rule));
+        *rule != Rule::Uid && values.any(|other| other != value(first, *rule))
+    };
+    all.filter(|rule| is_wide || tells(rule)).collect()
+}
+
+fn value(pod: &v1::RankedPod, rule: Rule) -> &str {
+    let mut values = pod.values.iter();
+    values
+        .find(|it| it.rule() == rule)
+        .map_or("-", |it| &it.value)
 }

@@ -8,15 +8,14 @@ use std::{collections::BTreeMap, time::Duration};
 use decree::{json::Json, v1};
 use tokio::time::sleep;
 
-use super::replica_sets;
+use super::{cells as cells_of, columns, name};
 use crate::{
     args::{GetArgs, Scope},
     cause, decision,
     exit::{Exit, Failure},
-    page::Page,
+    page::{Io, Page},
     source::Source,
     stale,
-    streams::Io,
     table::{TableStream, one_line},
 };
 
@@ -35,8 +34,8 @@ pub(super) async fn run(
     for line in cause::watched(&first.replica_sets) {
         writeln!(io.stderr, "notice: {}", one_line(&line))?;
     }
-    let columns = replica_sets::columns(&first.replica_sets, args.print.output.is_wide());
-    let cells = |set: &v1::ReplicaSetSummary| replica_sets::cells(&columns, set);
+    let columns = columns(&first.replica_sets, args.print.output.is_wide());
+    let cells = |set: &v1::ReplicaSetSummary| cells_of(&columns, set);
     let headers = columns.iter().map(|it| it.0);
     let mut stream = TableStream::new(Page::new(io), headers);
     if args.print.output.is_for_people() && !args.print.no_headers {
@@ -63,8 +62,7 @@ pub(super) async fn run(
                 stream.write(io.stdout, cells(&set))?;
             } else {
                 let json = json.value("ReplicaSetSummary", &set)?;
-                let name = replica_sets::name(&set);
-                args.print.output.write(io.stdout, &json, &[name])?;
+                args.print.output.write(io.stdout, &json, &[name(&set)])?;
             }
         }
         io.stdout.flush()?;

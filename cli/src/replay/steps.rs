@@ -9,7 +9,7 @@ use server_core::{Key, Timestamp};
 use server_session::recording::{Input, ReadError, RecordedCall, Replay};
 use server_session::{Session, SessionIdentity};
 
-use super::{entry, inputs};
+use super::entry;
 use crate::{cause, near};
 
 /// The maximum number of steps, and the number of bytes of JSON after which no step begins.
@@ -107,7 +107,7 @@ impl Steps {
         match &call.input {
             Some(Input::Timeout(_)) => self.is_idle = true,
             Some(input) => {
-                let (title, lines) = (inputs::title(input), inputs::objects(input));
+                let (title, lines) = (entry::title(input), entry::objects(input));
                 let first = near::first_of(&lines, 1);
                 let colon = if lines.is_empty() { "" } else { ": " };
                 self.begin(format!("{title}{colon}{first}"), now, lines)?;

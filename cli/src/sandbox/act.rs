@@ -139,7 +139,7 @@ fn check(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Result<(
     let known: Vec<_> = cluster.objects(kind).map(named).collect();
     let failure = |noun: &str| Failure::new(Exit::No, format!("{noun} not found"));
     Err(match kind {
-        Kind::ReplicaSet => not_found::failure(&[missing], &known),
+        Kind::ReplicaSet => not_found::failure(&[missing], &known, not_found::LIST),
         Kind::Node => {
             let nodes: Vec<_> = known.into_iter().map(|it| it.name).collect();
             let nodes = near::first_of(&nodes, NAMED_MAX);

@@ -131,7 +131,7 @@ fn decisions_are_printed_as_asked() {
 {"replicaSet":"default/a",…
 {"replicaSet":"default/b",…
 [1] --replica-set default/shop
-error: ReplicaSet default/shop not found in the input
+error: ReplicaSet default/shop not found
 hint: the input contains default/a, default/b"#,
         ),
         // A burst is cut to 500.
