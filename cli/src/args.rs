@@ -30,9 +30,7 @@ mod name;
 mod query;
 mod up;
 
-use help::{
-    CHECK_HELP, CONSOLE_HELP, DECIDE_HELP, DECLARE_HELP, DIFF_HELP, REPLAY_HELP, RESUME_HELP,
-};
+use help::{DECIDE_HELP, REPLAY_HELP};
 pub(crate) use kube::{CheckArgs, ConsoleArgs, DeclareArgs, FileArgs, KubeArgs, ResumeArgs};
 pub(crate) use name::{DEFAULT_NAMESPACE, NameArg, NameKind, Named, NamespaceArgs};
 pub(crate) use query::{
@@ -80,7 +78,6 @@ pub(crate) enum Command {
     /// Opens the console of a server on this machine. If none answers, or if a flag names a cluster or a namespace, finds the pods of Decree
     /// in the cluster. `kubectl port-forward` then forwards the port of a server until interrupted. Everyone who may forward the port
     /// may read; nothing can be written there.
-    #[command(after_help = CONSOLE_HELP)]
     Console(ConsoleArgs),
     /// List the ReplicaSets of a server or a cluster, or sessions
     ///
@@ -96,7 +93,6 @@ pub(crate) enum Command {
     ///
     /// Needs an agent in shadow mode. The server compares only acts on pods that both controllers have seen alike, and counts all others as
     /// not compared. Differences from before the agent's last connection are only in the server's log and metrics.
-    #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
     /// Replay a server's recordings, and print decisions that differ
     ///
@@ -108,27 +104,23 @@ pub(crate) enum Command {
     ///
     /// Changes nothing. Permissions are checked for the user of the kubeconfig: to check those of the agent, use its
     /// credentials. × must be fixed; ‼ is a warning.
-    #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Resume creates or deletes that a budget or lost pods hold back
     ///
     /// Sets the annotation decree.dev/resume of a ReplicaSet, with the credentials of a kubeconfig; the agent sees the change and ends the
     /// holds. Later holds are not affected. The server cancels the lost pods of the same ReplicaSets, so their missing pods are created at
     /// once, at most once a minute.
-    #[command(after_help = RESUME_HELP)]
     Resume(ResumeArgs),
     /// Declare that the built-in ReplicaSet controller is off
     ///
     /// Agents in enforce mode stand by until then. Turn the built-in controller off first. Waits until an agent acts, or until it has found
     /// another controller and stopped. Records the declaration in the ReplicaSet `decree-probe` of the agents, with the credentials of a
     /// kubeconfig.
-    #[command(after_help = DECLARE_HELP)]
     TakeOver(DeclareArgs),
     /// Stop Decree, so that the built-in controller can be turned on
     ///
     /// Declares that the built-in controller is on, and waits until each agent has stopped and given its Lease back. The agents then stand by,
     /// also after a restart, until `decree take-over`.
-    #[command(after_help = DECLARE_HELP)]
     HandBack(DeclareArgs),
     /// Create certificates for trying TLS
     Pki {

@@ -75,20 +75,15 @@ fn write_finding(
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Finding {
-        grade,
-        check,
-        detail,
-        hint,
-    } = finding;
+    let Finding { check, grade, .. } = finding;
     let columns = page.columns.map_or(COLUMNS, |it| it.min(COLUMNS));
-    let mut texts = detail.lines();
+    let mut texts = finding.detail.lines();
     // The mark replaces the first letter later, because colors would count as letters in the line breaks.
     let first = format!("? {check}: {}", texts.next().unwrap_or_default());
     let mut lines = page::wrap(&one_line(&first), columns);
     lines[0] = format!("{}{}", grade.painted(page.paint), &lines[0][1..]);
     let details = texts.map(|detail| format!("    {detail}"));
-    let hint = (*grade != Grade::Ok).then(|| format!("    hint: {hint}"));
+    let hint = (*grade != Grade::Ok).then(|| format!("    hint: {}", finding.hint));
     for text in details.chain(hint) {
         lines.extend(page::wrap(&one_line(&text), columns));
     }
@@ -100,16 +95,11 @@ fn write_finding(
 
 fn json(findings: &[Finding]) -> serde_json::Value {
     let line = |finding: &Finding| {
-        let Finding {
-            grade,
-            check,
-            detail,
-            hint,
-        } = finding;
+        let Finding { check, hint, .. } = finding;
         let section = Section::of(check);
         json!({
-            "section": section.title(), "check": check, "result": grade.as_str(),
-            "detail": detail.replace('\n', "; "), "hint": hint, "link": section.link(check),
+            "section": section.title(), "check": check, "result": finding.grade.as_str(),
+            "detail": finding.detail.replace('\n', "; "), "hint": hint, "link": section.link(check),
         })
     };
     findings.iter().map(line).collect()

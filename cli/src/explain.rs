@@ -12,7 +12,7 @@ use crate::{
     exit::{Exit, Failure},
     format,
     page::{Io, Page},
-    refusal, server,
+    server,
     source::{RECORDS, Source},
     stale,
     table::one_line,
@@ -135,7 +135,7 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     let labels = std::iter::once("Because:").chain(std::iter::repeat(""));
     lines.extend(labels.zip(because.into_iter().map(decision::reason)));
     if cause::is_open(&summary)
-        && let Some(said) = refusal::newest(&answer.timeline)
+        && let Some(said) = cause::newest_refusal(&answer.timeline)
     {
         lines.push(("Refused:", said));
     }

@@ -32,7 +32,6 @@ use clap::error::ErrorKind;
 use service::build_info::{COMMIT, VERSION};
 
 mod age;
-mod answers;
 mod args;
 mod cause;
 mod check;
@@ -55,7 +54,6 @@ mod not_found;
 mod page;
 mod pages;
 mod pki;
-mod refusal;
 mod replay;
 mod resume;
 mod sandbox;

@@ -11,7 +11,6 @@ use server_core::Timestamp as CoreTime;
 
 use crate::{
     age,
-    answers::Answers,
     args::{
         FileArgs, KubeArgs, NameArg, NameKind, Named, NamespaceArgs, Scope, ScopeArgs, SourceArgs,
     },
@@ -22,7 +21,7 @@ use crate::{
     page::Io,
     pages, resume,
     server::Server,
-    snapshot::Snapshot,
+    snapshot::{Answers, Snapshot},
 };
 
 pub(crate) enum Source {

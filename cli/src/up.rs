@@ -3,15 +3,15 @@
 //! On a real cluster, the agent writes nothing unless told to, and in shadow mode the command ends with a report.
 
 use agent_fake::Kind;
-use agent_kube::{KubeCluster, KubeClusterConfig};
+use agent_kube::KubeClusterConfig;
 use clap::Parser as _;
 use decree::v1;
 use decree_agent::{AgentArgs, Cluster as _, FakeCluster, Mode};
 use server_core::wording::count;
-use service::{config, failure::chain};
+use service::config;
 use tokio::{
     select,
-    time::{Duration, sleep, timeout},
+    time::{Duration, sleep},
 };
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     format::PrintArgs,
     input,
     page::{Io, Page, say},
+    resume,
     sandbox::{self, AGAIN, CLUSTER, RunningAgent, RunningServer, ServerSettings, act, beginning},
     server::Server,
     watch,
@@ -28,7 +29,7 @@ use crate::{
 
 /// The number of threads that server, agent and cluster share.
 const THREADS: usize = 2;
-/// The timeout of the request for the uid of the cluster.
+/// The timeout of the first request to the cluster.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -95,7 +96,10 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
         source: args.kube.config().source,
         ..flags.kube_config()
     };
-    let cluster = connect(&config).await?;
+    let cluster = resume::connect(&config, PATIENCE).await?;
+    let hint = "see what is missing with: decree check --mode shadow";
+    let uid = cluster.uid().await;
+    uid.map_err(|error| resume::refused(error, "").hint(hint))?;
     let api = cluster.target();
     let context = api.context.as_ref().map(|name| format!(", context {name}"));
     let effect = match mode {
@@ -129,23 +133,6 @@ const fn settings(args: &UpArgs, seed: Option<u64>) -> ServerSettings {
 fn settings_of_the_agent() -> Result<AgentArgs, Failure> {
     let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
     flags.map_err(|error| args::failure(&config::without_passwords(error), &[]))
-}
-
-async fn connect(config: &KubeClusterConfig) -> Result<KubeCluster, Failure> {
-    let connected = KubeCluster::connect(config).await;
-    let cluster = connected.map_err(|error| {
-        Failure::new(Exit::Usage, chain(&error))
-            .hint("set credentials with --kubeconfig, --context or KUBECONFIG")
-    })?;
-    let server = &cluster.target().api_server;
-    let (exit, cause) = match timeout(PATIENCE, cluster.uid()).await {
-        Ok(Ok(_)) => return Ok(cluster),
-        Ok(Err(error)) if error.code.is_some() => (Exit::Refused, error.to_string()),
-        Ok(Err(error)) => (Exit::Unreachable, error.to_string()),
-        Err(_) => (Exit::Unreachable, "no answer in time".to_owned()),
-    };
-    let failure = Failure::new(exit, format!("{server}: {cause}"));
-    Err(failure.hint("see what is missing with: decree check --mode shadow"))
 }
 
 /// Prints what runs and decisions until a signal, and ends it. `target` is the cluster, and `more` are further commands to try.

@@ -4,17 +4,16 @@ use std::{io, time::Duration};
 
 use decree::{json::Json, v1};
 use tokio::time::timeout;
-use tonic::{Status, Streaming};
 
 use crate::{
     age,
-    args::{Named, Scope, WatchArgs},
+    args::{Scope, WatchArgs},
     cause, decision,
     exit::{Exit, Failure},
     format::PrintArgs,
     get,
     page::{Io, Page},
-    pages, refusal,
+    pages,
     server::{self, Server},
     source::{self, Source},
     table::{TableStream, one_line},
@@ -24,7 +23,7 @@ const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "
 /// The minimum widths of the columns, so that later rows are rarely wider.
 const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 
-/// How often the command looks whether the named ReplicaSets are still there.
+/// How often the command looks whether the agents have sent all ReplicaSets.
 const PERIOD: Duration = Duration::from_secs(1);
 
 struct Printer<'a> {
@@ -76,16 +75,25 @@ pub(crate) async fn follow(
             writeln!(io.stderr, "notice: {agent}: its decisions are not executed")?;
         }
     }
-    let mut decisions = open(server, cluster, scope).await?;
-    let mut watched = Watched::default();
-    watched.look(server, cluster, scope, io).await?;
+    let request = v1::WatchDecisionsRequest {
+        cluster: cluster.to_owned(),
+        namespace: scope.namespace.clone(),
+        name: scope.name.clone(),
+    };
+    let decisions = server.inspection().watch_decisions(request).await;
+    let mut decisions = server.answer(decisions)?;
+    let mut is_checked = check_names(server, cluster, scope, io).await?;
     let mut printer = Printer::new(print, io)?;
     while left != Some(0) {
         let Ok(next) = timeout(PERIOD, decisions.message()).await else {
-            watched.look(server, cluster, scope, io).await?;
+            is_checked = is_checked || check_names(server, cluster, scope, io).await?;
             continue;
         };
-        let next = received(server, next)?;
+        let next = next.map_err(|status| server.failure(&status))?;
+        let next = next.ok_or_else(|| {
+            Failure::new(Exit::Unreachable, "the server ended the watch")
+                .hint("start it again once the server is back")
+        })?;
         if let Some(record) = &next.decision {
             if !scope.has(record.replica_set.as_ref()) {
                 continue;
@@ -101,7 +109,7 @@ pub(crate) async fn follow(
         }
         if let Some(record) = &next.decision
             && print.output.is_for_people()
-            && let Some(said) = refusal::before(server, record).await
+            && let Some(said) = cause::refusal_before(server, record).await
         {
             // Below the decision to report the refusal in the status.
             printer.print_row(record, ["refused", "", &said, ""], io)?;
@@ -110,72 +118,27 @@ pub(crate) async fn follow(
     Ok(())
 }
 
-/// The named ReplicaSets of which decisions are awaited.
-#[derive(Default)]
-struct Watched {
-    named: Vec<Named>,
-    is_checked: bool,
-}
-
-impl Watched {
-    /// Fails if one of the names is wrong, as soon as the agents have sent all ReplicaSets. From then on, tells once of each that is gone.
-    async fn look(
-        &mut self,
-        server: &Server,
-        cluster: &str,
-        scope: &Scope,
-        io: &mut Io<'_>,
-    ) -> Result<(), Failure> {
-        let source = Source::of_server(server, cluster);
-        if self.is_checked {
-            for named in source.missing_among(&self.named).await? {
-                writeln!(io.stderr, "notice: {} is gone", named.path())?;
-                self.named.retain(|it| *it != named);
-            }
-            return Ok(());
-        }
-        let sessions = server.sessions(cluster).await?.sessions;
-        if sessions.is_empty() || sessions.iter().any(|it| !it.synced) {
-            return Ok(());
-        }
-        self.is_checked = true;
-        let missing = source.missing_among(&scope.only).await?;
-        source.check_found(&missing, Vec::new()).await?;
-        self.named.clone_from(&scope.only);
-        let namespace = &scope.namespace;
-        let known = pages::replica_sets(server, cluster, namespace, 1).await?;
-        if known.replica_sets.is_empty() {
-            let said = get::nothing_in(namespace);
-            writeln!(io.stderr, "notice: {said} Waiting for decisions.")?;
-        }
-        Ok(())
-    }
-}
-
-/// Opens the stream of the decisions on the ReplicaSets of a scope.
-async fn open(
+/// Fails if one of the names is wrong, once the agents have sent all ReplicaSets. Returns whether they have.
+async fn check_names(
     server: &Server,
     cluster: &str,
     scope: &Scope,
-) -> Result<Streaming<v1::WatchDecisionsResponse>, Failure> {
-    let request = v1::WatchDecisionsRequest {
-        cluster: cluster.to_owned(),
-        namespace: scope.namespace.clone(),
-        name: scope.name.clone(),
-    };
-    server.answer(server.inspection().watch_decisions(request).await)
-}
-
-/// A message of the stream. The end of the stream is a failure, because only the server ends it.
-fn received(
-    server: &Server,
-    message: Result<Option<v1::WatchDecisionsResponse>, Status>,
-) -> Result<v1::WatchDecisionsResponse, Failure> {
-    let message = message.map_err(|status| server.failure(&status))?;
-    message.ok_or_else(|| {
-        Failure::new(Exit::Unreachable, "the server ended the watch")
-            .hint("start it again once the server is back")
-    })
+    io: &mut Io<'_>,
+) -> Result<bool, Failure> {
+    let sessions = server.sessions(cluster).await?.sessions;
+    if sessions.is_empty() || sessions.iter().any(|it| !it.synced) {
+        return Ok(false);
+    }
+    let source = Source::of_server(server, cluster);
+    let missing = source.missing_among(&scope.only).await?;
+    source.check_found(&missing, Vec::new()).await?;
+    let namespace = &scope.namespace;
+    let known = pages::replica_sets(server, cluster, namespace, 1).await?;
+    if known.replica_sets.is_empty() {
+        let said = get::nothing_in(namespace);
+        writeln!(io.stderr, "notice: {said} Waiting for decisions.")?;
+    }
+    Ok(true)
 }
 
 impl<'a> Printer<'a> {

@@ -53,16 +53,11 @@ pub(super) fn write(
     }
     let mut table = Table::new(page, ["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
     for row in rows {
-        let Repeated {
-            newest,
-            older,
-            first,
-            times,
-        } = row;
-        let mut reason = because(newest, older, is_wide);
-        if times > 1 {
-            let since = age::time_text(first);
-            reason.push_str(&format!(", {times} times since {since}"));
+        let newest = row.newest;
+        let mut reason = because(newest, row.older, is_wide);
+        if row.times > 1 {
+            let since = age::time_text(row.first);
+            reason.push_str(&format!(", {} times since {since}", row.times));
         }
         table.row([
             age::time_text(newest.time.as_ref()),

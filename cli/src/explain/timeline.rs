@@ -8,7 +8,7 @@ use std::{
 use decree::v1::{self, timeline_entry::Entry};
 use jiff::Timestamp;
 
-use crate::{age, cause, decision, page::Page, refusal, table::Table};
+use crate::{age, cause, decision, page::Page, table::Table};
 
 /// Writes the entries that a session remembers, the newest first. A decision and its outcomes are one entry, and so are attempts
 /// with the same result.
@@ -99,7 +99,7 @@ fn answered(
     let total = done.saturating_add(*failed).saturating_add(*not_started);
     let mut text = format!("{}: {done} of {total} done", answered.action);
     if *failed > 0 {
-        let class = refusal::class(answered);
+        let class = cause::failure_class(answered);
         text.push_str(&format!(", {failed} failed ({class})"));
     }
     if *not_started > 0 {
