@@ -208,22 +208,16 @@ pub(crate) async fn refusal_before(server: &Server, record: &v1::DecisionRecord)
 }
 
 /// Whether a failure lasts until something changes. Other failures are decided again at once, or after a delay.
-const fn is_refusal(class: FailureClass) -> bool {
-    match class {
-        FailureClass::NotFound
-        | FailureClass::Forbidden
-        | FailureClass::Quota
-        | FailureClass::NamespaceTerminating
-        | FailureClass::Invalid
-        | FailureClass::Timeout
-        | FailureClass::Unavailable => true,
-        FailureClass::Unspecified
-        | FailureClass::NameTaken
-        | FailureClass::Precondition
-        | FailureClass::Conflict
-        | FailureClass::Throttled
-        | FailureClass::OwnerChanged => false,
-    }
+fn is_refusal(class: FailureClass) -> bool {
+    let others = [
+        FailureClass::Unspecified,
+        FailureClass::NameTaken,
+        FailureClass::Precondition,
+        FailureClass::Conflict,
+        FailureClass::Throttled,
+        FailureClass::OwnerChanged,
+    ];
+    !others.contains(&class)
 }
 
 /// The word of a failure, such as `QUOTA`.

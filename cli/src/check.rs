@@ -48,7 +48,7 @@ fn write(findings: &[Finding], page: Page, out: &mut dyn Write) -> io::Result<()
         if its.peek().is_none() {
             continue;
         }
-        let title = section.title();
+        let title = section.about().0;
         writeln!(out, "{title}\n{}", "-".repeat(title.len()))?;
         for finding in its {
             write_finding(finding, *section, page, out)?;
@@ -98,7 +98,7 @@ fn json(findings: &[Finding]) -> serde_json::Value {
         let Finding { check, hint, .. } = finding;
         let section = Section::of(check);
         json!({
-            "section": section.title(), "check": check, "result": finding.grade.as_str(),
+            "section": section.about().0, "check": check, "result": finding.grade.as_str(),
             "detail": finding.detail.replace('\n', "; "), "hint": hint, "link": section.link(check),
         })
     };
@@ -196,10 +196,6 @@ impl Section {
             check if check.starts_with("may ") => Self::Permissions,
             _ => Self::Agent,
         }
-    }
-
-    const fn title(self) -> &'static str {
-        self.about().0
     }
 
     /// The page about a check of this section.

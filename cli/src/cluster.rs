@@ -5,9 +5,9 @@ use std::{io, pin::pin, time::Duration};
 use agent_core::{
     api::Kind,
     cluster::{Cluster as _, PageStream as _},
-    watch::{List, Part},
+    watch::Part,
 };
-use agent_kube::{KubeCluster, Target};
+use agent_kube::KubeCluster;
 use server_core::wording::count;
 use tokio::time::{Instant, timeout};
 
@@ -37,25 +37,16 @@ pub(crate) async fn connect(
     io: &mut Io<'_>,
 ) -> Result<KubeCluster, Failure> {
     let cluster = resume::connect(&args.config(), patience).await?;
-    let Target {
-        api_server,
-        context,
-        user,
-        credentials,
-        ..
-    } = cluster.target();
-    let api_server = api_server.trim_end_matches('/');
-    let name = context.as_ref().map_or_else(
+    let target = cluster.target();
+    let api_server = target.api_server.trim_end_matches('/');
+    let name = target.context.as_ref().map_or_else(
         || format!("cluster {api_server}"),
         |context| format!("cluster {context} at {api_server}"),
     );
-    let user = args.impersonate.as_ref().or(user.as_ref());
-    let user = user.unwrap_or(credentials);
-    writeln!(
-        io.stderr,
-        "{}",
-        one_line(&format!("{name}, as {user}, read now"))
-    )?;
+    let user = args.impersonate.as_ref().or(target.user.as_ref());
+    let user = user.unwrap_or(&target.credentials);
+    let said = format!("{name}, as {user}, read now");
+    writeln!(io.stderr, "{}", one_line(&said))?;
     Ok(cluster)
 }
 
@@ -79,18 +70,13 @@ pub(crate) async fn read(
                 let next = pages.next();
                 let next = progress.wait(next, patience, &snapshot, io).await?;
                 let Some(page) = next else { break };
-                let List {
-                    part,
-                    items,
-                    invalid,
-                    ..
-                } = page.map_err(|error| refused(error, namespace))?;
+                let page = page.map_err(|error| refused(error, namespace))?;
                 // A list that begins again replaces its earlier pages.
-                if matches!(part, Part::First | Part::Whole) {
+                if matches!(page.part, Part::First | Part::Whole) {
                     snapshot.truncate(kind, before);
                 }
-                snapshot.take(items);
-                let invalid = invalid.iter().map(ToString::to_string);
+                snapshot.take(page.items);
+                let invalid = page.invalid.iter().map(ToString::to_string);
                 snapshot.left_out.extend(invalid);
             }
         }

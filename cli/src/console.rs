@@ -86,7 +86,7 @@ pub(crate) fn run(args: &ConsoleArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             if forward.pod.is_on_host {
                 print_token(&args.kube, &forward.pod, io)?;
             }
-            while forward.is_running() {
+            while matches!(forward.kubectl.try_wait(), Ok(None)) {
                 sleep(LOOK_EVERY).await;
             }
             Err(forward.ended())
@@ -250,18 +250,8 @@ impl ServerPod {
 impl Forward {
     /// From the usual address if it is free, so that a page can be opened again; otherwise, from a free one.
     async fn start(kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
-        let is_free = || TcpListener::bind((Ipv4Addr::LOCALHOST, ADMIN_PORT)).is_ok();
-        if is_free() {
-            let forward = Self::start_at(ADMIN_PORT, kube, pod.clone()).await;
-            // Another program may have taken the address meanwhile.
-            if forward.is_ok() || is_free() {
-                return forward;
-            }
-        }
-        Self::start_at(0, kube, pod).await
-    }
-
-    async fn start_at(port: u16, kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
+        let usual = TcpListener::bind((Ipv4Addr::LOCALHOST, ADMIN_PORT));
+        let port = usual.map_or(0, |_| ADMIN_PORT);
         let started = kubectl(kube)
             .args([
                 "port-forward",
@@ -297,10 +287,6 @@ impl Forward {
         };
         forward.local = local;
         Ok(forward)
-    }
-
-    fn is_running(&mut self) -> bool {
-        matches!(self.kubectl.try_wait(), Ok(None))
     }
 
     /// Ends it, and returns why it did not last.

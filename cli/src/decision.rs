@@ -69,32 +69,20 @@ pub(crate) fn word(rule: Rule) -> &'static str {
 
 /// The JSON that `decree decide --help` promises.
 fn to_json(decision: &v1::Decision) -> Value {
-    let v1::Decision {
-        replica_set,
-        creates,
-        deletes,
-        adopts,
-        releases,
-        status,
-        requeue_after,
-        quarantined,
-        reasons: _,
-    } = decision;
+    let deletes = decision.deletes.iter().map(|victim| {
+        let (rule, detail) = because(victim.reason.as_ref());
+        json!({"name": name(victim.pod.as_ref()), "reason": {"rule": word(rule), "detail": detail}})
+    });
     json!({
-        "replicaSet": path(replica_set.as_ref()),
-        "creates": {"count": creates.len(), "names": sorted(creates)},
-        "deletes": deletes.iter().map(victim_to_json).collect::<Vec<_>>(),
-        "adopts": names(adopts),
-        "releases": names(releases),
-        "status": status.as_ref().map(status_to_json),
-        "requeueAfterSeconds": requeue_after.as_ref().map(seconds),
-        "quarantined": quarantined,
+        "replicaSet": path(decision.replica_set.as_ref()),
+        "creates": {"count": decision.creates.len(), "names": sorted(&decision.creates)},
+        "deletes": deletes.collect::<Vec<_>>(),
+        "adopts": names(&decision.adopts),
+        "releases": names(&decision.releases),
+        "status": decision.status.as_ref().map(status_to_json),
+        "requeueAfterSeconds": decision.requeue_after.as_ref().map(seconds),
+        "quarantined": decision.quarantined,
     })
-}
-
-fn victim_to_json(victim: &v1::Victim) -> Value {
-    let (rule, detail) = because(victim.reason.as_ref());
-    json!({"name": name(victim.pod.as_ref()), "reason": {"rule": word(rule), "detail": detail}})
 }
 
 /// An integer for whole seconds, as in Kubernetes.

@@ -86,13 +86,8 @@ impl Deployment {
             return sizes;
         }
         let is_saturated = |at: &usize| {
-            let Member {
-                replicas: own,
-                available,
-                desired,
-                ..
-            } = members[*at];
-            own == replicas && available == replicas && desired == Some(replicas)
+            let it = &members[*at];
+            it.replicas == replicas && it.available == replicas && it.desired == Some(replicas)
         };
         if let Some(new) = new.filter(is_saturated) {
             let old = active.into_iter().filter(|at| *at != new);
@@ -179,11 +174,8 @@ const fn rounded(dividend: i64, divisor: i64) -> i64 {
 }
 
 fn named(object: &Value) -> Named {
-    let (namespace, name) = (
-        text(object, "/metadata/namespace"),
-        text(object, "/metadata/name"),
-    );
-    Named::new(namespace, name)
+    let [namespace, name] = ["namespace", "name"].map(|it| object["metadata"][it].as_str());
+    Named::new(namespace.unwrap_or_default(), name.unwrap_or_default())
 }
 
 /// An annotation of the Deployment controller.

@@ -243,16 +243,10 @@ fn is_unexplained(difference: &Difference) -> bool {
 }
 
 /// The share of comparisons without a difference, in percent, rounded down: `100 %` only if all agree.
-fn share(agreement: &v1::Agreement) -> String {
-    let v1::Agreement {
-        compared,
-        explained,
-        unexplained,
-        ..
-    } = agreement;
-    let alike = compared.saturating_sub(explained + unexplained);
-    match u128::from(alike) * 10_000 / u128::from((*compared).max(1)) {
-        _ if *compared == 0 => "-".to_owned(),
+fn share(of: &v1::Agreement) -> String {
+    let alike = of.compared.saturating_sub(of.explained + of.unexplained);
+    match u128::from(alike) * 10_000 / u128::from(of.compared.max(1)) {
+        _ if of.compared == 0 => "-".to_owned(),
         10_000 => "100 %".to_owned(),
         share => format!("{}.{:02} %", share / 100, share % 100),
     }
@@ -271,19 +265,14 @@ fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
 
 /// The result of all comparisons.
 fn counts(answer: &v1::ListDifferencesResponse) -> String {
-    let v1::Agreement {
-        compared,
-        explained,
-        unexplained,
-        not_compared,
-        ..
-    } = total(&answer.agreements);
-    let explained = match explained {
+    let total = total(&answer.agreements);
+    let explained = match total.explained {
         0 => String::new(),
         explained => format!(", {explained} explained"),
     };
     format!(
-        "{compared} compared, {unexplained} unexplained{explained}; {not_compared} not compared"
+        "{} compared, {} unexplained{explained}; {} not compared",
+        total.compared, total.unexplained, total.not_compared
     )
 }
 

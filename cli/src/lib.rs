@@ -127,8 +127,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
         Command::Resume(args) => resume::run(&args, io),
-        Command::TakeOver(args) => take_over::take_over(&args, io),
-        Command::HandBack(args) => take_over::hand_back(&args, io),
+        Command::TakeOver(args) => take_over::run(&args, true, io),
+        Command::HandBack(args) => take_over::run(&args, false, io),
         Command::Pki {
             command: PkiCommand::Dev(args),
         } => pki::run(&args, io),

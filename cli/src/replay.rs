@@ -27,8 +27,6 @@ use crate::{
 mod entry;
 mod steps;
 
-use steps::Steps;
-
 /// The maximum number of connections to the page of a recording: a browser has at most six.
 const CONNECTIONS_MAX: usize = 64;
 
@@ -74,31 +72,22 @@ fn show(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 fn page(name: &str, replay: Replay<impl Read>) -> Result<String, Failure> {
     let mut replay = replay.keep_inputs();
     let steps = steps::read(&mut replay).map_err(|error| unreadable(name, &error))?;
-    let Steps {
-        json,
-        count: number,
-        differences,
-        is_cut,
-        ..
-    } = steps;
     let (identity, version) = (replay.identity(), replay.server_version());
     let (cluster, session) = (identity.cluster(), &identity.session_id);
     let summary = replay.summary();
     let mut about = vec![
-        format!("{name}: {}", conclusion(&summary, differences)),
+        format!("{name}: {}", conclusion(&summary, steps.differences)),
         format!("Cluster {cluster}, session {session}, server {version}"),
     ];
-    if is_cut {
+    if steps.is_cut {
         let all = "decree replay without --console reads all";
-        about.push(format!(
-            "These are the first {}; {all}",
-            count(number, "step")
-        ));
+        let first = count(steps.count, "step");
+        about.push(format!("These are the first {first}; {all}"));
     } else {
         let notice = notice(&summary.ending);
         about.extend(notice.map(|notice| format!("The recording {notice}")));
     }
-    let about = Value::from(about);
+    let (about, json) = (Value::from(about), steps.json);
     Ok(format!("{{\"about\":{about},\"steps\":[{json}]}}"))
 }
 

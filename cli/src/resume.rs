@@ -133,10 +133,8 @@ fn no_such(asked: &ResumeRequest, said: &str) -> Failure {
 }
 
 fn denied(error: ApiError) -> Failure {
-    refused(
-        error,
-        "this takes the permissions to list and patch replicasets.apps",
-    )
+    let permissions = "this takes the permissions to list and patch replicasets.apps";
+    refused(error, permissions)
 }
 
 /// The failure for an error of the API server, with the hint for missing permissions.

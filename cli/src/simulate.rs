@@ -173,13 +173,9 @@ fn lines(change: &Change, answer: &v1::SimulateClusterResponse) -> Vec<String> {
 
 fn quota_lines(quota: &v1::PodQuota, effect: v1::QuotaEffect) -> Vec<String> {
     let v1::PodQuota { namespace, pods } = quota;
-    let v1::QuotaEffect {
-        pods: used,
-        creates,
-        refused,
-    } = effect;
+    let (used, refused) = (effect.pods, effect.refused);
     let limit = count(*pods, "pod");
-    let creates = count(creates, "create");
+    let creates = count(effect.creates, "create");
     let counting = match used {
         1 => "1 pod counts".to_owned(),
         used => format!("{used} pods count"),

@@ -271,26 +271,19 @@ pub(crate) struct Answers {
 
 impl Answers {
     pub(crate) fn new(snapshot: Snapshot, now: Timestamp, cluster: String) -> Self {
-        let Snapshot {
-            replica_sets,
-            pods,
-            deployments,
-            members,
-            ..
-        } = snapshot;
         let owner = |owner: &OwnerReference| (owner.kind.to_string(), owner.name.to_string());
-        let of_pods = pods.iter().map(|pod| {
+        let of_pods = snapshot.pods.iter().map(|pod| {
             let named = Named::new(&pod.namespace, &pod.name);
             (named, pod.controller.as_ref().map(owner))
         });
         let of_pods = of_pods.collect();
         Self {
-            controller: controller_of(now, Config::default(), replica_sets, pods),
+            controller: controller_of(now, Config::default(), snapshot.replica_sets, snapshot.pods),
             now,
             cluster,
             pods: of_pods,
-            deployments,
-            members,
+            deployments: snapshot.deployments,
+            members: snapshot.members,
         }
     }
 

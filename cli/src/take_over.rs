@@ -43,15 +43,8 @@ struct Sighting {
     is_renewed: bool,
 }
 
-pub(crate) fn take_over(args: &DeclareArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    run(args, true, io)
-}
-
-pub(crate) fn hand_back(args: &DeclareArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    run(args, false, io)
-}
-
-fn run(args: &DeclareArgs, is_off: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
+/// Declares whether the built-in controller `is_off`.
+pub(crate) fn run(args: &DeclareArgs, is_off: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
     block_on(async {
         let cluster = connect(&args.kube.config(), args.timeout).await?;
         let mut state = "the cluster does not answer".to_owned();

@@ -153,12 +153,9 @@ fn start_server(stage: &mut Stage) -> Result<String, Failure> {
 }
 
 fn check_creates(stage: &mut Stage) -> Result<String, Failure> {
-    let Writes {
-        creates, deletes, ..
-    } = stage.writes();
-    let expected = (stage.before.creates + PODS, stage.before.deletes);
+    let (before, now) = (stage.before, stage.writes());
     check(
-        (creates, deletes) == expected,
+        now.creates == before.creates + PODS && now.deletes == before.deletes,
         "40 creates made 40 pods: none was created twice, and none was deleted",
     )
 }

@@ -221,16 +221,11 @@ impl Stage {
 
     /// Ends everything. If a part has failed, its end says why, and otherwise this returns `result`.
     pub(super) fn close(self, result: Result<(), Failure>) -> Result<(), Failure> {
-        let Self {
-            agent,
-            server,
-            shadow,
-            threads,
-            ..
-        } = self;
-        let result = threads.block_on(sandbox::close(shadow.server, shadow.agent, result));
-        match server {
-            Some((own, server)) => own.block_on(sandbox::close(server, agent, result)),
+        let shadow = self.shadow;
+        let closing = sandbox::close(shadow.server, shadow.agent, result);
+        let result = self.threads.block_on(closing);
+        match self.server {
+            Some((own, server)) => own.block_on(sandbox::close(server, self.agent, result)),
             None => result,
         }
     }

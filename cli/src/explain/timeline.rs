@@ -89,24 +89,19 @@ fn answered(
     decision: Option<&v1::Decided>,
     since: Option<&prost_types::Timestamp>,
 ) -> String {
-    let v1::Answered {
-        done,
-        failed,
-        not_started,
-        times,
-        ..
-    } = answered;
-    let total = done.saturating_add(*failed).saturating_add(*not_started);
+    let (done, failed, not_started) = (answered.done, answered.failed, answered.not_started);
+    let total = done.saturating_add(failed).saturating_add(not_started);
     let mut text = format!("{}: {done} of {total} done", answered.action);
-    if *failed > 0 {
+    if failed > 0 {
         let class = cause::failure_class(answered);
         text.push_str(&format!(", {failed} failed ({class})"));
     }
-    if *not_started > 0 {
+    if not_started > 0 {
         text.push_str(&format!(", {not_started} not started"));
     }
-    if *times > 1 {
-        text.push_str(&format!(", {times} times since {}", age::time_text(since)));
+    if answered.times > 1 {
+        let since = age::time_text(since);
+        text.push_str(&format!(", {} times since {since}", answered.times));
     }
     if !answered.message.is_empty() {
         text.push_str(&format!(": {}", answered.message));
