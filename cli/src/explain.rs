@@ -22,7 +22,6 @@ mod decisions;
 mod timeline;
 mod why;
 
-/// The width of the labels.
 const LABEL: usize = 13;
 /// The lines that only a session has.
 const OF_SESSION: [&str; 3] = ["In flight:", "Next sync:", "Failures:"];
