@@ -18,41 +18,30 @@ use service::config;
 
 use crate::{
     age,
-    exit::{self, Exit, Failure},
+    exit::{Exit, Failure},
     format::PrintArgs,
     near,
 };
 
-mod check;
-mod console;
-mod declare;
-mod examples;
-mod files;
 mod help;
 mod kube;
 mod labels;
 mod name;
 mod query;
-mod resume;
 mod up;
 
-pub(crate) use check::CheckArgs;
-pub(crate) use console::ConsoleArgs;
-pub(crate) use declare::DeclareArgs;
-pub(crate) use files::FileArgs;
-use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
-pub(crate) use kube::KubeArgs;
+use help::{DECIDE_HELP, REPLAY_HELP};
+pub(crate) use kube::{CheckArgs, ConsoleArgs, DeclareArgs, FileArgs, KubeArgs, ResumeArgs};
 pub(crate) use name::{DEFAULT_NAMESPACE, NameArg, NameKind, Named, NamespaceArgs};
 pub(crate) use query::{
     DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, ScopeArgs, SimulateArgs, SourceArgs,
-    SysdumpArgs, Wanted, WatchArgs,
+    Wanted, WatchArgs,
 };
-pub(crate) use resume::ResumeArgs;
 pub(crate) use up::{AdminArgs, DemoArgs, DemoCommand, PlaceArgs, UpArgs};
 
 /// Shows which pods a ReplicaSet controller would create and delete, and why: from your cluster, from files or from a running server.
 #[derive(Debug, Parser)]
-#[command(name = "decree", version = service::build_info::text(), after_help = exit::HELP, arg_required_else_help = true)]
+#[command(name = "decree", version = service::build_info::text(), arg_required_else_help = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -65,14 +54,12 @@ pub(crate) enum Command {
     /// Runs until interrupted. On a real cluster, writes nothing without `--mode enforce`: compares its decisions with the built-in
     /// controller, and prints a report when you stop it. `decree demo scale`, `delete`, `fail` and others change the embedded cluster from
     /// other terminals.
-    #[command(after_help = exit::HELP)]
     Up(UpArgs),
     /// Show server and agent at work, or act on a running demo cluster
     ///
     /// The cluster is embedded in this process. Names the victims of a scale-down before their deletion, kills the server during a
     /// scale-up, and stops a rogue server. Shows the reports of a quota and of shadow mode. The exit code is 0 if everything happened as
     /// expected.
-    #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files or a cluster
     ///
@@ -85,37 +72,28 @@ pub(crate) enum Command {
     ///
     /// Changes nothing. A server decides on its current view; without a server, the command reads the cluster of the kubeconfig. A drain
     /// deletes all pods of the node; with a quota, ReplicaSets create their missing pods.
-    #[command(after_help = exit::HELP)]
     Simulate(SimulateArgs),
     /// Open the console in the browser
     ///
     /// Opens the console of a server on this machine. If none answers, or if a flag names a cluster or a namespace, finds the pods of Decree
     /// in the cluster. `kubectl port-forward` then forwards the port of a server until interrupted. Everyone who may forward the port
     /// may read; nothing can be written there.
-    #[command(after_help = console::HELP)]
     Console(ConsoleArgs),
     /// List the ReplicaSets of a server or a cluster, or sessions
     ///
     /// Without a server, reads the ReplicaSets in the cluster of the kubeconfig.
-    #[command(after_help = exit::HELP)]
     Get(GetArgs),
     /// Show the state of a ReplicaSet, with its cause and its decisions
     ///
     /// Without a server, reads the cluster of the kubeconfig. Only a server knows past decisions and refusals.
-    #[command(after_help = exit::HELP)]
     Explain(ExplainArgs),
     /// Print decisions as the server makes them, until interrupted
-    #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
     /// Report differences between another controller and the decisions
     ///
     /// Needs an agent in shadow mode. The server compares only acts on pods that both controllers have seen alike, and counts all others as
     /// not compared. Differences from before the agent's last connection are only in the server's log and metrics.
-    #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
-    /// Write an archive for a bug report, without names
-    #[command(after_help = exit::HELP)]
-    Sysdump(SysdumpArgs),
     /// Replay a server's recordings, and print decisions that differ
     ///
     /// A session of this version receives the recorded frames at the recorded times, and its decisions are compared with the recorded
@@ -126,27 +104,23 @@ pub(crate) enum Command {
     ///
     /// Changes nothing. Permissions are checked for the user of the kubeconfig: to check those of the agent, use its
     /// credentials. × must be fixed; ‼ is a warning.
-    #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Resume creates or deletes that a budget or lost pods hold back
     ///
     /// Sets the annotation decree.dev/resume of a ReplicaSet, with the credentials of a kubeconfig; the agent sees the change and ends the
     /// holds. Later holds are not affected. The server cancels the lost pods of the same ReplicaSets, so their missing pods are created at
     /// once, at most once a minute.
-    #[command(after_help = resume::HELP)]
     Resume(ResumeArgs),
     /// Declare that the built-in ReplicaSet controller is off
     ///
     /// Agents in enforce mode stand by until then. Turn the built-in controller off first. Waits until an agent acts, or until it has found
     /// another controller and stopped. Records the declaration in the ReplicaSet `decree-probe` of the agents, with the credentials of a
     /// kubeconfig.
-    #[command(after_help = declare::HELP)]
     TakeOver(DeclareArgs),
     /// Stop Decree, so that the built-in controller can be turned on
     ///
     /// Declares that the built-in controller is on, and waits until each agent has stopped and given its Lease back. The agents then stand by,
     /// also after a restart, until `decree take-over`.
-    #[command(after_help = declare::HELP)]
     HandBack(DeclareArgs),
     /// Create certificates for trying TLS
     Pki {
@@ -158,13 +132,11 @@ pub(crate) enum Command {
     /// The script asks this program for candidates, so it knows the names that the server at DECREE_SERVER has. To try it in this shell
     /// only: `source <(decree completion bash)`. To install it, write it to the folder of the shell, as below, and start a new shell. For
     /// zsh, that folder must be in `fpath`; for PowerShell, add the script to `$PROFILE`.
-    #[command(after_help = exit::HELP)]
     Completion {
         /// The shell
         shell: Shell,
     },
     /// Write the manual pages
-    #[command(after_help = exit::HELP)]
     Man {
         /// The folder to write to; it is created if it is missing
         #[arg(value_name = "DIR")]
@@ -220,7 +192,6 @@ pub(crate) enum PkiCommand {
     ///
     /// The folder contains the key of the CA, and nothing can be revoked: do not use the certificates in production. The certificates name
     /// their owners by the SPIFFE ids spiffe://decree.local/agent and so on. Prints the commands that use them.
-    #[command(after_help = exit::HELP)]
     Dev(PkiDevArgs),
 }
 

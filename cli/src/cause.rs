@@ -2,11 +2,11 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use decree::v1::{self, Rule, Severity};
+use decree::v1::{self, FailureClass, Rule, Severity, timeline_entry::Entry};
 use jiff::Timestamp;
 use server_core::wording::count;
 
-use crate::{age, table::NONE};
+use crate::{age, args::Named, page::STATES, server::Server, table::NONE};
 
 /// The minimum number of ReplicaSets for one line about a cause that they share.
 const GROUP_MIN: usize = 4;
@@ -22,13 +22,8 @@ pub(crate) struct Groups<'a> {
 
 /// The word of the console for how much a ReplicaSet needs a person.
 pub(crate) fn state(set: &v1::ReplicaSetSummary) -> &'static str {
-    match severity(set) {
-        Severity::Blocked => "Blocked",
-        Severity::Slow => "Slow",
-        Severity::Working => "Working",
-        Severity::InSync => "In sync",
-        Severity::Unspecified => "Unknown",
-    }
+    let known = STATES.iter().find(|(it, _)| *it == severity(set));
+    known.map_or("Unknown", |(_, word)| word)
 }
 
 /// The cause and the time of the next attempt; empty without a cause.
@@ -150,18 +145,78 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Whether the cause of a ReplicaSet is one of these.
     pub(crate) fn has(&self, set: &v1::ReplicaSetSummary) -> bool {
         group(set).is_some_and(|group| self.shared.iter().any(|it| it.0 == group))
     }
 
-    /// A line for each cause.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.shared.iter().map(|((_, cluster, group), count)| {
             let of = self.has_clusters.then(|| format!(" of {cluster}"));
             format!("{count} ReplicaSets{}: {group}", of.unwrap_or_default())
         })
     }
+}
+
+/// Why the cluster refused the newest attempt, in its words, and since when. `None` if it did not refuse.
+pub(crate) fn newest_refusal(timeline: &[v1::TimelineEntry]) -> Option<String> {
+    let answered = timeline.iter().find_map(|entry| match &entry.entry {
+        Some(Entry::Answered(answered)) => Some((entry, answered)),
+        _ => None,
+    });
+    let (entry, answered) = answered?;
+    // A failure that is decided again at once is worth a word only if it comes back.
+    if answered.failed == 0 || (answered.times < 2 && !is_refusal(answered.class())) {
+        return None;
+    }
+    let mut text = failure_class(answered).to_owned();
+    if answered.times > 1 {
+        let since = age::time_text(entry.time.as_ref());
+        text.push_str(&format!(", {} times since {since}", answered.times));
+    }
+    match answered.message.as_str() {
+        "" => Some(text),
+        message => Some(format!("{text}: {message}")),
+    }
+}
+
+/// Asks the server what the cluster refused just before a decision that reports it in the status: the cause and its words. `None`
+/// if the server does not know it any more.
+pub(crate) async fn refusal_before(server: &Server, record: &v1::DecisionRecord) -> Option<String> {
+    let conditions = &record.status.as_ref()?.conditions;
+    let is_failure =
+        |it: &v1::ReplicaSetCondition| it.r#type == "ReplicaFailure" && it.status == "True";
+    if !conditions.iter().any(is_failure) {
+        return None;
+    }
+    let request = Named::from(record.replica_set.clone()?).request(&record.cluster);
+    let answer = server.inspection().get_replica_set(request).await.ok()?;
+    let answer = answer.into_inner();
+    let said = newest_refusal(&answer.timeline)?;
+    let cause = answer.summary.and_then(|summary| summary.cause);
+    let cause = cause.filter(|cause| cause.severity() == Severity::Blocked);
+    Some(match cause {
+        Some(cause) => format!("{}; {said}", cause.text),
+        None => said,
+    })
+}
+
+/// Whether a failure lasts until something changes. Other failures are decided again at once, or after a delay.
+fn is_refusal(class: FailureClass) -> bool {
+    let others = [
+        FailureClass::Unspecified,
+        FailureClass::NameTaken,
+        FailureClass::Precondition,
+        FailureClass::Conflict,
+        FailureClass::Throttled,
+        FailureClass::OwnerChanged,
+    ];
+    !others.contains(&class)
+}
+
+/// The word of a failure, such as `QUOTA`.
+pub(crate) fn failure_class(answered: &v1::Answered) -> &'static str {
+    let class = answered.class().as_str_name();
+    class.strip_prefix("FAILURE_CLASS_").unwrap_or(class)
 }
 
 #[cfg(test)]

@@ -4,35 +4,28 @@
 
 use std::io::{self, Write};
 
-use clap::ValueEnum as _;
+use clap::ValueEnum;
+use decree::v1::{self, Severity};
 use serde_json::json;
 
 use crate::{
     args::{CheckArgs, Output},
     exit::{Exit, Failure},
     format::write_json,
-    page::{self, Page},
-    server as connection,
-    streams::Io,
+    page::{self, Io, Page, Paint},
+    server::{self, Server},
     table::one_line,
 };
 
 mod agent;
 mod cluster;
-mod finding;
 mod permissions;
-pub(crate) mod section;
-mod server;
 
-use finding::{Finding, Grade};
-use section::Section;
-
-/// The maximum width of a line.
 const COLUMNS: usize = 100;
 
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let findings = connection::block_on(async {
-        let (mut findings, sessions) = server::check(args).await;
+    let findings = server::block_on(async {
+        let (mut findings, sessions) = check_server(args).await;
         findings.append(&mut agent::check(args).await);
         findings.append(&mut cluster::check(args, sessions.as_deref()).await);
         Ok(findings)
@@ -54,7 +47,7 @@ fn write(findings: &[Finding], page: Page, out: &mut dyn Write) -> io::Result<()
         if its.peek().is_none() {
             continue;
         }
-        let title = section.title();
+        let title = section.about().0;
         writeln!(out, "{title}\n{}", "-".repeat(title.len()))?;
         for finding in its {
             write_finding(finding, *section, page, out)?;
@@ -81,20 +74,15 @@ fn write_finding(
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Finding {
-        grade,
-        check,
-        detail,
-        hint,
-    } = finding;
+    let Finding { check, grade, .. } = finding;
     let columns = page.columns.map_or(COLUMNS, |it| it.min(COLUMNS));
-    let mut texts = detail.lines();
+    let mut texts = finding.detail.lines();
     // The mark replaces the first letter later, because colors would count as letters in the line breaks.
     let first = format!("? {check}: {}", texts.next().unwrap_or_default());
     let mut lines = page::wrap(&one_line(&first), columns);
     lines[0] = format!("{}{}", grade.painted(page.paint), &lines[0][1..]);
     let details = texts.map(|detail| format!("    {detail}"));
-    let hint = (*grade != Grade::Ok).then(|| format!("    hint: {hint}"));
+    let hint = (*grade != Grade::Ok).then(|| format!("    hint: {}", finding.hint));
     for text in details.chain(hint) {
         lines.extend(page::wrap(&one_line(&text), columns));
     }
@@ -106,19 +94,166 @@ fn write_finding(
 
 fn json(findings: &[Finding]) -> serde_json::Value {
     let line = |finding: &Finding| {
-        let Finding {
-            grade,
-            check,
-            detail,
-            hint,
-        } = finding;
+        let Finding { check, hint, .. } = finding;
         let section = Section::of(check);
         json!({
-            "section": section.title(), "check": check, "result": grade.as_str(),
-            "detail": detail.replace('\n', "; "), "hint": hint, "link": section.link(check),
+            "section": section.about().0, "check": check, "result": finding.grade.as_str(),
+            "detail": finding.detail.replace('\n', "; "), "hint": hint, "link": section.link(check),
         })
     };
     findings.iter().map(line).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grade {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One line of the output.
+#[derive(Clone, Debug)]
+struct Finding {
+    grade: Grade,
+    check: String,
+    /// The result. Further lines are details of it.
+    detail: String,
+    hint: String,
+}
+
+impl Grade {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warn => "WARN",
+            Self::Fail => "FAIL",
+        }
+    }
+
+    /// The mark of a line, in the color of how bad it is.
+    fn painted(self, paint: Paint) -> String {
+        let (mark, severity) = match self {
+            Self::Ok => ("√", Severity::InSync),
+            Self::Warn => ("‼", Severity::Slow),
+            Self::Fail => ("×", Severity::Blocked),
+        };
+        paint.paint(severity, mark)
+    }
+}
+
+impl Finding {
+    fn ok(check: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            grade: Grade::Ok,
+            check: check.into(),
+            detail: detail.into(),
+            hint: String::new(),
+        }
+    }
+
+    fn warn(check: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            grade: Grade::Warn,
+            hint: hint.into(),
+            ..Self::ok(check, detail)
+        }
+    }
+
+    fn fail(check: impl Into<String>, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            grade: Grade::Fail,
+            ..Self::warn(check, detail, hint)
+        }
+    }
+}
+
+const DOCUMENTS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/");
+
+/// A group of checks, in the order in which they are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Section {
+    /// Whether the decision server answers, and its version
+    Server,
+    /// Whether the API server answers, and its version
+    Cluster,
+    /// Acts of an agent that these credentials do not allow
+    Permissions,
+    /// The agent's session, its Lease, and what its budget holds
+    Agent,
+    /// Whether the built-in controller is declared off, and whether other controllers act
+    Others,
+}
+
+impl Section {
+    /// The section of a check by its name. An unknown check belongs to the agent, as most checks do.
+    fn of(check: &str) -> Self {
+        match check {
+            "server" | "versions" => Self::Server,
+            "credentials" | "api server" => Self::Cluster,
+            "permissions" => Self::Permissions,
+            "built-in controller" | "other controllers" => Self::Others,
+            check if check.starts_with("may ") => Self::Permissions,
+            _ => Self::Agent,
+        }
+    }
+
+    /// The page about a check of this section.
+    fn link(self, check: &str) -> String {
+        let page = match check {
+            "budget" => "safeguards.md#when-the-budget-pauses-an-agent",
+            _ => self.about().1,
+        };
+        format!("{DOCUMENTS}{page}")
+    }
+
+    /// The title, and the heading of the documentation.
+    const fn about(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Server => ("decision server", "cli.md#querying-a-server"),
+            Self::Cluster => ("cluster", "operations.md#choose-the-cluster"),
+            Self::Permissions => ("permissions", "operations.md#on-a-cluster"),
+            Self::Agent => ("agent", "operations.md#starting"),
+            Self::Others => ("other controllers", "operations.md#migrating-and-back"),
+        }
+    }
+}
+
+/// Returns the sessions that the server lists as well, for the checks of the agent.
+async fn check_server(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::SessionSummary>>) {
+    let is_asked_for = args.asks_for(Section::Server);
+    if !is_asked_for && !args.asks_for(Section::Agent) {
+        return (Vec::new(), None);
+    }
+    let sessions = async { Server::connect(&args.server).await?.sessions("").await };
+    match sessions.await {
+        answer if !is_asked_for => (Vec::new(), answer.ok().map(|answer| answer.sessions)),
+        Ok(answer) => {
+            let reached = Finding::ok("server", format!("{} answers", args.server.endpoint()));
+            let version = version(&answer.server_version);
+            (vec![reached, version], Some(answer.sessions))
+        }
+        Err(failure) => {
+            let hint = failure.hint.unwrap_or_default();
+            let finding = Finding::fail("server", failure.cause, hint);
+            (vec![finding], None)
+        }
+    }
+}
+
+fn version(server: &str) -> Finding {
+    const CHECK: &str = "versions";
+    // All binaries of a release have one version and one commit.
+    let own = service::build_info::text();
+    if server == own {
+        return Finding::ok(CHECK, format!("server and command are {own}"));
+    }
+    let server = if server.is_empty() { "older" } else { server };
+    let detail = format!("the server is {server}, this command {own}");
+    Finding::warn(
+        CHECK,
+        detail,
+        "use the command from the release of the server",
+    )
 }
 
 #[cfg(test)]
@@ -126,7 +261,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::{paint::Paint, tests::written};
+    use crate::{page::Paint, tests::written};
 
     fn findings() -> Vec<Finding> {
         let grant = "grant it to the agent by a Role or ClusterRole";

@@ -1,22 +1,22 @@
 //! A snapshot of a cluster, read at once with the credentials of a kubeconfig. Nothing is written, and nothing is watched.
 
-use std::{io, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use agent_core::{
     api::Kind,
     cluster::{Cluster as _, PageStream as _},
     watch::List,
 };
-use agent_kube::{KubeCluster, Target};
+use agent_kube::KubeCluster;
 use server_core::wording::count;
 use tokio::time::{Instant, timeout};
 
 use crate::{
     args::KubeArgs,
     exit::{Exit, Failure},
+    page::Io,
     resume,
     snapshot::Snapshot,
-    streams::Io,
     table::one_line,
 };
 
@@ -37,25 +37,16 @@ pub(crate) async fn connect(
     io: &mut Io<'_>,
 ) -> Result<KubeCluster, Failure> {
     let cluster = resume::connect(&args.config(), patience).await?;
-    let Target {
-        api_server,
-        context,
-        user,
-        credentials,
-        ..
-    } = cluster.target();
-    let api_server = api_server.trim_end_matches('/');
-    let name = context.as_ref().map_or_else(
+    let target = cluster.target();
+    let api_server = target.api_server.trim_end_matches('/');
+    let name = target.context.as_ref().map_or_else(
         || format!("cluster {api_server}"),
         |context| format!("cluster {context} at {api_server}"),
     );
-    let user = args.impersonate.as_ref().or(user.as_ref());
-    let user = user.unwrap_or(credentials);
-    writeln!(
-        io.stderr,
-        "{}",
-        one_line(&format!("{name}, as {user}, read now"))
-    )?;
+    let user = args.impersonate.as_ref().or(target.user.as_ref());
+    let user = user.unwrap_or(&target.credentials);
+    let said = format!("{name}, as {user}, read now");
+    writeln!(io.stderr, "{}", one_line(&said))?;
     Ok(cluster)
 }
 
@@ -79,26 +70,20 @@ pub(crate) async fn read(
                 let next = pages.next();
                 let next = progress.wait(next, patience, &snapshot, io).await?;
                 let Some(page) = next else { break };
-                let List {
-                    part,
-                    items,
-                    invalid,
-                    ..
-                } = page.map_err(|error| refused(error, namespace))?;
+                let page = page.map_err(|error| refused(error, namespace))?;
                 // A list that begins again replaces its earlier pages.
                 if part.begins {
                     snapshot.truncate(kind, before);
                 }
-                snapshot.take(items);
-                let invalid = invalid.iter().map(ToString::to_string);
+                snapshot.take(page.items);
+                let invalid = page.invalid.iter().map(ToString::to_string);
                 snapshot.left_out.extend(invalid);
             }
         }
     }
     if let Some(first) = snapshot.left_out.first() {
         let objects = count(snapshot.left_out.len(), "invalid object");
-        let notice = format!("notice: {objects} left out, such as {first}");
-        writeln!(io.stderr, "{}", one_line(&notice))?;
+        io.notice(&format!("{objects} left out, such as {first}"))?;
     }
     Ok(snapshot)
 }
@@ -140,23 +125,18 @@ impl Progress {
                 let cause = "the API server does not answer in time";
                 return Err(Failure::new(Exit::Unreachable, cause).hint("wait longer: --timeout"));
             }
-            self.tell(snapshot, io)?;
+            self.next *= 2;
+            let [sets, pods] = [Kind::ReplicaSet, Kind::Pod].map(|kind| snapshot.count(kind));
+            let (sets, pods) = (count(sets, "ReplicaSet"), count(pods, "pod"));
+            writeln!(io.stderr, "reading: {sets} and {pods} so far")?;
         }
-    }
-
-    fn tell(&mut self, snapshot: &Snapshot, io: &mut Io<'_>) -> io::Result<()> {
-        if self.begun.elapsed() < self.next {
-            return Ok(());
-        }
-        self.next *= 2;
-        let [sets, pods] = [Kind::ReplicaSet, Kind::Pod].map(|kind| snapshot.count(kind));
-        let (sets, pods) = (count(sets, "ReplicaSet"), count(pods, "pod"));
-        writeln!(io.stderr, "reading: {sets} and {pods} so far")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use tokio::time::sleep;
 
     use super::*;

@@ -1,5 +1,4 @@
-//! Candidates for completion: names that the server of the environment knows, or else the cluster of the kubeconfig, requested while
-//! the user waits.
+//! Candidates for completion: the names that `decree get` would list, requested while the user waits.
 //!
 //! If the server or the cluster is away or slow, there are no candidates and no error: the shell has no place for errors.
 
@@ -8,48 +7,33 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     io::{self, Write},
-    sync::Arc,
     time::Duration,
 };
 
-use agent_core::{
-    api::Kind,
-    cluster::{Cluster as _, PageStream as _},
-    watch::Items,
-};
-use agent_kube::KubeClusterConfig;
-use clap::{Args as _, Command, FromArgMatches as _};
+use clap::Command;
 use clap_complete::{
     CompletionCandidate,
     engine::{self, ArgValueCompleter},
 };
-use decree::v1;
 
 use crate::{
-    args::{self, DEFAULT_NAMESPACE},
-    exit::{Exit, Failure},
+    args::{self, Args, DEFAULT_NAMESPACE, GetArgs, Named, NamespaceArgs, Scope},
+    exit::Failure,
     get::cluster,
-    pages,
-    plain::is_plain,
-    resume,
-    server::{self, Server, ServerArgs},
+    near::is_plain,
+    page::{Colors, Io},
+    server::{self, Server},
+    source::Source,
 };
 
-/// The maximum number of candidates.
 const OFFERED_MAX: usize = 500;
 /// The timeout of all requests together.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Directives of cobra, which kubectl passes to the shell: the candidates are not files, and no space follows.
 const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
-
-/// The flags on the command line for the cluster of a kubeconfig.
-#[derive(Debug, Default)]
-struct Flags {
-    kubeconfig: Option<String>,
-    context: Option<String>,
-    namespace: Option<String>,
-}
+/// The flags on the command line that select the cluster of a kubeconfig and a namespace.
+const FLAGS: [&str; 4] = ["--kubeconfig", "--context", "--namespace", "-n"];
 
 /// Writes candidates for the last of `words`, in the format that kubectl takes from a plugin. Each candidate has a line, with its
 /// help after a tab, and the last line has the directive for the shell.
@@ -79,82 +63,110 @@ pub(crate) fn for_kubectl(words: Vec<OsString>, out: &mut dyn Write) -> io::Resu
 
 /// The command with candidates for names that a server or a cluster knows. `words` are those of the command line.
 pub(crate) fn command(words: &[OsString]) -> Command {
-    with_candidates(args::command(), &Arc::new(Flags::of(words)))
+    with_candidates(args::command(), &flags(words))
 }
 
-fn with_candidates(command: Command, flags: &Arc<Flags>) -> Command {
+fn with_candidates(command: Command, flags: &[[String; 2]]) -> Command {
     let name = command.get_name().to_owned();
     command
         .mut_args(|arg| {
-            let flags = Arc::clone(flags);
-            let has_owners = arg.get_id() == "names";
-            let completer = match arg.get_id().as_str() {
-                "replica_set" | "names" if !["decide", "sysdump"].contains(&&*name) => {
-                    let offered = move |begun: &OsStr| flags.replica_sets(begun, has_owners);
-                    ArgValueCompleter::new(offered)
-                }
-                "words" => ArgValueCompleter::new(move |begun: &OsStr| flags.resources(begun)),
-                "namespace" => ArgValueCompleter::new(namespaces),
-                "cluster" if name != "up" => ArgValueCompleter::new(clusters),
-                _ => return arg,
+            let of = arg.get_id().to_string();
+            let is_known = match of.as_str() {
+                "replica_set" | "names" => name != "decide",
+                "cluster" => name != "up",
+                of => ["words", "namespace"].contains(&of),
             };
-            arg.add(completer)
+            let flags = flags.to_owned();
+            let names = move |begun: &OsStr| candidates(begun, names(&of, &flags));
+            if is_known {
+                arg.add(ArgValueCompleter::new(names))
+            } else {
+                arg
+            }
         })
         .mut_subcommands(|it| with_candidates(it, flags))
 }
 
-/// The namespaces with ReplicaSets.
-fn namespaces(begun: &OsStr) -> Vec<CompletionCandidate> {
-    listed(begun, |set| vec![set.namespace])
-}
-
-/// The connected clusters.
-fn clusters(begun: &OsStr) -> Vec<CompletionCandidate> {
-    let names = ask(async |server| {
-        let sessions = server.sessions("").await?.sessions;
-        Ok(sessions.iter().map(|it| cluster(it).to_owned()).collect())
-    });
-    candidates(begun, names)
-}
-
-/// The words for the ReplicaSets of a server that begin with `begun`, each once.
-fn listed(begun: &OsStr, words: impl Fn(v1::ObjectRef) -> Vec<String>) -> Vec<CompletionCandidate> {
-    let text = begun.to_str().unwrap_or_default();
-    let names = ask(async |server| {
-        let mut found = BTreeSet::new();
-        let is_enough = |page: &[v1::ReplicaSetSummary]| {
-            let sets = page.iter().filter_map(|set| set.replica_set.clone());
-            found.extend(sets.flat_map(&words).filter(|it| it.starts_with(text)));
-            found.len() >= OFFERED_MAX
+/// The flags of a command line that select names, each with its value.
+fn flags(words: &[OsString]) -> Vec<[String; 2]> {
+    let mut flags = Vec::new();
+    let mut words = words.iter().filter_map(|it| it.to_str());
+    while let Some(word) = words.next() {
+        let (flag, value) = match word.split_once('=') {
+            Some((flag, value)) => (flag, Some(value)),
+            None => (word, None),
         };
-        pages::replica_sets_until(server, "", "", is_enough).await?;
-        Ok(found.into_iter().collect())
-    });
-    candidates(begun, names)
+        if FLAGS.contains(&flag)
+            && let Some(value) = value.or_else(|| words.next())
+        {
+            flags.push([flag, value].map(str::to_owned));
+        }
+    }
+    flags
 }
 
-/// Asks the server of the environment. Empty if the server is away, slow or refuses.
-fn ask(question: impl AsyncFnOnce(&Server) -> Result<Vec<String>, Failure>) -> Vec<String> {
-    let Some(args) = server_args() else {
-        return Vec::new();
+/// The names for an argument of this id. Empty if the server or the cluster is away, slow or refuses.
+fn names(of: &str, flags: &[[String; 2]]) -> BTreeSet<String> {
+    let is_kept = |flag: &str| of != "namespace" || !FLAGS[2..].contains(&flag);
+    let flags = flags.iter().filter(|[flag, _]| is_kept(flag));
+    let flags = flags.flatten().map(String::as_str);
+    let line = ["decree", "get", "rs"].into_iter().chain(flags);
+    let Ok(Args {
+        command: args::Command::Get(args),
+    }) = args::parse(&line.map(OsString::from).collect::<Vec<_>>())
+    else {
+        return BTreeSet::new();
     };
-    in_time(async { question(&Server::connect(&args).await?).await })
-}
-
-/// The server of the environment.
-fn server_args() -> Option<ServerArgs> {
-    let flags = ServerArgs::augment_args(Command::new("decree"));
-    let matches = flags.try_get_matches_from(["decree"]).ok()?;
-    ServerArgs::from_arg_matches(&matches).ok()
-}
-
-/// The answer to a question. Empty if it fails or takes too long.
-fn in_time(question: impl Future<Output = Result<Vec<String>, Failure>>) -> Vec<String> {
-    let asked = server::block_on(async {
-        let asked = tokio::time::timeout(PATIENCE, question).await;
-        asked.unwrap_or_else(|_| Ok(Vec::new()))
+    let found = server::block_on(async {
+        let found = tokio::time::timeout(PATIENCE, ask(of, &args)).await;
+        found.unwrap_or_else(|_| Ok(BTreeSet::new()))
     });
-    asked.unwrap_or_default()
+    let mut found = found.unwrap_or_default();
+    if of == "words" {
+        found.extend(["replicasets", "sessions"].map(str::to_owned));
+    }
+    found
+}
+
+/// Of the cluster of a kubeconfig: the ReplicaSets of the namespace by name, and their Deployments. Of a server: all ReplicaSets as
+/// NAMESPACE/NAME, and those of the namespace `default` also as NAME.
+async fn ask(of: &str, args: &GetArgs) -> Result<BTreeSet<String>, Failure> {
+    if of == "cluster" {
+        let server = Server::connect(&args.source.inspection.server).await?;
+        let sessions = server.sessions("").await?.sessions;
+        return Ok(sessions.iter().map(|it| cluster(it).to_owned()).collect());
+    }
+    let mut io = Io {
+        stdin: &mut io::empty(),
+        stdout: &mut io::sink(),
+        stderr: &mut io::sink(),
+        columns: || None,
+        colors: Colors::default(),
+    };
+    let mut namespaces = args.namespace.clone();
+    let wanted = |it: &NamespaceArgs| Ok([Some(it.or_default())].into());
+    let source = Source::open(&args.source, &mut namespaces, wanted, &mut io).await?;
+    let sets = source
+        .list(&Scope::default())
+        .await?
+        .replica_sets
+        .into_iter();
+    let names = sets.flat_map(|set| {
+        let owner = set
+            .controller
+            .filter(|it| it.kind == "Deployment" && of != "replica_set");
+        let set = Named::from(set.replica_set.unwrap_or_default());
+        let (one, other) = if of == "namespace" {
+            (set.namespace, None)
+        } else if source.is_snapshot() {
+            (set.name, owner.map(|it| format!("deployment/{}", it.name)))
+        } else {
+            let is_default = set.namespace == DEFAULT_NAMESPACE;
+            (set.path(), is_default.then_some(set.name))
+        };
+        [Some(one), other].into_iter().flatten()
+    });
+    Ok(names.collect())
 }
 
 /// Keeps the names that begin with `begun` and that a shell takes as they are: the answer of a server must not run as a command.
@@ -166,89 +178,8 @@ fn candidates(begun: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<Com
             && name.starts_with(|it: char| it.is_ascii_alphanumeric())
             && name.chars().all(is_plain)
     });
-    names
-        .take(OFFERED_MAX)
-        .map(CompletionCandidate::new)
-        .collect()
-}
-
-impl Flags {
-    fn of(words: &[OsString]) -> Self {
-        let value = |flags: &[&str]| {
-            let mut words = words.iter().filter_map(|it| it.to_str());
-            while let Some(word) = words.next() {
-                match word.split_once('=') {
-                    Some((flag, value)) if flags.contains(&flag) => return Some(value.to_owned()),
-                    None if flags.contains(&word) => return words.next().map(str::to_owned),
-                    _ => {}
-                }
-            }
-            None
-        };
-        Self {
-            kubeconfig: value(&["--kubeconfig"]),
-            context: value(&["--context"]),
-            namespace: value(&["-n", "--namespace"]),
-        }
-    }
-
-    /// ReplicaSets: of the namespace in the cluster of the kubeconfig, by name and with their Deployments, or those of the server, as
-    /// NAMESPACE/NAME, and those of the namespace `default` also as NAME.
-    fn replica_sets(&self, begun: &OsStr, has_owners: bool) -> Vec<CompletionCandidate> {
-        if self.select_a_cluster() {
-            let text = begun.to_str().unwrap_or_default();
-            return candidates(begun, in_time(self.of_cluster(text, has_owners)));
-        }
-        listed(begun, |set| {
-            let path = format!("{}/{}", set.namespace, set.name);
-            let name = (set.namespace == DEFAULT_NAMESPACE).then_some(set.name);
-            [Some(path), name].into_iter().flatten().collect()
-        })
-    }
-
-    /// The resources of `get`, and ReplicaSets by name.
-    fn resources(&self, begun: &OsStr) -> Vec<CompletionCandidate> {
-        let kinds = ["replicasets", "sessions"].map(str::to_owned);
-        let mut all = candidates(begun, kinds);
-        all.extend(self.replica_sets(begun, true));
-        all
-    }
-
-    /// Whether the commands read a cluster and no server.
-    fn select_a_cluster(&self) -> bool {
-        let is_given = self.kubeconfig.is_some() || self.context.is_some();
-        is_given || server_args().is_some_and(|args| args.gives_way_to_a_cluster())
-    }
-
-    async fn of_cluster(&self, begun: &str, has_owners: bool) -> Result<Vec<String>, Failure> {
-        let kubeconfig = self.kubeconfig.clone().map(Into::into);
-        let config = KubeClusterConfig::of_person(kubeconfig, self.context.clone());
-        let cluster = resume::connect(&config, PATIENCE).await?;
-        let namespace = self
-            .namespace
-            .as_ref()
-            .unwrap_or_else(|| &cluster.target().namespace);
-        let cluster = cluster.in_namespace(Some(namespace));
-        let cluster = cluster.map_err(|it| Failure::new(Exit::Usage, it.to_string()))?;
-        let mut names = BTreeSet::new();
-        let mut pages = cluster.list(Kind::ReplicaSet);
-        while let Some(Ok(page)) = pages.next().await {
-            let Items::ReplicaSets(sets) = page.items else {
-                continue;
-            };
-            for set in sets.into_iter().map(|it| it.projected) {
-                let owner = set.controller.filter(|it| it.kind == "Deployment");
-                let owner = owner.filter(|_| has_owners);
-                let owner = owner.map(|it| format!("deployment/{}", it.name));
-                let both = [owner, Some(set.name)].into_iter().flatten();
-                names.extend(both.filter(|it| it.starts_with(begun)));
-            }
-            if names.len() >= OFFERED_MAX {
-                break;
-            }
-        }
-        Ok(names.into_iter().collect())
-    }
+    let names = names.take(OFFERED_MAX);
+    names.map(CompletionCandidate::new).collect()
 }
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ use crate::{
     cluster,
     exit::{Exit, Failure},
     http::exchange,
+    page::Io,
     resume, sandbox, server,
-    streams::Io,
     table::one_line,
 };
 
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &ConsoleArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             if forward.pod.is_on_host {
                 print_token(&args.kube, &forward.pod, io)?;
             }
-            while forward.is_running() {
+            while matches!(forward.kubectl.try_wait(), Ok(None)) {
                 sleep(LOOK_EVERY).await;
             }
             Err(forward.ended())
@@ -115,7 +115,7 @@ pub(crate) fn open(
         match quiet(program).arg(&url).spawn() {
             // Nobody needs its end, but the system keeps an ended program until somebody asks.
             Ok(mut browser) => drop(thread::spawn(move || browser.wait())),
-            Err(error) => writeln!(io.stderr, "notice: {program}: {error}; open the address")?,
+            Err(error) => io.notice(&format!("{program}: {error}; open the address"))?,
         }
     }
     Ok(Exit::Done)
@@ -136,8 +136,7 @@ fn print_token(kube: &KubeArgs, pod: &ServerPod, io: &mut Io<'_>) -> Result<(), 
         io.stdout.flush()?;
     } else {
         let (pod, said) = (pod.path(), text(&made.stderr));
-        let notice = format!("notice: the page of pod {pod} asks for a token: {said}");
-        writeln!(io.stderr, "{notice}")?;
+        io.notice(&format!("the page of pod {pod} asks for a token: {said}"))?;
     }
     Ok(())
 }
@@ -250,18 +249,8 @@ impl ServerPod {
 impl Forward {
     /// From the usual address if it is free, so that a page can be opened again; otherwise, from a free one.
     async fn start(kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
-        let is_free = || TcpListener::bind((Ipv4Addr::LOCALHOST, ADMIN_PORT)).is_ok();
-        if is_free() {
-            let forward = Self::start_at(ADMIN_PORT, kube, pod.clone()).await;
-            // Another program may have taken the address meanwhile.
-            if forward.is_ok() || is_free() {
-                return forward;
-            }
-        }
-        Self::start_at(0, kube, pod).await
-    }
-
-    async fn start_at(port: u16, kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
+        let usual = TcpListener::bind((Ipv4Addr::LOCALHOST, ADMIN_PORT));
+        let port = usual.map_or(0, |_| ADMIN_PORT);
         let started = kubectl(kube)
             .args([
                 "port-forward",
@@ -297,10 +286,6 @@ impl Forward {
         };
         forward.local = local;
         Ok(forward)
-    }
-
-    fn is_running(&mut self) -> bool {
-        matches!(self.kubectl.try_wait(), Ok(None))
     }
 
     /// Ends it, and returns why it did not last.

@@ -7,13 +7,12 @@ use jiff::Timestamp;
 
 use crate::{
     age,
-    args::{DecideArgs, NameArg, Named, NamespaceArgs},
+    args::{DecideArgs, Named, NamespaceArgs, Scope},
     decision,
     exit::{Exit, Failure},
-    near, not_found, server,
+    page::Io,
+    server,
     source::{self, Source},
-    streams::Io,
-    table::one_line,
 };
 
 /// How long a page of a cluster may take.
@@ -27,14 +26,16 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let inputs = (&args.input, &args.kube);
         let read = source::read(inputs, &mut namespaces, wanted, PATIENCE, io);
         let (snapshot, cluster) = read.await?;
-        let sets = snapshot.replica_sets.iter().map(|set| &set.key);
-        let mut all: Vec<_> = sets.map(|it| Named::new(&it.namespace, &it.name)).collect();
-        all.sort();
         let now = args.now.unwrap_or_else(|| age::core_time(Timestamp::now()));
         let source = Source::of(snapshot, now, cluster);
         let chosen = match &args.replica_set {
-            Some(written) => named(&source, written, &namespaces, &all).await?,
-            None => of_namespace(all, &namespaces.filter())?,
+            Some(written) => {
+                let sets = source.meaning(written, &namespaces).await?.sets;
+                let missing = source.missing_among(&sets).await?;
+                source.check_found(&missing, Vec::new()).await?;
+                sets
+            }
+            None => of_namespace(&source, &namespaces.filter()).await?,
         };
         if args.replicas.is_some() && chosen.len() != 1 {
             let count = chosen.len();
@@ -46,10 +47,9 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let decisions: Vec<_> = answers.filter_map(|answer| answer.decision).collect();
         for (pod, sets) in contested(&decisions) {
             let sets = sets.join(" and ");
-            let notice = format!(
+            io.notice(&format!(
                 "{pod} matches {sets}: each is decided alone, and the first to adopt it has it"
-            );
-            writeln!(io.stderr, "notice: {}", one_line(&notice))?;
+            ))?;
         }
         decision::write(&args.print, io, decisions)?;
         Ok(Exit::Done)
@@ -71,43 +71,26 @@ fn contested(decisions: &[v1::Decision]) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The ReplicaSets of a namespace, or of all for the empty text.
-fn of_namespace(all: Vec<Named>, namespace: &str) -> Result<Vec<Named>, Failure> {
-    if all.is_empty() {
-        return Err(
-            Failure::new(Exit::Usage, "there is no ReplicaSet in the input")
-                .hint("include both kinds: kubectl get rs,pods -o json"),
-        );
+async fn of_namespace(source: &Source, namespace: &str) -> Result<Vec<Named>, Failure> {
+    let scope = Scope::of(Vec::new(), namespace.to_owned());
+    let sets = source.list(&scope).await?.replica_sets.into_iter();
+    let mut sets: Vec<_> = sets
+        .filter_map(|it| it.replica_set)
+        .map(Named::from)
+        .collect();
+    sets.sort();
+    if !sets.is_empty() {
+        return Ok(sets);
     }
-    let is_in_it = |named: &Named| namespace.is_empty() || named.namespace == namespace;
-    let (chosen, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_in_it);
-    if chosen.is_empty() {
-        let cause = format!("no ReplicaSet of namespace {namespace} in the input");
-        return Err(Failure::new(Exit::No, cause).hint(known(&others)));
-    }
-    Ok(chosen)
-}
-
-/// The ReplicaSets that a name means.
-async fn named(
-    source: &Source,
-    written: &NameArg,
-    namespaces: &NamespaceArgs,
-    all: &[Named],
-) -> Result<Vec<Named>, Failure> {
-    let sets = source.meaning(written, namespaces).await?.sets;
-    if let Some(missing) = sets.iter().find(|set| !all.contains(set)) {
-        let cause = format!("ReplicaSet {} not found in the input", missing.path());
-        let hint = not_found::hint(missing, all).unwrap_or_else(|| known(all));
-        return Err(Failure::new(Exit::No, cause).hint(hint));
-    }
-    Ok(sets)
-}
-
-fn known(all: &[Named]) -> String {
-    const SHOWN_MAX: usize = 5;
-    if all.is_empty() {
-        return "the input contains no ReplicaSet".to_owned();
-    }
-    let paths: Vec<_> = all.iter().map(Named::path).collect();
-    format!("the input contains {}", near::first_of(&paths, SHOWN_MAX))
+    let (exit, cause) = match namespace {
+        "" => (
+            Exit::Usage,
+            "there is no ReplicaSet in the input".to_owned(),
+        ),
+        name => (
+            Exit::No,
+            format!("no ReplicaSet of namespace {name} in the input"),
+        ),
+    };
+    Err(Failure::new(exit, cause).hint("include both kinds: kubectl get rs,pods -o json"))
 }

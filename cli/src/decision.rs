@@ -11,8 +11,7 @@ use crate::{
     age,
     exit::Failure,
     format::PrintArgs,
-    page::Page,
-    streams::Io,
+    page::{Io, Page},
     table::{NONE, Table},
 };
 
@@ -70,32 +69,20 @@ pub(crate) fn word(rule: Rule) -> &'static str {
 
 /// The JSON that `decree decide --help` promises.
 fn to_json(decision: &v1::Decision) -> Value {
-    let v1::Decision {
-        replica_set,
-        creates,
-        deletes,
-        adopts,
-        releases,
-        status,
-        requeue_after,
-        quarantined,
-        reasons: _,
-    } = decision;
+    let deletes = decision.deletes.iter().map(|victim| {
+        let (rule, detail) = because(victim.reason.as_ref());
+        json!({"name": name(victim.pod.as_ref()), "reason": {"rule": word(rule), "detail": detail}})
+    });
     json!({
-        "replicaSet": path(replica_set.as_ref()),
-        "creates": {"count": creates.len(), "names": sorted(creates)},
-        "deletes": deletes.iter().map(victim_to_json).collect::<Vec<_>>(),
-        "adopts": names(adopts),
-        "releases": names(releases),
-        "status": status.as_ref().map(status_to_json),
-        "requeueAfterSeconds": requeue_after.as_ref().map(seconds),
-        "quarantined": quarantined,
+        "replicaSet": path(decision.replica_set.as_ref()),
+        "creates": {"count": decision.creates.len(), "names": sorted(&decision.creates)},
+        "deletes": deletes.collect::<Vec<_>>(),
+        "adopts": names(&decision.adopts),
+        "releases": names(&decision.releases),
+        "status": decision.status.as_ref().map(status_to_json),
+        "requeueAfterSeconds": decision.requeue_after.as_ref().map(seconds),
+        "quarantined": decision.quarantined,
     })
-}
-
-fn victim_to_json(victim: &v1::Victim) -> Value {
-    let (rule, detail) = because(victim.reason.as_ref());
-    json!({"name": name(victim.pod.as_ref()), "reason": {"rule": word(rule), "detail": detail}})
 }
 
 /// An integer for whole seconds, as in Kubernetes.
@@ -190,8 +177,8 @@ fn sorted<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<&'a str> {
     names
 }
 
-fn name(pod: Option<&v1::ObjectRef>) -> &str {
-    pod.map_or(NONE, |pod| &pod.name)
+pub(crate) fn name(object: Option<&v1::ObjectRef>) -> &str {
+    object.map_or(NONE, |object| &object.name)
 }
 
 /// Formats as `NAMESPACE/NAME`.
@@ -200,4 +187,34 @@ pub(crate) fn path(object: Option<&v1::ObjectRef>) -> String {
         || NONE.to_owned(),
         |object| format!("{}/{}", object.namespace, object.name),
     )
+}
+
+pub(crate) fn reason(reason: &v1::Reason) -> String {
+    let word = word(reason.rule());
+    if reason.detail.is_empty() {
+        word.to_owned()
+    } else {
+        format!("{word}: {}", reason.detail)
+    }
+}
+
+/// The pods of a decision; a victim with the rule that chose it.
+pub(crate) fn targets(record: &v1::DecisionRecord) -> String {
+    let each = record.targets.iter().map(|target| match &target.reason {
+        Some(reason) => format!("{} ({})", target.name, word(reason.rule())),
+        None => target.name.clone(),
+    });
+    let mut text = each.collect::<Vec<_>>().join(", ");
+    let left = unnamed(record);
+    if !record.targets.is_empty() && left > 0 {
+        text.push_str(&format!(" and {left} more"));
+    }
+    text
+}
+
+/// The number of operations that the record does not name one by one.
+pub(crate) fn unnamed(record: &v1::DecisionRecord) -> usize {
+    usize::try_from(record.operations)
+        .unwrap_or(0)
+        .saturating_sub(record.targets.len())
 }

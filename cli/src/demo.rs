@@ -8,25 +8,34 @@ use std::{
     time::{Duration, Instant},
 };
 
+use http::StatusCode;
+use serde_json::Value;
+
 use crate::{
-    args::DemoArgs,
+    args::{AdminArgs, DemoArgs, DemoCommand, Named, NamespaceArgs, PlaceArgs},
     exit::{Exit, Failure},
-    page, sandbox,
-    streams::{Colors, Io},
+    http::exchange,
+    page::{self, Colors, Io},
+    sandbox::{
+        self,
+        act::{self, Act},
+    },
+    server,
+    table::one_line,
 };
 
 mod acts;
-pub(crate) mod remote;
 mod rogue;
 mod stage;
 
 use acts::Step;
 use stage::Stage;
 
+/// The timeout of an act in another process.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a person on a terminal reads a step, and the beginning of a part.
 const READING: Duration = Duration::from_millis(1_500);
 
-/// Runs the words of a command.
 type RunCommand = fn(Vec<OsString>, Io<'_>) -> Exit;
 
 pub(crate) fn run(
@@ -35,7 +44,7 @@ pub(crate) fn run(
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
     if let Some(command) = &args.command {
-        return remote::run(command, io);
+        return act_remotely(command, io);
     }
     let _log = sandbox::log(args.log_level.as_ref());
     let mut stage = Stage::open(args.deadline)?;
@@ -130,6 +139,64 @@ fn output(
     run_command(words.iter().map(Into::into).collect(), io);
     err.append(&mut out);
     String::from_utf8_lossy(&err).into_owned()
+}
+
+/// Acts on the embedded cluster of another process.
+fn act_remotely(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let namespace = |place: &PlaceArgs| NamespaceArgs::of(place.namespace.clone());
+    let (at, act) = match command.clone() {
+        DemoCommand::Scale {
+            replica_set,
+            replicas,
+            place,
+        } => {
+            let Named { namespace, name } = namespace(&place).replica_set(&replica_set)?;
+            let act = Act::Scale {
+                namespace,
+                name,
+                replicas,
+            };
+            (place.server, act)
+        }
+        DemoCommand::Delete { pod, place } => {
+            let Named { namespace, name } = namespace(&place).resolve_one(&pod)?;
+            (place.server, Act::Delete { namespace, name })
+        }
+        DemoCommand::Fail { node, server } => (server, Act::Fail { node }),
+        DemoCommand::Restore { node, server } => (server, Act::Restore { node }),
+        DemoCommand::Quota { pods, place } => {
+            let namespace = namespace(&place).or_default();
+            (place.server, Act::Quota { namespace, pods })
+        }
+    };
+    let done = server::block_on(post(&at, &act))?;
+    writeln!(io.stdout, "{}", one_line(&done))?;
+    Ok(Exit::Done)
+}
+
+async fn post(at: &AdminArgs, act: &Act) -> Result<String, Failure> {
+    let url = format!("http://{}", at.admin);
+    let failure = |exit, cause: &str| {
+        let hint = "start an embedded cluster with decree up, or name its admin port with --admin";
+        Failure::new(exit, format!("{url}{cause}")).hint(hint)
+    };
+    let body = serde_json::to_vec(act).expect("an act is JSON");
+    let answer = exchange(&format!("{url}{}", act::PATH), Some(body), PATIENCE).await;
+    let (status, body) =
+        answer.map_err(|cause| failure(Exit::Unreachable, &format!(": {cause}")))?;
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = |key: &str| body[key].as_str().map(str::to_owned);
+    match (status, text("done"), text("error")) {
+        (StatusCode::OK, Some(done), _) => Ok(done),
+        (_, _, Some(error)) => Err(Failure {
+            hint: text("hint"),
+            ..Failure::new(Exit::No, error)
+        }),
+        (status, ..) => {
+            let cause = format!(" has no embedded cluster ({status})");
+            Err(failure(Exit::Refused, &cause))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Deployment {
         let is_rolling = ["", "RollingUpdate"].contains(&strategy);
         let seen = number(object, "/status/observedGeneration");
         Self {
-            named: named(object),
+            named: Named::of(object),
             revision: annotation(object, "revision").to_owned(),
             pods: number(object, "/status/replicas").unwrap_or(0),
             surge: is_rolling.then_some(surge),
@@ -86,13 +86,8 @@ impl Deployment {
             return sizes;
         }
         let is_saturated = |at: &usize| {
-            let Member {
-                replicas: own,
-                available,
-                desired,
-                ..
-            } = members[*at];
-            own == replicas && available == replicas && desired == Some(replicas)
+            let it = &members[*at];
+            it.replicas == replicas && it.available == replicas && it.desired == Some(replicas)
         };
         if let Some(new) = new.filter(is_saturated) {
             let old = active.into_iter().filter(|at| *at != new);
@@ -162,7 +157,7 @@ impl Member {
     pub(crate) fn of(object: &Value) -> Self {
         let pods = |name| annotation(object, name).parse().ok();
         Self {
-            name: named(object).name,
+            name: Named::of(object).name,
             created: text(object, "/metadata/creationTimestamp").to_owned(),
             revision: annotation(object, "revision").to_owned(),
             replicas: number(object, "/spec/replicas").unwrap_or(1),
@@ -176,14 +171,6 @@ impl Member {
 /// A quotient of positive numbers to the nearest integer; a half counts as one.
 const fn rounded(dividend: i64, divisor: i64) -> i64 {
     (2 * dividend + divisor).div_euclid(2 * divisor)
-}
-
-fn named(object: &Value) -> Named {
-    let (namespace, name) = (
-        text(object, "/metadata/namespace"),
-        text(object, "/metadata/name"),
-    );
-    Named::new(namespace, name)
 }
 
 /// An annotation of the Deployment controller.

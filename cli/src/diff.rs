@@ -1,24 +1,24 @@
 //! `decree diff`: what another controller did differently from the decisions of a server whose agent is in shadow mode.
 
-mod report;
-mod words;
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
-use decree::v1;
+use decree::v1::{self, Departure, Difference};
+use server_core::wording::count;
 
-pub(crate) use self::report::report;
 use crate::{
     age,
     args::{DiffArgs, FailOn},
     decision,
     exit::{Exit, Failure},
-    meaning,
-    page::Page,
-    proto_json,
+    format,
+    page::{Io, Page},
     server::{self, Server},
-    source::Source,
+    source::{self, Source},
     stale,
-    streams::Io,
-    table::Table,
+    table::{Table, one_line},
 };
 
 const HEADERS: [&str; 6] = [
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let server = Server::connect(&args.inspection.server).await?;
         let cluster = &args.inspection.cluster;
         let source = Source::of_server(&server, cluster);
-        let scope = meaning::scope(&args.scope, &source).await?;
+        let scope = source::scope(&args.scope, &source).await?;
         let request = v1::ListDifferencesRequest {
             cluster: cluster.clone(),
             namespace: scope.namespace.clone(),
@@ -66,13 +66,13 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         .differences
         .retain(|it| scope.has(it.replica_set.as_ref()));
     if args.unexplained {
-        answer.differences.retain(words::is_unexplained);
+        answer.differences.retain(is_unexplained);
     }
     let exit = stale::notice(&answer.stale_views, io)?;
     print(args, &answer, io)?;
     let fails = match args.fail_on {
         FailOn::Any => !answer.differences.is_empty(),
-        FailOn::Unexplained => answer.differences.iter().any(words::is_unexplained),
+        FailOn::Unexplained => answer.differences.iter().any(is_unexplained),
         FailOn::Never => false,
     };
     Ok(if fails { Exit::No } else { exit })
@@ -85,7 +85,7 @@ fn print(
 ) -> Result<(), Failure> {
     let output = args.print.output;
     if !output.is_for_people() {
-        let json = proto_json::value("ListDifferencesResponse", answer)?;
+        let json = format::proto_json("ListDifferencesResponse", answer)?;
         let sets = answer.differences.iter();
         let sets = sets.filter_map(|it| it.replica_set.as_ref());
         let mut names: Vec<_> = sets.map(|set| set.name.as_str()).collect();
@@ -99,15 +99,192 @@ fn print(
             table.row([
                 age::time_text(difference.time.as_ref()),
                 decision::path(difference.replica_set.as_ref()),
-                words::subject(difference.subject()).to_owned(),
+                subject(difference.subject()).to_owned(),
                 difference.decided.clone(),
                 difference.done.clone(),
-                words::departure(difference.departure()).to_owned(),
+                departure(difference.departure()).to_owned(),
             ]);
         }
         return Ok(table.write(io.stdout, 0)?);
     }
     Ok(report(answer, Page::new(io), io.stdout)?)
+}
+
+/// Writes the comparison, and each difference with its reason, the unexplained ones first.
+pub(crate) fn report(
+    answer: &v1::ListDifferencesResponse,
+    page: Page,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    page.text().write(out, 0, &verdict(answer))?;
+    agreement(answer, page, out)?;
+    let (unexplained, explained): (Vec<_>, Vec<_>) =
+        answer.differences.iter().partition(|it| is_unexplained(it));
+    let parts = [("Unexplained", unexplained), ("Explained", explained)];
+    for (title, differences) in parts {
+        if differences.is_empty() {
+            continue;
+        }
+        writeln!(out, "\n{title}: {}", differences.len())?;
+        for difference in differences {
+            write_difference(difference, page, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn verdict(answer: &v1::ListDifferencesResponse) -> String {
+    let agents = match answer.shadows {
+        1 => String::new(),
+        shadows => format!(", by {shadows} agents"),
+    };
+    let verdict = counts(answer);
+    match answer.compared {
+        0 => format!("Nothing to compare yet{agents}: {verdict}."),
+        _ => format!("{verdict}{agents}."),
+    }
+}
+
+fn write_difference(difference: &Difference, page: Page, out: &mut dyn Write) -> io::Result<()> {
+    let text = page.text();
+    let title = format!(
+        "{}  {}  {}",
+        one_line(&decision::path(difference.replica_set.as_ref())),
+        subject(difference.subject()),
+        age::time_text(difference.time.as_ref())
+    );
+    writeln!(out)?;
+    text.write(out, 2, &title)?;
+    let texts = [
+        ("decided", &difference.decided),
+        ("done", &difference.done),
+        ("why", &difference.why),
+    ];
+    for (label, said) in texts {
+        let line = format!("{label:<7}  {}", one_line(said));
+        text.write(out, 4, &line)?;
+    }
+    let mut table = Table::new(page, ["DECIDED HERE", "DONE THERE"]);
+    let (decided, done) = (&difference.decided_pods, &difference.done_pods);
+    let pod = |pods: &[String], at: usize| pods.get(at).cloned().unwrap_or_default();
+    for at in 0..decided.len().max(done.len()) {
+        table.row([pod(decided, at), pod(done, at)]);
+    }
+    if table.is_empty() {
+        return Ok(());
+    }
+    table.write(out, 4)
+}
+
+/// Writes the share of agreement by subject.
+fn agreement(
+    answer: &v1::ListDifferencesResponse,
+    page: Page,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let total = total(&answer.agreements);
+    if total.compared == 0 {
+        return Ok(());
+    }
+    let (whole, extent) = (share(&total), extent(answer));
+    let others = match answer.deleted_by_others {
+        0 => String::new(),
+        pods => format!(" Pods that others deleted: {pods}."),
+    };
+    let line = format!("{whole} agree, of {extent}.{others}");
+    page.text().write(out, 0, &line)?;
+    writeln!(out)?;
+    let headers = [
+        "SUBJECT",
+        "COMPARED",
+        "AGREE",
+        "EXPLAINED",
+        "UNEXPLAINED",
+        "NOT COMPARED",
+    ];
+    let mut table = Table::new(page, headers);
+    for of in &answer.agreements {
+        table.row([
+            subject(of.subject()).to_owned(),
+            of.compared.to_string(),
+            share(of),
+            of.explained.to_string(),
+            of.unexplained.to_string(),
+            of.not_compared.to_string(),
+        ]);
+    }
+    table.write(out, 0)
+}
+
+/// The word for the explanation of a difference.
+const fn departure(departure: Departure) -> &'static str {
+    match departure {
+        Departure::Unspecified => "<none>",
+        Departure::OrderOfDeletion => "OrderOfDeletion",
+        Departure::ReplicaFailure => "ReplicaFailure",
+        Departure::NamespaceEnding => "NamespaceEnding",
+        Departure::DeletedByOthers => "DeletedByOthers",
+    }
+}
+
+const fn subject(subject: v1::Subject) -> &'static str {
+    match subject {
+        v1::Subject::Unspecified => "Unknown",
+        v1::Subject::Count => "Count",
+        v1::Subject::Victims => "Victims",
+        v1::Subject::Status => "Status",
+        v1::Subject::Adoption => "Adoption",
+    }
+}
+
+/// Whether nothing explains a difference.
+fn is_unexplained(difference: &Difference) -> bool {
+    difference.departure() == Departure::Unspecified
+}
+
+/// The share of comparisons without a difference, in percent, rounded down: `100 %` only if all agree.
+fn share(of: &v1::Agreement) -> String {
+    let alike = of.compared.saturating_sub(of.explained + of.unexplained);
+    match u128::from(alike) * 10_000 / u128::from(of.compared.max(1)) {
+        _ if of.compared == 0 => "-".to_owned(),
+        10_000 => "100 %".to_owned(),
+        share => format!("{}.{:02} %", share / 100, share % 100),
+    }
+}
+
+fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
+    let sum = |of: fn(&v1::Agreement) -> u64| agreements.iter().map(of).sum();
+    v1::Agreement {
+        subject: v1::Subject::Unspecified.into(),
+        compared: sum(|it| it.compared),
+        explained: sum(|it| it.explained),
+        unexplained: sum(|it| it.unexplained),
+        not_compared: sum(|it| it.not_compared),
+    }
+}
+
+fn counts(answer: &v1::ListDifferencesResponse) -> String {
+    let total = total(&answer.agreements);
+    let explained = match total.explained {
+        0 => String::new(),
+        explained => format!(", {explained} explained"),
+    };
+    format!(
+        "{} compared, {} unexplained{explained}; {} not compared",
+        total.compared, total.unexplained, total.not_compared
+    )
+}
+
+/// The number of compared ReplicaSets, and the duration of the comparison.
+fn extent(answer: &v1::ListDifferencesResponse) -> String {
+    let sets = count(answer.replica_sets, "ReplicaSet");
+    let since = answer.since.as_ref().and_then(age::wire_time);
+    let long = since.map(|since| jiff::Timestamp::now().duration_since(since));
+    let long = long.and_then(|long| Duration::try_from(long).ok());
+    match long {
+        Some(long) => format!("{sets}, for {}", age::human(long)),
+        None => sets.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -10,21 +10,18 @@ use crate::{
     args::{ExplainArgs, NamespaceArgs},
     cause, decision,
     exit::{Exit, Failure},
-    not_found,
-    page::Page,
-    proto_json, record, refusal, server,
+    format,
+    page::{Io, Page},
+    server,
     source::{RECORDS, Source},
     stale,
-    streams::Io,
     table::one_line,
 };
 
 mod decisions;
-mod scale_down;
 mod timeline;
 mod why;
 
-/// The width of the labels.
 const LABEL: usize = 13;
 /// The lines that only a session has.
 const OF_SESSION: [&str; 3] = ["In flight:", "Next sync:", "Failures:"];
@@ -35,13 +32,9 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         let wanted = |it: &NamespaceArgs| it.wanted(&args.names);
         let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
         let (names, unknown) = source.replica_sets(&args.names, &namespaces).await?;
-        if let Some(pod) = &args.why {
-            not_found::together(unknown)?;
-            let [named] = names.as_slice() else {
-                let cause = "--why is about a pod of one ReplicaSet";
-                return Err(Failure::new(Exit::Usage, cause).hint("name one ReplicaSet"));
-            };
-            return why::run(&source, args, named, pod, io).await;
+        if args.why.is_some() && names.len() > 1 {
+            let cause = "--why is about a pod of one ReplicaSet";
+            return Err(Failure::new(Exit::Usage, cause).hint("name one ReplicaSet"));
         }
         let (mut missing, mut printed) = (Vec::new(), 0);
         for named in &names {
@@ -50,6 +43,10 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                 continue;
             };
             stale::notice(&answer.stale_view, io)?;
+            if let Some(pod) = &args.why {
+                why::write(&source, args, (named, pod), answer, io)?;
+                continue;
+            }
             let output = args.print.output;
             if printed > 0 && output.is_for_people() {
                 writeln!(io.stdout)?;
@@ -63,7 +60,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                     write(args, &answer, page, io.stdout)?;
                 }
             } else {
-                let json = proto_json::value("GetReplicaSetResponse", &answer)?;
+                let json = format::proto_json("GetReplicaSetResponse", &answer)?;
                 output.write(io.stdout, &json, &[&named.name])?;
             }
         }
@@ -105,7 +102,7 @@ fn write(
         decisions::write(args, answer, page, out)?;
     }
     if let Some(last) = &answer.last_scale_down {
-        scale_down::write(last, args.print.output.is_wide(), page, out)?;
+        why::write_last(last, args.print.output.is_wide(), page, out)?;
     }
     if args.all {
         let summary = answer.summary.as_ref();
@@ -135,9 +132,9 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     let reasons = summary.reasons.iter();
     let (held_back, because): (Vec<_>, Vec<_>) = reasons.partition(|it| obstacle(it).is_some());
     let labels = std::iter::once("Because:").chain(std::iter::repeat(""));
-    lines.extend(labels.zip(because.into_iter().map(record::reason)));
+    lines.extend(labels.zip(because.into_iter().map(decision::reason)));
     if cause::is_open(&summary)
-        && let Some(said) = refusal::newest(&answer.timeline)
+        && let Some(said) = cause::newest_refusal(&answer.timeline)
     {
         lines.push(("Refused:", said));
     }

@@ -6,6 +6,8 @@ use std::{
 };
 
 use clap::{Args as Group, ValueEnum};
+use decree::json::{Json, JsonError};
+use prost::Message;
 use serde_json::Value;
 use service::escaped_json;
 
@@ -44,6 +46,17 @@ pub(crate) struct PrintArgs {
 /// Writes JSON on one line, with escapes for the characters that steer a terminal.
 pub(crate) fn write_json(value: &Value, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", escaped_json(&value.to_string()))
+}
+
+/// A message as JSON, by its name in `decree.v1`. For many messages, keep a [`Json`].
+pub(crate) fn proto_json(name: &str, message: &impl Message) -> Result<Value, JsonError> {
+    Json::default().value(name, message)
+}
+
+impl From<JsonError> for Failure {
+    fn from(error: JsonError) -> Self {
+        Self::new(Exit::No, error.to_string())
+    }
 }
 
 impl Format {

@@ -23,7 +23,7 @@ use bounded::{Bounded, Packed, Used};
 use crate::{
     args::FileArgs,
     exit::{Exit, Failure},
-    streams::Io,
+    page::Io,
     table::one_line,
 };
 
@@ -101,7 +101,6 @@ pub(crate) fn read(
     reader.end()
 }
 
-/// Reads objects for an embedded cluster.
 pub(crate) fn read_for_cluster(args: &FileArgs, io: &mut Io<'_>) -> Result<Vec<Document>, Failure> {
     let mut objects = Vec::new();
     if !args.files.is_empty() {
@@ -115,28 +114,26 @@ pub(crate) fn read_for_cluster(args: &FileArgs, io: &mut Io<'_>) -> Result<Vec<D
 }
 
 /// The newest state of each object: dumps hold some objects twice.
-fn newest(objects: Vec<Document>) -> Vec<Document> {
+fn newest(mut objects: Vec<Document>) -> Vec<Document> {
     let text = |it: &Document, path| it.object.pointer(path)?.as_str().map(str::to_owned);
     let version = |it: &Document| text(it, "/metadata/resourceVersion")?.parse::<u128>().ok();
-    let mut places = HashMap::new();
-    let mut kept = Vec::<Document>::new();
-    for object in objects {
-        let key = ["/kind", "/metadata/namespace", "/metadata/name"];
-        let key = key.map(|path| text(&object, path));
-        let place = places.get(&key).copied();
-        match place.map(|place: usize| (place, version(&kept[place]), version(&object))) {
-            Some((place, Some(known), Some(version))) => {
-                if known < version {
-                    kept[place] = object;
-                }
-            }
-            _ => {
-                places.insert(key, kept.len());
-                kept.push(object);
-            }
+    let fields = ["/kind", "/metadata/namespace", "/metadata/name"];
+    let key = |it: &Document| fields.map(|path| text(it, path));
+    let mut newest = HashMap::new();
+    for object in &objects {
+        if let Some(version) = version(object) {
+            let known = newest.entry(key(object)).or_insert(version);
+            *known = version.max(*known);
         }
     }
-    kept
+    objects.retain(|it| {
+        let Some(version) = version(it) else {
+            return true;
+        };
+        let key = key(it);
+        newest.get(&key) == Some(&version) && newest.remove(&key).is_some()
+    });
+    objects
 }
 
 /// Opens a file, or standard input for `-`, and unpacks gzip while reading.
@@ -149,7 +146,6 @@ pub(crate) fn open<'a>(file: &Path, stdin: &'a mut dyn Read) -> io::Result<Box<d
     unpacked(bytes)
 }
 
-/// Unpacks gzip while reading.
 fn unpacked<'a>(bytes: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let (head, bytes) = peek(bytes, GZIP.len())?;
     Ok(if head == GZIP {

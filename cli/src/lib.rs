@@ -32,7 +32,6 @@ use clap::error::ErrorKind;
 use service::build_info::{COMMIT, VERSION};
 
 mod age;
-mod answers;
 mod args;
 mod cause;
 mod check;
@@ -50,17 +49,11 @@ mod format;
 mod get;
 mod http;
 mod input;
-mod meaning;
 mod near;
 mod not_found;
 mod page;
 mod pages;
-mod paint;
 mod pki;
-mod plain;
-mod proto_json;
-mod record;
-mod refusal;
 mod replay;
 mod resume;
 mod sandbox;
@@ -69,8 +62,6 @@ mod simulate;
 mod snapshot;
 mod source;
 mod stale;
-mod streams;
-mod sysdump;
 mod table;
 mod take_over;
 mod up;
@@ -78,11 +69,11 @@ mod watch;
 
 pub use args::command;
 pub use exit::Exit;
-pub use streams::{Colors, Io};
+pub use page::{Colors, Io};
 
 use args::{Command, PkiCommand};
 use exit::Failure;
-use paint::Paint;
+use page::Paint;
 
 #[cfg(test)]
 mod tests;
@@ -133,12 +124,11 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Explain(args) => explain::run(&args, io),
         Command::Watch(args) => watch::run(&args, io),
         Command::Diff(args) => diff::run(&args, io),
-        Command::Sysdump(args) => sysdump::run(&args, io),
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
         Command::Resume(args) => resume::run(&args, io),
-        Command::TakeOver(args) => take_over::take_over(&args, io),
-        Command::HandBack(args) => take_over::hand_back(&args, io),
+        Command::TakeOver(args) => take_over::run(&args, true, io),
+        Command::HandBack(args) => take_over::run(&args, false, io),
         Command::Pki {
             command: PkiCommand::Dev(args),
         } => pki::run(&args, io),

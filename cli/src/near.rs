@@ -22,3 +22,9 @@ pub(crate) fn first_of(names: &[impl Borrow<str>], most: usize) -> String {
         more => format!("{shown} and {more} more"),
     }
 }
+
+/// Whether a shell takes a character as it is: an ASCII letter, a digit or one of `. _ : / @ -`. UIDs and names of clusters and objects
+/// have no other characters.
+pub(crate) fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "._:/@-".contains(letter)
+}

@@ -13,18 +13,18 @@ use crate::{
 const NAMED_MAX: usize = 3;
 /// The maximum number of ReplicaSets of a server whose names are compared.
 const LOOKED_AT_MAX: usize = 20_000;
-/// The hint if no name is similar.
+/// The hint if no name is similar to one that a server lacks.
 pub(crate) const LIST: &str = "list what exists with: decree get replicasets";
 
-/// The failure for ReplicaSets that are not among the known ones.
-pub(crate) fn failure(missing: &[Named], known: &[Named]) -> Failure {
+/// The failure for ReplicaSets that are not among the known ones, with the hint `otherwise` if no name is similar.
+pub(crate) fn failure(missing: &[Named], known: &[Named], otherwise: &str) -> Failure {
     let paths: Vec<_> = missing.iter().map(Named::path).collect();
     let (noun, hint) = match missing {
         [one] => ("ReplicaSet", hint(one, known)),
         _ => ("ReplicaSets", None),
     };
     let failure = Failure::new(Exit::No, format!("{noun} {} not found", paths.join(", ")));
-    failure.hint(hint.unwrap_or_else(|| LIST.to_owned()))
+    failure.hint(hint.unwrap_or_else(|| otherwise.to_owned()))
 }
 
 /// Fails with all of these as one, if there are any.
@@ -72,15 +72,10 @@ pub(crate) fn hint(missing: &Named, known: &[Named]) -> Option<String> {
 /// The failure for ReplicaSets that a server does not know. If the server does not list its other ReplicaSets, the failure has no
 /// suggestion.
 pub(crate) async fn on_server(server: &Server, cluster: &str, missing: &[Named]) -> Failure {
-    let mut left = LOOKED_AT_MAX;
-    let is_enough = |page: &[decree::v1::ReplicaSetSummary]| {
-        left = left.saturating_sub(page.len());
-        left == 0
-    };
-    let listed = pages::replica_sets_until(server, cluster, "", is_enough).await;
+    let listed = pages::replica_sets(server, cluster, "", LOOKED_AT_MAX).await;
     let sets = listed.map_or_else(|_| Vec::new(), |all| all.replica_sets);
     let known = sets.into_iter().filter_map(|set| set.replica_set);
-    failure(missing, &known.map(Named::from).collect::<Vec<_>>())
+    failure(missing, &known.map(Named::from).collect::<Vec<_>>(), LIST)
 }
 
 /// The message of an answer about a ReplicaSet; `None` if the ReplicaSet is missing.
@@ -127,11 +122,11 @@ mod tests {
             ("shop/apj", "did you mean shop/api?"),
             ("shop/web", LIST),
         ] {
-            let failure = failure(&[named(missing)], &known);
+            let failure = failure(&[named(missing)], &known, LIST);
             assert_eq!(failure.cause, format!("ReplicaSet {missing} not found"));
             assert_eq!(failure.hint.as_deref(), Some(expected), "{missing}");
         }
-        let both = failure(&["a/b", "c/d"].map(named), &known);
+        let both = failure(&["a/b", "c/d"].map(named), &known, LIST);
         assert_eq!(both.cause, "ReplicaSets a/b, c/d not found");
     }
 }

@@ -4,7 +4,6 @@ use decree::v1::{self, simulate_cluster_request::Change};
 use prost::Message;
 
 use crate::{
-    args::Scope,
     exit::{Exit, Failure},
     server::Server,
     stale,
@@ -23,47 +22,17 @@ const HINT: &str = "check that it is a server of Decree; ask for one namespace w
 struct Pages {
     count: usize,
     bytes: usize,
-    replica_sets: usize,
     /// The token of the next request; empty for the first.
     token: String,
 }
 
-/// Requests the ReplicaSets of a namespace, or of all for the empty text, to the last page.
-///
-/// # Errors
-/// If the server refuses, or sends pages without end.
+/// Requests the ReplicaSets of a namespace, or of all for the empty text: at least `most`, or to the last page. Fails if the server sends
+/// pages without end.
 pub(crate) async fn replica_sets(
     server: &Server,
     cluster: &str,
     namespace: &str,
-) -> Result<v1::ListReplicaSetsResponse, Failure> {
-    replica_sets_until(server, cluster, namespace, |_| false).await
-}
-
-/// Requests the ReplicaSets of a scope.
-///
-/// # Errors
-/// If the server refuses, or sends pages without end.
-pub(crate) async fn of_scope(
-    server: &Server,
-    cluster: &str,
-    scope: &Scope,
-) -> Result<v1::ListReplicaSetsResponse, Failure> {
-    let mut all = replica_sets(server, cluster, &scope.namespace).await?;
-    all.replica_sets
-        .retain(|set| scope.has(set.replica_set.as_ref()));
-    Ok(all)
-}
-
-/// Requests the pages until `is_enough` holds.
-///
-/// # Errors
-/// If the server refuses, or sends pages without end.
-pub(crate) async fn replica_sets_until(
-    server: &Server,
-    cluster: &str,
-    namespace: &str,
-    mut is_enough: impl FnMut(&[v1::ReplicaSetSummary]) -> bool,
+    most: usize,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
     let mut client = server.inspection();
     let (mut pages, mut all) = (Pages::default(), v1::ListReplicaSetsResponse::default());
@@ -75,22 +44,17 @@ pub(crate) async fn replica_sets_until(
             page_token: pages.token.clone(),
         };
         let page = server.answer(client.list_replica_sets(request).await)?;
-        let is_last = is_enough(&page.replica_sets);
-        let has_next = pages.add(&page, page.replica_sets.len(), &page.next_page_token);
-        let has_next = has_next.map_err(|failure| failure.hint(HINT))?;
+        let has_next = pages.add(&page, &page.next_page_token)?;
         all.replica_sets.extend(page.replica_sets);
         all.next_page_token = page.next_page_token;
         stale::add(&mut all.stale_views, page.stale_views);
-        if is_last || !has_next {
+        if !has_next || all.replica_sets.len() >= most {
             return Ok(all);
         }
     }
 }
 
-/// Requests the effect of a change of a cluster.
-///
-/// # Errors
-/// If the server refuses, or sends pages without end.
+/// Requests the effect of a change of a cluster. Fails if the server sends pages without end.
 pub(crate) async fn effect(
     server: &Server,
     cluster: &str,
@@ -106,9 +70,7 @@ pub(crate) async fn effect(
             page_token: pages.token.clone(),
         };
         let page = server.answer(client.simulate_cluster(request).await)?;
-        let has_next = pages.add(&page, page.replica_sets.len(), &page.next_page_token);
-        let has_next =
-            has_next.map_err(|failure| failure.hint("check that it is a server of Decree"))?;
+        let has_next = pages.add(&page, &page.next_page_token)?;
         all.replica_sets.extend(page.replica_sets);
         all.quota = all.quota.or(page.quota);
         stale::add(&mut all.stale_views, page.stale_views);
@@ -119,27 +81,15 @@ pub(crate) async fn effect(
 }
 
 impl Pages {
-    /// Counts a page with this number of ReplicaSets. Returns whether another page follows.
-    ///
-    /// # Errors
-    /// If the server sends pages without end.
-    fn add(
-        &mut self,
-        page: &impl Message,
-        replica_sets: usize,
-        next_token: &str,
-    ) -> Result<bool, Failure> {
+    /// Counts a page. Returns whether another page follows.
+    fn add(&mut self, page: &impl Message, next_token: &str) -> Result<bool, Failure> {
         self.count += 1;
         self.bytes += page.encoded_len();
-        self.replica_sets += replica_sets;
         let has_next = !next_token.is_empty();
         let is_same = has_next && next_token == self.token;
         if is_same || (has_next && self.count == PAGES_MAX) || self.bytes > BYTES_MAX {
-            let cause = format!(
-                "the server sends pages without end: {} of them, with {} ReplicaSets",
-                self.count, self.replica_sets,
-            );
-            return Err(Failure::new(Exit::Refused, cause));
+            let cause = format!("the server sends pages without end: {} of them", self.count);
+            return Err(Failure::new(Exit::Refused, cause).hint(HINT));
         }
         next_token.clone_into(&mut self.token);
         Ok(has_next)
@@ -162,15 +112,13 @@ mod tests {
             let mut pages = Pages {
                 count: pages_before,
                 bytes: bytes_before,
-                replica_sets: 2,
                 token: "a".to_owned(),
             };
             let page = v1::ListReplicaSetsResponse {
                 next_page_token: "x".repeat(200),
                 ..v1::ListReplicaSetsResponse::default()
             };
-            assert_eq!(pages.add(&page, 1, next_token).ok(), expected);
-            assert_eq!(pages.replica_sets, 3);
+            assert_eq!(pages.add(&page, next_token).ok(), expected);
         }
     }
 }

@@ -20,7 +20,7 @@ use server_core::wording::count;
 use crate::{
     args::PkiDevArgs,
     exit::{Exit, Failure},
-    streams::Io,
+    page::Io,
 };
 
 /// The names of the server: on this machine, and as the Service of the manifests.
@@ -43,71 +43,56 @@ const PRIVATE_FOLDER: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
 const PUBLIC_FILE: u32 = 0o644;
 
-/// The set during its creation.
-struct Set<'a> {
-    args: &'a PkiDevArgs,
-    valid_from: SystemTime,
-    valid_until: SystemTime,
-}
-
 pub(crate) fn run(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     create_folder(&args.out)?;
-    let now = SystemTime::now();
-    let set = Set {
-        args,
-        valid_from: now - CLOCK_SKEW,
-        valid_until: now + DAY * u32::from(args.days),
-    };
-    let ca = set.issue_ca()?;
-    set.issue(&ca, "server", &server_names(args))?;
+    let ca = issue_ca(args)?;
+    issue(args, &ca, "server", &server_names(args))?;
     for client in CLIENTS {
-        set.issue(&ca, client, &[])?;
+        issue(args, &ca, client, &[])?;
     }
     write(&args.out, "policy.toml", &policy(), PUBLIC_FILE)?;
     io.stdout.write_all(advice(args).as_bytes())?;
     Ok(Exit::Done)
 }
 
-impl Set<'_> {
-    fn issue_ca(&self) -> Result<Issuer<'static, KeyPair>, Failure> {
-        let mut params = self.params(&format!("Decree development CA of {TRUST_DOMAIN}"));
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.subject_alt_names = vec![uri(&format!("spiffe://{TRUST_DOMAIN}"))?];
-        let key = KeyPair::generate().map_err(impossible)?;
-        let ca = params.self_signed(&key).map_err(impossible)?;
-        write_pair(&self.args.out, "ca", &ca, &key)?;
-        Ok(Issuer::new(params, key))
-    }
+fn issue_ca(args: &PkiDevArgs) -> Result<Issuer<'static, KeyPair>, Failure> {
+    let mut params = params(args, &format!("Decree development CA of {TRUST_DOMAIN}"));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.subject_alt_names = vec![uri(&format!("spiffe://{TRUST_DOMAIN}"))?];
+    let key = KeyPair::generate().map_err(impossible)?;
+    let ca = params.self_signed(&key).map_err(impossible)?;
+    write_pair(&args.out, "ca", &ca, &key)?;
+    Ok(Issuer::new(params, key))
+}
 
-    /// Issues a certificate for a role and writes it with its key. A certificate with names is for a server.
-    fn issue(
-        &self,
-        ca: &Issuer<'_, KeyPair>,
-        role: &str,
-        names: &[SanType],
-    ) -> Result<(), Failure> {
-        let mut params = self.params(role);
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![if names.is_empty() {
-            ExtendedKeyUsagePurpose::ClientAuth
-        } else {
-            ExtendedKeyUsagePurpose::ServerAuth
-        }];
-        let id = uri(&format!("spiffe://{TRUST_DOMAIN}/{role}"))?;
-        params.subject_alt_names = [&[id], names].concat();
-        let key = KeyPair::generate().map_err(impossible)?;
-        let cert = params.signed_by(&key, ca).map_err(impossible)?;
-        write_pair(&self.args.out, role, &cert, &key)
-    }
+/// Issues a certificate for a role and writes it with its key. A certificate with names is for a server.
+fn issue(
+    args: &PkiDevArgs,
+    ca: &Issuer<'_, KeyPair>,
+    role: &str,
+    names: &[SanType],
+) -> Result<(), Failure> {
+    let mut params = params(args, role);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![if names.is_empty() {
+        ExtendedKeyUsagePurpose::ClientAuth
+    } else {
+        ExtendedKeyUsagePurpose::ServerAuth
+    }];
+    let id = uri(&format!("spiffe://{TRUST_DOMAIN}/{role}"))?;
+    params.subject_alt_names = [&[id], names].concat();
+    let key = KeyPair::generate().map_err(impossible)?;
+    let cert = params.signed_by(&key, ca).map_err(impossible)?;
+    write_pair(&args.out, role, &cert, &key)
+}
 
-    fn params(&self, name: &str) -> CertificateParams {
-        let mut params = CertificateParams::default();
-        params.not_before = self.valid_from.into();
-        params.not_after = self.valid_until.into();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params
-    }
+fn params(args: &PkiDevArgs, name: &str) -> CertificateParams {
+    let (mut params, now) = (CertificateParams::default(), SystemTime::now());
+    params.not_before = (now - CLOCK_SKEW).into();
+    params.not_after = (now + DAY * u32::from(args.days)).into();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
 }
 
 /// The names of the server. Hosts for which no certificate is possible are left out.
@@ -144,7 +129,6 @@ fn create_folder(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a certificate and its key.
 fn write_pair(
     folder: &Path,
     name: &str,

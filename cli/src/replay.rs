@@ -7,12 +7,9 @@ use std::{
 };
 
 use decree::json::Json;
-use serde_json::Value;
+use serde_json::{Value, json};
 use server_core::wording::count;
-use server_session::Now;
-use server_session::recording::{
-    Decisions, Difference, EndReason, Ending, ReadError, Replay, Summary,
-};
+use server_session::recording::{Difference, EndReason, Ending, Input, ReadError, Replay, Summary};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -21,17 +18,14 @@ use crate::{
     console,
     exit::{Exit, Failure},
     format::write_json,
-    input, sandbox, server,
-    streams::Io,
+    input,
+    page::Io,
+    sandbox, server,
     table::one_line,
 };
 
 mod entry;
-mod inputs;
-mod json;
 mod steps;
-
-use steps::Steps;
 
 /// The maximum number of connections to the page of a recording: a browser has at most six.
 const CONNECTIONS_MAX: usize = 64;
@@ -79,35 +73,25 @@ fn show(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 fn page(name: &str, replay: Replay<impl Read>) -> Result<String, Failure> {
     let mut replay = replay.keep_inputs();
     let steps = steps::read(&mut replay).map_err(|error| unreadable(name, &error))?;
-    let Steps {
-        json,
-        count: number,
-        differences,
-        is_cut,
-        ..
-    } = steps;
     let (identity, version) = (replay.identity(), replay.server_version());
     let (cluster, session) = (identity.cluster(), &identity.session_id);
     let summary = replay.summary();
     let mut about = vec![
-        format!("{name}: {}", conclusion(&summary, differences)),
+        format!("{name}: {}", conclusion(&summary, steps.differences)),
         format!("Cluster {cluster}, session {session}, server {version}"),
     ];
-    if is_cut {
+    if steps.is_cut {
         let all = "decree replay without --console reads all";
-        about.push(format!(
-            "These are the first {}; {all}",
-            count(number, "step")
-        ));
+        let first = count(steps.count, "step");
+        about.push(format!("These are the first {first}; {all}"));
     } else {
         let notice = notice(&summary.ending);
         about.extend(notice.map(|notice| format!("The recording {notice}")));
     }
-    let about = Value::from(about);
+    let (about, json) = (Value::from(about), steps.json);
     Ok(format!("{{\"about\":{about},\"steps\":[{json}]}}"))
 }
 
-/// Opens a recording.
 fn open<'a>(
     file: &Path,
     name: &str,
@@ -141,7 +125,7 @@ fn replay_file(
         match json {
             None => write_text(&difference, explain, io.stdout)?,
             Some(json) => {
-                let difference = json::difference(json, &name, &difference)?;
+                let difference = difference_json(json, &name, &difference)?;
                 write_json(&difference, io.stdout)?;
             }
         }
@@ -159,7 +143,7 @@ fn replay_file(
             writeln!(io.stdout, "  {}", one_line(&about))?;
         }
         Some(_) => {
-            let summary = json::summary(&name, identity, version, differences, &summary);
+            let summary = summary_json(&name, identity, version, differences, &summary);
             write_json(&summary, io.stdout)?;
         }
     }
@@ -167,25 +151,17 @@ fn replay_file(
 }
 
 fn conclusion(summary: &Summary, differences: u64) -> String {
-    let Summary {
-        frames_in,
-        frames_out,
-        decisions,
-        ..
-    } = summary;
-    let Decisions {
-        batches,
-        creates,
-        deletes,
-        adopts,
-        releases,
-        status_writes,
-    } = decisions;
+    let it = &summary.decisions;
     let of = format!(
-        "{}: create {creates}, delete {deletes}, adopt {adopts}, release {releases}, status {status_writes}; \
-         {} in, {frames_out} out",
-        count(*batches, "decision"),
-        count(*frames_in, "frame"),
+        "{}: create {}, delete {}, adopt {}, release {}, status {}; {} in, {} out",
+        count(it.batches, "decision"),
+        it.creates,
+        it.deletes,
+        it.adopts,
+        it.releases,
+        it.status_writes,
+        count(summary.frames_in, "frame"),
+        summary.frames_out,
     );
     match differences {
         0 => format!("all agree ({of})"),
@@ -214,21 +190,102 @@ fn notice(ending: &Ending) -> Option<String> {
 fn write_text(difference: &Difference, explain: bool, out: &mut dyn Write) -> io::Result<()> {
     let (Difference::Frame { now, .. } | Difference::End { now, .. }) = difference;
     for pair in entry::of(difference) {
-        write_pair(*now, &pair, out)?;
+        writeln!(
+            out,
+            "{}  {}",
+            age::core_text(now.wall),
+            one_line(&pair.subject)
+        )?;
+        writeln!(out, "  recorded  {}", one_line(&pair.recorded))?;
+        writeln!(out, "  decided   {}", one_line(&pair.decided))?;
     }
     match difference {
-        Difference::Frame { after, .. } if explain => inputs::write(*now, after, out),
+        Difference::Frame { after, .. } if explain => entry::write(*now, after, out),
         Difference::Frame { .. } | Difference::End { .. } => Ok(()),
     }
 }
 
-fn write_pair(now: Now, pair: &entry::Pair, out: &mut dyn Write) -> io::Result<()> {
-    let entry::Pair {
-        subject,
-        recorded,
-        decided,
-    } = pair;
-    writeln!(out, "{}  {}", age::core_text(now.wall), one_line(subject))?;
-    writeln!(out, "  recorded  {}", one_line(recorded))?;
-    writeln!(out, "  decided   {}", one_line(decided))
+fn difference_json(json: &Json, file: &str, difference: &Difference) -> Result<Value, Failure> {
+    let (now, recorded, decided, after) = match difference {
+        Difference::Frame {
+            now,
+            recorded,
+            decided,
+            after,
+        } => {
+            let frame = |frame: &Option<_>| match frame {
+                Some(frame) => Ok(json!({"frame": json.value("ReconcileResponse", frame)?})),
+                None => Ok::<_, Failure>(Value::Null),
+            };
+            let after: Result<Vec<_>, Failure> =
+                after.iter().map(|it| input_json(json, it)).collect();
+            (now, frame(recorded)?, frame(decided)?, after?)
+        }
+        Difference::End {
+            now,
+            recorded,
+            decided,
+        } => (now, end(recorded), end(decided), Vec::new()),
+    };
+    Ok(json!({"difference": {
+        "file": file, "time": age::core_text(now.wall), "recorded": recorded, "decided": decided, "after": after,
+    }}))
+}
+
+fn input_json(json: &Json, input: &Input) -> Result<Value, Failure> {
+    let (now, word, frame) = match input {
+        Input::Frame(now, frame) => (now, "FRAME", Some(frame)),
+        Input::Timeout(now) => (now, "TIMEOUT", None),
+        Input::Drain(now) => (now, "DRAIN", None),
+        Input::Closed(now) => (now, "CLOSED", None),
+    };
+    let frame = frame.map(|frame| json.value("ReconcileRequest", frame));
+    let frame = frame.transpose()?;
+    Ok(json!({"time": age::core_text(now.wall), "input": word, "frame": frame}))
+}
+
+fn summary_json(
+    file: &str,
+    identity: &server_session::SessionIdentity,
+    server_version: &str,
+    differences: u64,
+    summary: &Summary,
+) -> Value {
+    let it = &summary.decisions;
+    let (ending, torn_at) = ending_word(&summary.ending);
+    json!({"summary": {
+        "file": file,
+        "cluster": identity.cluster(),
+        "session": identity.session_id,
+        "serverVersion": server_version,
+        "differences": differences,
+        "decisions": {
+            "batches": it.batches, "creates": it.creates, "deletes": it.deletes, "adopts": it.adopts,
+            "releases": it.releases, "statusWrites": it.status_writes,
+        },
+        "framesIn": summary.frames_in,
+        "framesOut": summary.frames_out,
+        "ending": ending,
+        "tornAt": torn_at,
+    }})
+}
+
+/// How a recording ends, and the offset at which it is torn.
+fn ending_word(ending: &Ending) -> (&'static str, Option<u64>) {
+    match ending {
+        Ending::Marked(EndReason::Session) => ("SESSION", None),
+        Ending::Marked(EndReason::Full) => ("FULL", None),
+        Ending::Marked(EndReason::Behind) => ("BEHIND", None),
+        Ending::Marked(EndReason::Failed | EndReason::Unspecified) => ("FAILED", None),
+        Ending::Unmarked => ("UNMARKED", None),
+        Ending::Torn(at) => ("TORN", Some(*at)),
+    }
+}
+
+/// How a session ends; null if it continues.
+fn end(end: &str) -> Value {
+    match end {
+        "" => Value::Null,
+        end => json!({"end": end}),
+    }
 }

@@ -91,20 +91,14 @@ impl ServerArgs {
 
 impl Server {
     pub(crate) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
-        let ServerArgs {
-            server: _,
-            token_file,
-            timeout,
-            tls,
-        } = args;
         let unusable = |error: &dyn Error| Failure::new(Exit::Usage, chain(error));
         let metrics = service::transport::Metrics::default();
-        let connector = Connector::new(args.endpoint(), tls, metrics);
+        let connector = Connector::new(args.endpoint(), &args.tls, metrics);
         let connector = connector.map_err(|error| unusable(&error))?;
-        let file = token_file.as_deref();
+        let file = args.token_file.as_deref();
         let token = file.map(|file| TokenFile::new(file).read()).transpose();
         let token = token.map_err(|error| unusable(&error))?;
-        Self::connect_by(connector, Bearer(token), *timeout).await
+        Self::connect_by(connector, Bearer(token), args.timeout).await
     }
 
     /// `timeout` applies to the connection and to each call.
@@ -251,7 +245,6 @@ fn refused(code: Code, status: &Status) -> Failure {
     }
 }
 
-/// The failure for a server that cannot be reached.
 fn unreachable(connector: &Connector, detail: &str) -> Failure {
     let url = connector.endpoint().to_string();
     let (detail, hint) = match connector.spoken() {

@@ -1,24 +1,28 @@
 //! `decree simulate`: the decisions for a different number of replicas, or after a change of the cluster.
 
 use decree::v1::{self, simulate_cluster_request::Change};
+use server_core::wording::count;
 
 use crate::{
     args::{Named, NamespaceArgs, SimulateArgs},
     decision,
     exit::{Exit, Failure},
-    meaning::Meaning,
+    format,
+    page::{Io, Page},
     server,
-    source::Source,
+    source::{Meaning, Source},
     stale,
-    streams::Io,
-    table::one_line,
+    table::{Table, one_line},
 };
 
-mod cluster;
+/// The maximum number of names in a cell; `-o wide` has all.
+const NAMES_MAX: usize = 3;
+/// The columns of both tables.
+const SHARED: [&str; 3] = ["REPLICASET", "DESIRED", "CURRENT"];
 
 pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if let Some(change) = change(args) {
-        return cluster::run(args, change, io);
+        return run_change(args, change, io);
     }
     if args.names.is_empty() {
         let failure = Failure::new(Exit::Usage, "nothing is assumed");
@@ -83,11 +87,10 @@ async fn sizes(
     let parts = members.iter().zip(&divided);
     let parts = parts.map(|(it, to)| format!("{} {} → {to}", it.name, it.replicas));
     let parts = parts.collect::<Vec<_>>().join(", ");
-    let notice = format!("notice: Kubernetes divides {wanted} replicas of {path}: {parts}");
-    writeln!(io.stderr, "{}", one_line(&notice))?;
+    let divides = format!("Kubernetes divides {wanted} replicas of {path}: {parts}");
+    io.notice(&divides)?;
     if !deployment.is_observed {
-        let notice = "notice: its controller has not seen the last change of the Deployment";
-        writeln!(io.stderr, "{notice}")?;
+        io.notice("its controller has not seen the last change of the Deployment")?;
     }
     let named = |name: &str| Named::new(&owner.namespace, name);
     let sizes = members.iter().zip(divided);
@@ -95,7 +98,6 @@ async fn sizes(
     Ok(sizes.collect())
 }
 
-/// The change of the cluster in the flags, if there is one.
 fn change(args: &SimulateArgs) -> Option<Change> {
     let drain = args.drain.clone().map(|node| v1::NodeDrain { node });
     let quota = args.quota.map(|pods| v1::PodQuota {
@@ -105,4 +107,145 @@ fn change(args: &SimulateArgs) -> Option<Change> {
     drain
         .map(Change::NodeDrain)
         .or_else(|| quota.map(Change::PodQuota))
+}
+
+/// Prints the effect of a change, on the cluster of a server or of files.
+fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let answer = server::block_on(async {
+        let mut namespaces = args.namespace.clone();
+        let is_drain = matches!(change, Change::NodeDrain(_));
+        let wanted = |it: &NamespaceArgs| Ok([(!is_drain).then(|| it.or_default())].into());
+        let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+        if let Change::PodQuota(quota) = &mut change {
+            quota.namespace = namespaces.or_default();
+        }
+        source.effect(&change).await
+    })?;
+    let change = &change;
+    let exit = stale::notice(&answer.stale_views, io)?;
+    if !args.print.output.is_for_people() {
+        let json = format::proto_json("SimulateClusterResponse", &answer)?;
+        let sets = answer.replica_sets.iter();
+        let names = sets.map(|it| decision::name(it.replica_set.as_ref()));
+        let names: Vec<_> = names.collect();
+        args.print.output.write(io.stdout, &json, &names)?;
+        return Ok(exit);
+    }
+    let (page, no_headers) = (Page::new(io), args.print.no_headers);
+    for line in lines(change, &answer).iter().filter(|_| !no_headers) {
+        page.write(io.stdout, 0, &one_line(line))?;
+    }
+    let table = table(change, &answer, args.print.output.is_wide(), page);
+    if !table.is_empty() {
+        if !no_headers {
+            writeln!(io.stdout)?;
+        }
+        table.no_headers(no_headers).write(io.stdout, 0)?;
+    }
+    Ok(exit)
+}
+
+fn lines(change: &Change, answer: &v1::SimulateClusterResponse) -> Vec<String> {
+    let sets = &answer.replica_sets;
+    match change {
+        Change::NodeDrain(v1::NodeDrain { node }) if sets.is_empty() => vec![format!(
+            "A drain of {node} affects no ReplicaSet: no active pod of one is known there."
+        )],
+        Change::NodeDrain(v1::NodeDrain { node }) => {
+            let sum = |number: fn(&v1::ReplicaSetEffect) -> i32| {
+                sets.iter().map(|set| i64::from(number(set))).sum::<i64>()
+            };
+            let (deleted, creates) = (sum(|set| set.deleted), sum(|set| set.creates));
+            vec![
+                format!(
+                    "A drain of {node} deletes {} of {}, which then lack {}.",
+                    count(deleted, "pod"),
+                    count(sets.len(), "ReplicaSet"),
+                    count(creates, "pod"),
+                ),
+                "Disruption budgets, which can delay a drain, are not known here.".to_owned(),
+            ]
+        }
+        Change::PodQuota(quota) => quota_lines(quota, answer.quota.unwrap_or_default()),
+    }
+}
+
+fn quota_lines(quota: &v1::PodQuota, effect: v1::QuotaEffect) -> Vec<String> {
+    let v1::PodQuota { namespace, pods } = quota;
+    let (used, refused) = (effect.pods, effect.refused);
+    let limit = count(*pods, "pod");
+    let creates = count(effect.creates, "create");
+    let counting = match used {
+        1 => "1 pod counts".to_owned(),
+        used => format!("{used} pods count"),
+    };
+    let mut lines = vec![format!(
+        "A quota of {limit} in {namespace} refuses {refused} of {creates}; {counting} now."
+    )];
+    let over = used - i64::from(*pods);
+    if over >= 0 {
+        let gone = match over + 1 {
+            1 => "1 pod is".to_owned(),
+            more => format!("{more} pods are"),
+        };
+        lines.push(format!(
+            "It deletes no pods, but a lost pod is not replaced before {gone} gone."
+        ));
+    }
+    if refused > 0 {
+        lines.push(
+            "The order of creates is not defined: REFUSED is the least and the most of a ReplicaSet."
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+fn table(
+    change: &Change,
+    answer: &v1::SimulateClusterResponse,
+    is_wide: bool,
+    page: Page,
+) -> Table {
+    let headers = match change {
+        Change::NodeDrain(_) => &["DELETED", "LACKING", "PODS"][..],
+        Change::PodQuota(_) => &["CREATES", "REFUSED"],
+    };
+    let mut table = Table::new(page, SHARED.iter().chain(headers).copied());
+    for set in &answer.replica_sets {
+        let mut cells = vec![
+            decision::path(set.replica_set.as_ref()),
+            set.replicas.to_string(),
+            set.active.to_string(),
+        ];
+        let creates = set.creates.to_string();
+        match change {
+            Change::NodeDrain(_) => {
+                cells.extend([set.deleted.to_string(), creates, names(set, is_wide)]);
+            }
+            Change::PodQuota(_) => cells.extend([creates, refused(set)]),
+        }
+        table.row(cells);
+    }
+    table
+}
+
+/// The least and the most creates that a quota refuses.
+fn refused(set: &v1::ReplicaSetEffect) -> String {
+    match (set.refused_min, set.refused_max) {
+        (least, most) if least == most => most.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    }
+}
+
+/// The deleted pods; the first ones if there are many.
+fn names(set: &v1::ReplicaSetEffect, is_wide: bool) -> String {
+    let count = set.deleted_pods.len();
+    let shown = if is_wide { count } else { count.min(NAMES_MAX) };
+    let names = set.deleted_pods[..shown].join(", ");
+    let shown = i32::try_from(shown).unwrap_or(i32::MAX);
+    match set.deleted.saturating_sub(shown) {
+        ..=0 => names,
+        more => format!("{names} and {more} more"),
+    }
 }

@@ -1,24 +1,33 @@
-//! A view of a cluster from objects of files or of its API server, projected and converted exactly as an agent and a server would.
+//! A view of a cluster from objects of files or of its API server, projected and converted exactly as an agent and a server would, and
+//! answers from it, as a server would give them: the same core, the same messages. A snapshot has no history.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fmt::Display,
+    iter,
 };
 
 use agent_core::{api::Kind, watch::Items};
 use agent_fake::manifest::{Document, Location};
 use agent_kube::objects;
+use decree::v1::{self, simulate_cluster_request::Change};
 use decree_server::wire::{Violation, decode};
-use server_core::{Pod, ReplicaSet, ResourceVersion};
+use server_core::{
+    Config, Controller, ImpactWalk, NeedWalk, OwnerReference, Pod, ReplicaSet, ResourceVersion,
+    SurroundingsIndex, Timestamp, View, controller_of,
+};
+use server_session::{
+    summary_without_session,
+    wire::encode::{self, ClusterRef},
+};
 
 use crate::{
-    args::{FileArgs, Named},
+    args::{FileArgs, Named, Scope},
     deployment::{Deployment, Member},
     exit::{Exit, Failure},
     input::{self, KUBECTL},
     near,
-    streams::Io,
-    table::one_line,
+    page::Io,
 };
 
 /// The kinds that a snapshot is made of.
@@ -60,28 +69,21 @@ impl Snapshot {
         let mut snapshot = Self::default();
         input::read(input, &KINDS, io, &mut |object| snapshot.add(&object))?;
         for (kind, count) in &snapshot.ignored {
-            let kind = one_line(kind);
-            writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
+            io.notice(&format!("{count} of kind {kind} ignored"))?;
         }
-        match snapshot.seen.outdated {
-            0 => {}
-            1 => writeln!(
-                io.stderr,
-                "notice: 1 object has two states; the newer counts"
-            )?,
-            many => writeln!(
-                io.stderr,
-                "notice: {many} objects have two states; the newer counts"
-            )?,
+        let objects = match snapshot.seen.outdated {
+            1 => "1 object has".to_owned(),
+            many => format!("{many} objects have"),
+        };
+        if snapshot.seen.outdated > 0 {
+            io.notice(&format!("{objects} two states; the newer counts"))?;
         }
         let without_pods: Vec<_> = snapshot.without_pods().into_iter().collect();
         if !without_pods.is_empty() {
-            let namespaces = one_line(&near::first_of(&without_pods, NAMED_MAX));
-            let notice = "but ReplicaSets there have pods by their status";
-            writeln!(
-                io.stderr,
-                "notice: the input has no pods in {namespaces}, {notice}; {KUBECTL}"
-            )?;
+            let namespaces = near::first_of(&without_pods, NAMED_MAX);
+            io.notice(&format!(
+                "the input has no pods in {namespaces}, but ReplicaSets there have pods by their status; {KUBECTL}"
+            ))?;
         }
         Ok(snapshot)
     }
@@ -131,39 +133,33 @@ impl Snapshot {
 
     /// Adds a page of a list of a cluster. Objects that break the contract are left out.
     pub(crate) fn take(&mut self, items: Items) {
-        let left_out = |noun: &str, namespace: &str, name: &str, violations: &[Violation]| {
-            let why = violations
-                .first()
-                .map_or(String::new(), Violation::to_string);
-            format!("{noun} {namespace}/{name}: {why}")
+        let left_out = |noun: &str, named: Named, violations: &[Violation]| {
+            let why = violations.first();
+            let why = why.map_or_else(String::new, Violation::to_string);
+            format!("{noun} {}: {why}", named.path())
         };
         match items {
             Items::ReplicaSets(sets) => {
                 for set in sets.into_iter().map(|set| set.projected) {
+                    let named = Named::new(&set.namespace, &set.name);
                     match decode::replica_set(&set) {
                         Ok(set) => self.replica_sets.push(set),
-                        Err(why) => {
-                            let why = left_out("replica set", &set.namespace, &set.name, &why);
-                            self.left_out.push(why);
-                        }
+                        Err(why) => self.left_out.push(left_out("replica set", named, &why)),
                     }
                 }
             }
             Items::Pods(pods) => {
                 for pod in pods.into_pods() {
+                    let named = Named::new(&pod.namespace, &pod.name);
                     match decode::pod(&pod) {
                         Ok(pod) => self.pods.push(pod),
-                        Err(why) => {
-                            let why = left_out("pod", &pod.namespace, &pod.name, &why);
-                            self.left_out.push(why);
-                        }
+                        Err(why) => self.left_out.push(left_out("pod", named, &why)),
                     }
                 }
             }
         }
     }
 
-    /// The number of objects of a kind.
     pub(crate) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::ReplicaSet => self.replica_sets.len(),
@@ -171,7 +167,6 @@ impl Snapshot {
         }
     }
 
-    /// Keeps the first objects of a kind.
     pub(crate) fn truncate(&mut self, kind: Kind, length: usize) {
         match kind {
             Kind::ReplicaSet => self.replica_sets.truncate(length),
@@ -249,4 +244,111 @@ fn kubernetes_path(field: &str) -> String {
         other => other.to_owned(),
     };
     path + rest
+}
+
+/// The kind and the name of a controller.
+type Owner = (String, String);
+
+/// A snapshot that answers questions.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    controller: Controller,
+    now: Timestamp,
+    /// The name of the cluster; empty for files.
+    cluster: String,
+    /// The controllers of pods.
+    pub(crate) pods: BTreeMap<Named, Option<Owner>>,
+    pub(crate) deployments: BTreeMap<Named, Deployment>,
+    pub(crate) members: BTreeMap<Named, Member>,
+}
+
+impl Answers {
+    pub(crate) fn new(snapshot: Snapshot, now: Timestamp, cluster: String) -> Self {
+        let owner = |owner: &OwnerReference| (owner.kind.to_string(), owner.name.to_string());
+        let of_pods = snapshot.pods.iter().map(|pod| {
+            let named = Named::new(&pod.namespace, &pod.name);
+            (named, pod.controller.as_ref().map(owner))
+        });
+        let of_pods = of_pods.collect();
+        Self {
+            controller: controller_of(now, Config::default(), snapshot.replica_sets, snapshot.pods),
+            now,
+            cluster,
+            pods: of_pods,
+            deployments: snapshot.deployments,
+            members: snapshot.members,
+        }
+    }
+
+    /// The decisions on ReplicaSets, each alone, for these numbers of replicas or for their own; `None` for missing ones.
+    pub(crate) fn decisions(
+        &self,
+        assumed: &[(Named, Option<i32>)],
+    ) -> Vec<Option<v1::SimulateResponse>> {
+        let index = SurroundingsIndex::new(&self.controller);
+        let decisions = assumed.iter().map(|(named, replicas)| {
+            let around = index.of(self.now, &named.namespace, &named.name);
+            let decided = around.decide(*replicas, &|| true).ok().flatten();
+            decided.map(|decision| v1::SimulateResponse {
+                decision: Some(encode::decision(decision)),
+                ..v1::SimulateResponse::default()
+            })
+        });
+        decisions.collect()
+    }
+
+    pub(crate) fn state(&self, named: &Named) -> Option<v1::GetReplicaSetResponse> {
+        let Named { namespace, name } = named;
+        let view = self.controller.inspect().view(self.now, namespace, name)?;
+        Some(v1::GetReplicaSetResponse {
+            summary: Some(self.summary(view)),
+            ..v1::GetReplicaSetResponse::default()
+        })
+    }
+
+    pub(crate) fn list(&self, scope: &Scope) -> v1::ListReplicaSetsResponse {
+        let views = self.controller.inspect().views(self.now, None, usize::MAX);
+        let mut replica_sets: Vec<_> = views.into_iter().map(|view| self.summary(view)).collect();
+        replica_sets.retain(|set| {
+            let object = set.replica_set.as_ref();
+            let of = object.map_or("", |object| &object.namespace);
+            (scope.namespace.is_empty() || scope.namespace == of) && scope.has(object)
+        });
+        v1::ListReplicaSetsResponse {
+            replica_sets,
+            ..v1::ListReplicaSetsResponse::default()
+        }
+    }
+
+    pub(crate) fn effect(&self, change: &Change) -> v1::SimulateClusterResponse {
+        let (mut walk, quota) = match change {
+            Change::NodeDrain(v1::NodeDrain { node }) => (ImpactWalk::drain(node, ("", "")), None),
+            Change::PodQuota(v1::PodQuota { namespace, pods }) => {
+                let mut walk = NeedWalk::new(namespace);
+                let need = iter::repeat_with(|| walk.step(&self.controller)).find_map(|it| it);
+                let need = need.unwrap_or_default();
+                let walk = ImpactWalk::quota(namespace, need.under(*pods), ("", ""));
+                (walk, Some(encode::quota(need, *pods)))
+            }
+        };
+        let impacts = iter::from_fn(|| walk.step(&self.controller)).flatten();
+        v1::SimulateClusterResponse {
+            replica_sets: impacts
+                .map(|impact| encode::impact(self.cluster(), impact))
+                .collect(),
+            quota,
+            ..v1::SimulateClusterResponse::default()
+        }
+    }
+
+    fn summary(&self, view: View) -> v1::ReplicaSetSummary {
+        summary_without_session(self.cluster(), self.now, view)
+    }
+
+    fn cluster(&self) -> ClusterRef<'_> {
+        ClusterRef {
+            name: &self.cluster,
+            uid: "",
+        }
+    }
 }

@@ -7,8 +7,7 @@ use decree::v1;
 use crate::{
     age,
     exit::{Exit, Failure},
-    streams::Io,
-    table::one_line,
+    page::Io,
 };
 
 /// Names the stale views of an answer on stderr. Returns the exit code: [`Exit::Unreachable`] if the answer lacks what a session knows.
@@ -18,7 +17,7 @@ pub(crate) fn notice<'a>(
 ) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for view in views {
-        writeln!(io.stderr, "notice: {}", one_line(&text(view)))?;
+        io.notice(&text(view))?;
         if view.missing {
             exit = Exit::Unreachable;
         }
@@ -42,21 +41,15 @@ pub(crate) fn is_same(one: &v1::StaleView, other: &v1::StaleView) -> bool {
 }
 
 fn text(view: &v1::StaleView) -> String {
-    let v1::StaleView {
-        cluster,
-        cluster_uid: _,
-        shard,
-        age,
-        missing,
-    } = view;
-    let shard = match shard.as_str() {
+    let cluster = &view.cluster;
+    let shard = match view.shard.as_str() {
         "" => String::new(),
         shard => format!(", shard {shard},"),
     };
-    let age = age.and_then(|age| Duration::try_from(age).ok());
+    let age = view.age.and_then(|age| Duration::try_from(age).ok());
     let heard = age::human(age.unwrap_or_default());
     let heard = format!("the server last heard from its agent {heard} ago");
-    if *missing {
+    if view.missing {
         format!("cluster {cluster}{shard} is missing: its session does not answer; {heard}")
     } else {
         format!("cluster {cluster}{shard} may have changed: {heard}")

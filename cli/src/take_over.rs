@@ -18,12 +18,11 @@ use tokio::time::{sleep, timeout};
 use crate::{
     args::DeclareArgs,
     exit::{Exit, Failure},
+    page::Io,
     resume::{connect, refused},
     server::block_on,
-    streams::Io,
 };
 
-/// The interval of looks at the cluster.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long an agent leads by this declaration until it acts, or has found another controller on.
 const BEGINS_WITHIN: SignedDuration = SignedDuration::from_secs(3);
@@ -43,15 +42,8 @@ struct Sighting {
     is_renewed: bool,
 }
 
-pub(crate) fn take_over(args: &DeclareArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    run(args, true, io)
-}
-
-pub(crate) fn hand_back(args: &DeclareArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    run(args, false, io)
-}
-
-fn run(args: &DeclareArgs, is_off: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
+/// Declares whether the built-in controller `is_off`.
+pub(crate) fn run(args: &DeclareArgs, is_off: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
     block_on(async {
         let cluster = connect(&args.kube.config(), args.timeout).await?;
         let mut state = "the cluster does not answer".to_owned();

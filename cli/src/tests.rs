@@ -14,7 +14,6 @@ mod decide_files;
 mod demo;
 mod documents;
 mod explain;
-mod golden;
 mod inspection;
 mod replay;
 mod stale;

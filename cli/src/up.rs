@@ -3,33 +3,36 @@
 //! On a real cluster, the agent writes nothing unless told to, and in shadow mode the command ends with a report.
 
 use agent_fake::Kind;
-use agent_kube::{KubeCluster, KubeClusterConfig};
+use agent_kube::KubeClusterConfig;
 use clap::Parser as _;
 use decree::v1;
 use decree_agent::{AgentArgs, Cluster as _, FakeCluster, Mode};
 use server_core::wording::count;
-use service::{config, failure::chain};
+use service::config;
 use tokio::{
     select,
-    time::{Duration, sleep, timeout},
+    time::{Duration, sleep},
 };
 
 use crate::{
-    args::{self, Scope, UpArgs},
+    args::{self, Named, Scope, UpArgs},
     diff,
     exit::{Exit, Failure},
     format::PrintArgs,
     input,
-    page::{Page, say},
-    sandbox::{self, AGAIN, CLUSTER, RunningAgent, RunningServer, ServerSettings, act, beginning},
+    near::is_plain,
+    page::{Io, Page, say},
+    resume,
+    sandbox::{
+        self, AGAIN, CLUSTER, Cluster, RunningAgent, RunningServer, ServerSettings, beginning,
+    },
     server::Server,
-    streams::Io,
     watch,
 };
 
 /// The number of threads that server, agent and cluster share.
 const THREADS: usize = 2;
-/// The timeout of the request for the uid of the cluster.
+/// The timeout of the first request to the cluster.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -55,15 +58,16 @@ async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let server = RunningServer::start(&settings(args, Some(seed)), Some(&cluster)).await?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
     let budget = settings_of_the_agent()?.budget.config();
-    let agent = RunningAgent::of_embedded_cluster(
-        server.connector.clone(),
-        args.agent_admin,
-        &cluster,
-        (mode, budget),
-    )
-    .await?;
+    let config = sandbox::agent_config(mode, budget);
+    let (connector, embedded) = (server.connector.clone(), Cluster::Embedded(cluster.clone()));
+    let agent = RunningAgent::start(connector, args.agent_admin, config, embedded).await?;
     let target = format!("embedded cluster \"{CLUSTER}\"");
-    let set = cluster.with(|cluster| cluster.objects(Kind::ReplicaSet).next().map(act::named));
+    let set = cluster.with(|cluster| {
+        cluster
+            .objects(Kind::ReplicaSet)
+            .next()
+            .map(|it| Named::of(it))
+    });
     let (set, namespace) = set.map_or_else(
         || ("NAMESPACE/NAME".to_owned(), "NAMESPACE".to_owned()),
         |set| (set.path(), set.namespace),
@@ -96,7 +100,10 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
         source: args.kube.config().source,
         ..flags.kube_config()
     };
-    let cluster = connect(&config).await?;
+    let cluster = resume::connect(&config, PATIENCE).await?;
+    let hint = "see what is missing with: decree check --mode shadow";
+    let uid = cluster.uid().await;
+    uid.map_err(|error| resume::refused(error, "").hint(hint))?;
     let api = cluster.target();
     let context = api.context.as_ref().map(|name| format!(", context {name}"));
     let effect = match mode {
@@ -113,7 +120,14 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let target = format!("{}{context}\n{effect}", api.api_server);
     let server = RunningServer::start(&settings(args, None), None).await?;
     let connector = server.connector.clone();
-    let agent = RunningAgent::of_real_cluster(connector, args.agent_admin, cluster, flags);
+    if flags.cluster_name.is_empty() {
+        let context = cluster.target().context.as_deref();
+        flags.cluster_name = context.map(cluster_name).unwrap_or_default();
+    }
+    let (instance, seed) = decree_agent::identity();
+    let config = flags.agent_config(instance, seed);
+    let real = Cluster::Real(Box::new(cluster), Box::new(flags));
+    let agent = RunningAgent::start(connector, args.agent_admin, config, real);
     let more = "  decree explain NAMESPACE/NAME";
     keep(server, agent.await?, mode, (&target, more), io).await
 }
@@ -132,21 +146,12 @@ fn settings_of_the_agent() -> Result<AgentArgs, Failure> {
     flags.map_err(|error| args::failure(&config::without_passwords(error), &[]))
 }
 
-async fn connect(config: &KubeClusterConfig) -> Result<KubeCluster, Failure> {
-    let connected = KubeCluster::connect(config).await;
-    let cluster = connected.map_err(|error| {
-        Failure::new(Exit::Usage, chain(&error))
-            .hint("set credentials with --kubeconfig, --context or KUBECONFIG")
-    })?;
-    let server = &cluster.target().api_server;
-    let (exit, cause) = match timeout(PATIENCE, cluster.uid()).await {
-        Ok(Ok(_)) => return Ok(cluster),
-        Ok(Err(error)) if error.code.is_some() => (Exit::Refused, error.to_string()),
-        Ok(Err(error)) => (Exit::Unreachable, error.to_string()),
-        Err(_) => (Exit::Unreachable, "no answer in time".to_owned()),
-    };
-    let failure = Failure::new(exit, format!("{server}: {cause}"));
-    Err(failure.hint("see what is missing with: decree check --mode shadow"))
+/// The name of the cluster of a context. A kubeconfig may use characters that the name of a cluster must not have.
+fn cluster_name(context: &str) -> String {
+    let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
+    let plain: String = plain.take(128).collect();
+    let is_end = |c: char| !c.is_ascii_alphanumeric();
+    plain.trim_matches(is_end).to_owned()
 }
 
 /// Prints what runs and decisions until a signal, and ends it. `target` is the cluster, and `more` are further commands to try.
@@ -209,7 +214,6 @@ async fn follow(client: &Server, io: &mut Io<'_>) -> Result<(), Failure> {
     watch::follow(client, "", &all, (&PrintArgs::default(), false), None, io).await
 }
 
-/// Prints the comparison and its differences.
 async fn report(server: &RunningServer, io: &mut Io<'_>) -> Result<(), Failure> {
     let request = v1::ListDifferencesRequest::default();
     let client = server.client().await?;

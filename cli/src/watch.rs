@@ -4,7 +4,6 @@ use std::{io, time::Duration};
 
 use decree::{json::Json, v1};
 use tokio::time::timeout;
-use tonic::{Status, Streaming};
 
 use crate::{
     age,
@@ -12,13 +11,12 @@ use crate::{
     cause, decision,
     exit::{Exit, Failure},
     format::PrintArgs,
-    get, meaning,
-    page::Page,
-    pages, record, refusal,
+    get,
+    page::{Io, Page},
+    pages,
     server::{self, Server},
-    source::Source,
-    streams::Io,
-    table::{TableStream, one_line},
+    source::{self, Source},
+    table::TableStream,
 };
 
 const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "PODS"];
@@ -39,7 +37,7 @@ pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
         let source = Source::of_server(&server, cluster);
-        let scope = meaning::scope(&args.scope, &source).await?;
+        let scope = source::scope(&args.scope, &source).await?;
         follow(
             &server,
             cluster,
@@ -65,28 +63,38 @@ pub(crate) async fn follow(
     let sessions = match server.check_connected(cluster).await {
         // An agent of an unnamed cluster may still connect.
         Err(nothing) if cluster.is_empty() && nothing.exit == Exit::No => {
-            writeln!(io.stderr, "notice: {}; waiting for one", nothing.cause)?;
+            io.notice(&format!("{}; waiting for one", nothing.cause))?;
             Vec::new()
         }
         checked => checked?,
     };
     for session in &sessions {
         if let Some(mode) = cause::mode_without_effect(session.mode()) {
-            let cluster = one_line(get::cluster(session));
+            let cluster = get::cluster(session);
             let agent = format!("the agent of {cluster} is in {mode} mode");
-            writeln!(io.stderr, "notice: {agent}: its decisions are not executed")?;
+            io.notice(&format!("{agent}: its decisions are not executed"))?;
         }
     }
-    let mut decisions = open(server, cluster, scope).await?;
-    let mut watched = Watched::default();
-    watched.look(server, cluster, scope, io).await?;
+    let request = v1::WatchDecisionsRequest {
+        cluster: cluster.to_owned(),
+        namespace: scope.namespace.clone(),
+        name: scope.name.clone(),
+    };
+    let decisions = server.inspection().watch_decisions(request).await;
+    let mut decisions = server.answer(decisions)?;
+    let mut watched = None;
+    look(server, cluster, scope, &mut watched, io).await?;
     let mut printer = Printer::new(print, io)?;
     while left != Some(0) {
         let Ok(next) = timeout(PERIOD, decisions.message()).await else {
-            watched.look(server, cluster, scope, io).await?;
+            look(server, cluster, scope, &mut watched, io).await?;
             continue;
         };
-        let next = received(server, next)?;
+        let next = next.map_err(|status| server.failure(&status))?;
+        let next = next.ok_or_else(|| {
+            Failure::new(Exit::Unreachable, "the server ended the watch")
+                .hint("start it again once the server is back")
+        })?;
         if let Some(record) = &next.decision {
             if !scope.has(record.replica_set.as_ref()) {
                 continue;
@@ -102,7 +110,7 @@ pub(crate) async fn follow(
         }
         if let Some(record) = &next.decision
             && print.output.is_for_people()
-            && let Some(said) = refusal::before(server, record).await
+            && let Some(said) = cause::refusal_before(server, record).await
         {
             // Below the decision to report the refusal in the status.
             printer.print_row(record, ["refused", "", &said, ""], io)?;
@@ -111,73 +119,37 @@ pub(crate) async fn follow(
     Ok(())
 }
 
-/// The named ReplicaSets of which decisions are awaited.
-#[derive(Default)]
-struct Watched {
-    named: Vec<Named>,
-    is_checked: bool,
-}
-
-impl Watched {
-    /// Fails if one of the names is wrong, as soon as the agents have sent all ReplicaSets. From then on, tells once of each that is gone.
-    async fn look(
-        &mut self,
-        server: &Server,
-        cluster: &str,
-        scope: &Scope,
-        io: &mut Io<'_>,
-    ) -> Result<(), Failure> {
-        let source = Source::of_server(server, cluster);
-        if self.is_checked {
-            for named in source.missing_among(&self.named).await? {
-                writeln!(io.stderr, "notice: {} is gone", named.path())?;
-                self.named.retain(|it| *it != named);
-            }
-            return Ok(());
-        }
-        let sessions = server.sessions(cluster).await?.sessions;
-        if sessions.is_empty() || sessions.iter().any(|it| !it.synced) {
-            return Ok(());
-        }
-        self.is_checked = true;
-        let missing = source.missing_among(&scope.only).await?;
-        source.check_found(&missing, Vec::new()).await?;
-        self.named.clone_from(&scope.only);
-        let is_enough = |page: &[v1::ReplicaSetSummary]| !page.is_empty();
-        let namespace = &scope.namespace;
-        let known = pages::replica_sets_until(server, cluster, namespace, is_enough).await?;
-        if known.replica_sets.is_empty() {
-            let said = get::nothing_in(namespace);
-            writeln!(io.stderr, "notice: {said} Waiting for decisions.")?;
-        }
-        Ok(())
-    }
-}
-
-/// Opens the stream of the decisions on the ReplicaSets of a scope.
-async fn open(
+/// Fails if one of the names is wrong, as soon as the agents have sent all ReplicaSets. From then on, `watched` has the named ReplicaSets,
+/// and this tells once of each that is gone.
+async fn look(
     server: &Server,
     cluster: &str,
     scope: &Scope,
-) -> Result<Streaming<v1::WatchDecisionsResponse>, Failure> {
-    let request = v1::WatchDecisionsRequest {
-        cluster: cluster.to_owned(),
-        namespace: scope.namespace.clone(),
-        name: scope.name.clone(),
-    };
-    server.answer(server.inspection().watch_decisions(request).await)
-}
-
-/// A message of the stream. The end of the stream is a failure, because only the server ends it.
-fn received(
-    server: &Server,
-    message: Result<Option<v1::WatchDecisionsResponse>, Status>,
-) -> Result<v1::WatchDecisionsResponse, Failure> {
-    let message = message.map_err(|status| server.failure(&status))?;
-    message.ok_or_else(|| {
-        Failure::new(Exit::Unreachable, "the server ended the watch")
-            .hint("start it again once the server is back")
-    })
+    watched: &mut Option<Vec<Named>>,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    let source = Source::of_server(server, cluster);
+    if let Some(watched) = watched {
+        for named in source.missing_among(watched).await? {
+            io.notice(&format!("{} is gone", named.path()))?;
+            watched.retain(|it| *it != named);
+        }
+        return Ok(());
+    }
+    let sessions = server.sessions(cluster).await?.sessions;
+    if sessions.is_empty() || sessions.iter().any(|it| !it.synced) {
+        return Ok(());
+    }
+    let missing = source.missing_among(&scope.only).await?;
+    source.check_found(&missing, Vec::new()).await?;
+    let namespace = &scope.namespace;
+    let known = pages::replica_sets(server, cluster, namespace, 1).await?;
+    if known.replica_sets.is_empty() {
+        let said = get::nothing_in(namespace);
+        io.notice(&format!("{said} Waiting for decisions."))?;
+    }
+    *watched = Some(scope.only.clone());
+    Ok(())
 }
 
 impl<'a> Printer<'a> {
@@ -204,12 +176,12 @@ impl<'a> Printer<'a> {
             return Ok(io.stdout.flush()?);
         }
         if *missed > 0 {
-            writeln!(io.stderr, "notice: {missed} decisions were missed")?;
+            io.notice(&format!("{missed} decisions were missed"))?;
         }
         if let Some(record) = decision {
             let reason = record.reasons.first();
-            let reason = reason.map_or_else(String::new, record::reason);
-            let (count, pods) = (record.operations.to_string(), record::targets(record));
+            let reason = reason.map_or_else(String::new, decision::reason);
+            let (count, pods) = (record.operations.to_string(), decision::targets(record));
             self.print_row(record, [&record.action, &count, &reason, &pods], io)?;
         }
         Ok(())

@@ -66,65 +66,35 @@ fn nowhere() -> String {
 }
 
 /// The exit codes of commands that query a server, for any query: words that begin with @ are addresses and files.
-const ASKING: [(&str, i32); 4] = [
+const ASKING: [(&str, i32); 5] = [
+    ("--server http://@SERVER", 0),
     ("--server http://@LONELY", 1),
     ("--no-such-flag", 2),
     ("--server http://@GONE", 3),
     ("--server http://@CLOSED", 4),
 ];
-const CASES: [(&str, i32); 46] = [
-    ("get rs --server http://@SERVER", 0),
-    ("get sessions --server http://@SERVER", 0),
-    ("get rs nope --server http://@SERVER", 1),
-    ("get pods --server http://@SERVER", 2),
-    ("explain web-5f6a8b --server http://@SERVER", 0),
-    ("explain nope --server http://@SERVER", 1),
-    ("explain web-5f6a8b --why nope --server http://@SERVER", 1),
-    (
-        "simulate web-5f6a8b --replicas 1 --server http://@SERVER",
-        0,
-    ),
-    ("simulate nope --server http://@SERVER", 1),
-    (
-        "simulate web-5f6a8b --replicas -1 --server http://@SERVER",
-        2,
-    ),
+/// Further commands that end with each code, one or two of each; the tests of the package run the others.
+const CASES: [(&str, i32); 20] = [
+    ("watch --server http://@CLOSED", 4),
     ("diff --server http://@SERVER", 2),
-    ("diff --server http://@GONE", 3),
     ("diff --server http://@CLOSED", 4),
-    ("sysdump --out @NEW.gz --server http://@SERVER", 0),
-    ("sysdump --out @FILE --server http://@SERVER", 1),
-    ("sysdump --out - --server http://@GONE", 3),
-    ("sysdump --out - --server http://@CLOSED", 4),
     ("check --only server --server http://@SERVER", 0),
     ("check --only server --server http://@GONE", 1),
-    ("check --only nothing", 2),
     ("resume web-5f6a8b --agent http://@AGENT", 0),
     ("resume nope --agent http://@AGENT", 1),
     ("resume", 2),
-    ("resume default/web --all", 2),
     ("resume -n default --all", 2),
-    ("resume --all --agent 127.0.0.1:1", 2),
     ("resume --all --agent http://@GONE", 3),
     ("resume --all --agent http://@ADMIN", 4),
     ("demo scale web-5f6a8b 2 --admin @ADMIN", 0),
     ("demo scale nope 2 --admin @ADMIN", 1),
-    ("demo scale web-5f6a8b -1 --admin @ADMIN", 2),
     ("demo scale web-5f6a8b 2 --admin @GONE", 3),
     ("demo scale web-5f6a8b 2 --admin @AGENT", 4),
-    ("demo --fast --deadline 1ms", 1),
-    ("up --cluster fake --context x", 2),
-    ("decide -f docs/examples/state.yaml", 0),
-    ("decide -f docs/examples/state.yaml --replica-set nope", 1),
     ("decide -f @FILE", 2),
     ("replay docs/examples/session.recording", 1),
-    ("replay @FILE", 2),
     ("pki dev --out @NEW", 0),
     ("man @NEW/1", 0),
     ("man @FILE", 1),
-    ("completion bash", 0),
-    ("completion tcl", 2),
-    ("version", 0),
 ];
 
 #[test]
@@ -153,19 +123,19 @@ fn exit_codes_are_as_documented() {
             line.replace(word, text)
         })
     };
-    for command in [
-        "get rs",
-        "explain web-5f6a8b",
-        "simulate web-5f6a8b",
-        "watch --cluster demo",
-    ] {
-        for (rest, code) in ASKING {
+    for (rest, code) in ASKING {
+        for command in ["get rs", "explain web-5f6a8b", "simulate web-5f6a8b"] {
             check(&fill(&format!("{command} {rest}")), code);
         }
     }
     for (line, code) in CASES {
         check(&fill(line), code);
     }
+    let agent = format!("http://{}", up.agent);
+    let elsewhere = decree(&["resume", "shop/web-5f6a8b", "--agent", &agent]);
+    let said =
+        "error: ReplicaSet shop/web-5f6a8b not found\nhint: it exists in namespace default\n";
+    assert_eq!(text(&elsewhere.stderr), said);
     up.running.terminate();
     assert!(up.running.wait().success());
 }
@@ -266,42 +236,4 @@ fn replica_set(namespace: &str, name: &str, replicas: u32) -> String {
          \"spec\": {{\"replicas\": {replicas}, \"selector\": {{\"matchLabels\": {{\"app\": \"{name}\"}}}}, \
          \"template\": {{\"metadata\": {{\"labels\": {{\"app\": \"{name}\"}}}}, \"spec\": {{\"containers\": [{{\"name\": \"c\", \"image\": \"i\"}}]}}}}}}}}\n"
     )
-}
-
-#[test]
-fn replica_set_in_another_namespace_is_found_for_who_asks() {
-    let up = Up::start("docs/examples/web.yaml", 2);
-    let (server, agent) = (
-        format!("http://{}", up.server),
-        format!("http://{}", up.agent),
-    );
-    let (server, admin, agent) = (server.as_str(), up.admin.as_str(), agent.as_str());
-    let not_found =
-        "error: ReplicaSet shop/web-5f6a8b not found\nhint: it exists in namespace default\n";
-    for words in [
-        &["get", "rs", "shop/web-5f6a8b", "--server", server][..],
-        &["explain", "shop/web-5f6a8b", "--server", server],
-        &["simulate", "-n", "shop", "web-5f6a8b", "--server", server],
-        &["demo", "scale", "shop/web-5f6a8b", "3", "--admin", admin],
-        &["resume", "shop/web-5f6a8b", "--agent", agent],
-    ] {
-        let output = decree(words);
-        assert_eq!(
-            (output.status.code(), text(&output.stderr).as_str()),
-            (Some(1), not_found),
-            "{words:?}"
-        );
-    }
-    let near = decree(&["explain", "web-5f6a8", "--server", server]);
-    let hint = "hint: did you mean default/web-5f6a8b?\n";
-    assert!(text(&near.stderr).ends_with(hint), "{}", text(&near.stderr));
-    let node = decree(&["demo", "fail", "node-x", "--admin", admin]);
-    let said = "error: node node-x not found\nhint: the nodes are node-a, node-b, node-c\n";
-    assert!(
-        text(&node.stderr).starts_with(said),
-        "{}",
-        text(&node.stderr)
-    );
-    up.running.terminate();
-    assert!(up.running.wait().success());
 }

@@ -1,17 +1,21 @@
-//! The flags for the cluster of a kubeconfig.
+//! The flags for files and clusters, and of the commands that look at a cluster or change it.
 
 use std::{
     ffi::{OsStr, OsString},
     path::PathBuf,
+    time::Duration,
 };
 
-use agent_kube::{CredentialSource, KubeClusterConfig};
+use agent_kube::KubeClusterConfig;
 use clap::Args as Group;
+
+use super::{AdminArgs, Output, name::NameArg};
+use crate::{check::Section, server::ServerArgs};
 
 /// The credentials for a cluster.
 #[derive(Debug, Group)]
 pub(crate) struct KubeArgs {
-    /// Use the cluster of this kubeconfig
+    /// Use the cluster of this kubeconfig. Without it, that of KUBECONFIG or ~/.kube/config, or of the service account of a pod
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Use the cluster of this context of the kubeconfig
@@ -43,13 +47,141 @@ impl KubeArgs {
     }
 
     pub(crate) fn config(&self) -> KubeClusterConfig {
-        let config = KubeClusterConfig::of_person(self.kubeconfig.clone(), self.context.clone());
-        KubeClusterConfig {
-            source: CredentialSource {
-                impersonate: self.impersonate.clone(),
-                ..config.source
-            },
-            ..config
-        }
+        let (file, context) = (self.kubeconfig.clone(), self.context.clone());
+        let mut config = KubeClusterConfig::of_person(file, context);
+        config.source.impersonate.clone_from(&self.impersonate);
+        config
     }
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct CheckArgs {
+    /// Check only this; repeatable. In a container without credentials of the cluster: `--only server`
+    #[arg(long, value_enum, value_name = "SECTION")]
+    pub(crate) only: Vec<Section>,
+    /// A kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or the service account of a pod
+    #[arg(long, env = "DECREE_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, env = "DECREE_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// The mode in which the agent will run: `shadow` and `dry-run` need fewer permissions
+    #[arg(long, env = "DECREE_MODE", value_enum, default_value_t = decree_agent::Mode::Enforce)]
+    pub(crate) mode: decree_agent::Mode,
+    /// The namespace that the agent will manage; by default, all namespaces
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// The resource that the agent will reconcile
+    #[arg(
+        long,
+        env = "DECREE_RESOURCE",
+        value_name = "PLURAL.VERSION.GROUP",
+        default_value_t
+    )]
+    pub(crate) resource: agent_kube::Resource,
+    /// The shard of the agent
+    #[arg(long, env = "DECREE_SHARD", value_name = "I/N", default_value = "")]
+    pub(crate) shard: decree_agent::ShardArg,
+    /// The namespace of the agents' Lease; by default the namespace of this pod, or kube-system
+    #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
+    pub(crate) lease_namespace: Option<String>,
+    /// The name of the agents' Lease; by default `decree-agent`, or `decree-agent-NAME` with `--shard NAME`
+    #[arg(long, env = "DECREE_LEASE_NAME", value_name = "NAME")]
+    pub(crate) lease_name: Option<String>,
+    /// The value of this flag of the agent
+    #[arg(long, env = "DECREE_BUILT_IN_CONTROLLER", value_enum)]
+    pub(crate) built_in_controller: Option<decree_agent::BuiltIn>,
+    /// The admin address of the agent, http://HOST:PORT, or `off`. A hold of its budget is a failure
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081")]
+    pub(crate) agent: String,
+    /// Output format; JSON is an array of objects with check, result, detail and hint
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+impl CheckArgs {
+    pub(crate) fn asks_for(&self, section: Section) -> bool {
+        self.only.is_empty() || self.only.contains(&section)
+    }
+
+    /// The names of the agent's Leases; the last one shows who acts.
+    pub(crate) fn leases(&self) -> Vec<String> {
+        let whole = self.shard.lease_name(self.lease_name.as_deref());
+        let shard = self.shard.shard().map(|shard| shard.lease_name(&whole));
+        std::iter::once(whole).chain(shard).collect()
+    }
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct ConsoleArgs {
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    /// The namespace of Decree; by default, all namespaces are searched
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// Only print the address
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    #[command(flatten)]
+    pub(crate) kube: KubeArgs,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct DeclareArgs {
+    #[command(flatten)]
+    pub(crate) kube: KubeArgs,
+    /// The namespace of the agents' Lease; by default the only namespace with a `decree-probe`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lease_namespace: Option<String>,
+    /// The name of the agents' Lease
+    #[arg(long, value_name = "NAME", default_value = "decree-agent")]
+    pub(crate) lease_name: String,
+    /// The maximum time to wait for the effect
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = service::config::duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// Where a command finds objects.
+#[derive(Debug, Group)]
+pub(crate) struct FileArgs {
+    /// A file, a folder or an archive (.tar, .tar.gz or .zip) of objects; `-` is standard input. Repeatable
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Read the folders in a folder, too
+    #[arg(short = 'R', long, requires = "files")]
+    pub(crate) recursive: bool,
+}
+
+/// What is resumed: a ReplicaSet, or all.
+#[derive(Debug, Group)]
+#[group(required = true, multiple = true)]
+pub(crate) struct ExtentArgs {
+    /// The ReplicaSet
+    #[arg(value_name = "NAME")]
+    pub(crate) replica_set: Option<NameArg>,
+    /// The namespace of the ReplicaSet
+    #[arg(short, long, requires = "replica_set", value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// The cluster, with all namespaces and ReplicaSets
+    #[arg(long, conflicts_with_all = ["replica_set", "namespace"])]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Group)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    pub(crate) extent: ExtentArgs,
+    #[command(flatten)]
+    pub(crate) kube: KubeArgs,
+    /// The resource that the agent reconciles
+    #[arg(long, value_name = "PLURAL.VERSION.GROUP", default_value_t)]
+    pub(crate) resource: agent_kube::Resource,
+    /// The admin address of an agent with an embedded cluster, http://HOST:PORT, instead of a kubeconfig
+    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "context", "impersonate", "resource"])]
+    pub(crate) agent: Option<String>,
+    /// The maximum time to wait for an answer
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = service::config::duration)]
+    pub(crate) timeout: Duration,
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, str::FromStr};
 
 use clap::Args as Group;
 use decree::v1;
+use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 
@@ -63,6 +64,12 @@ impl Named {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         }
+    }
+
+    /// Reads the metadata of an object of Kubernetes.
+    pub(crate) fn of(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        Self::new(text("namespace"), text("name"))
     }
 
     /// Formats as `NAMESPACE/NAME`.
@@ -177,23 +184,20 @@ impl NamespaceArgs {
 
     /// The namespace and the name of what is written, of any kind.
     pub(crate) fn resolve_one(&self, written: &NameArg) -> Result<Named, Failure> {
-        let NameArg {
-            namespace, name, ..
-        } = written.clone();
-        let named = |namespace| Named { namespace, name };
-        match (namespace, &self.namespace) {
-            (Some(own), Some(flag)) if own != *flag => {
+        let named = |namespace: &str| Ok(Named::new(namespace, &written.name));
+        match (&written.namespace, &self.namespace) {
+            (Some(own), Some(flag)) if own != flag => {
                 let cause = format!("{own}/{} is not in namespace {flag}", written.name);
                 Err(Failure::new(Exit::Usage, cause)
                     .hint("leave out -n, or the namespace before the slash"))
             }
-            (Some(own), _) => Ok(named(own)),
-            (None, Some(flag)) => Ok(named(flag.clone())),
+            (Some(own), _) => named(own),
+            (None, Some(flag)) => named(flag),
             (None, None) if self.all_namespaces => {
                 let cause = format!("{} is a name in one namespace, not in all", written.name);
                 Err(Failure::new(Exit::Usage, cause).hint("use -n NAMESPACE instead of -A"))
             }
-            (None, None) => Ok(named(self.or_default())),
+            (None, None) => named(&self.or_default()),
         }
     }
 }

@@ -1,12 +1,9 @@
 //! The flags of the commands that query a running server.
 
-use std::path::PathBuf;
-
 use clap::{Args as Group, ValueEnum};
 
 use super::{
-    files::FileArgs,
-    kube::KubeArgs,
+    kube::{FileArgs, KubeArgs},
     labels::LabelFilter,
     name::{KINDS, NameArg, Named, NamespaceArgs},
 };
@@ -73,12 +70,9 @@ pub(crate) struct ExplainArgs {
     pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
-    /// Show why this pod was deleted, or its place in the order of deletion
+    /// Show why this pod was deleted
     #[arg(long, value_name = "POD")]
     pub(crate) why: Option<String>,
-    /// With --why, the number of replicas to assume; by default, that of the ReplicaSet
-    #[arg(long, value_name = "NUMBER", requires = "why", value_parser = clap::value_parser!(i32).range(0..))]
-    pub(crate) replicas: Option<i32>,
     /// Also show status writes and the timeline, from changes of spec.replicas to outcomes
     #[arg(long, conflicts_with = "why")]
     pub(crate) all: bool,
@@ -126,18 +120,6 @@ pub(crate) enum FailOn {
     Any,
     /// None
     Never,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct SysdumpArgs {
-    /// The file to write, which must not exist; `-` is standard output
-    #[arg(long, value_name = "FILE", default_value = "decree-sysdump.tar.gz")]
-    pub(crate) out: PathBuf,
-    /// Keep the names of objects and all messages
-    #[arg(long)]
-    pub(crate) names: bool,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
 }
 
 /// Of which objects a command prints something.

@@ -6,7 +6,10 @@ use clap::{Args as Group, Subcommand};
 use decree_agent::{ClusterKind, Mode};
 use service::ListenAddr;
 
-use super::{files::FileArgs, kube::KubeArgs, name::NameArg};
+use super::{
+    kube::{FileArgs, KubeArgs},
+    name::NameArg,
+};
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Group)]

@@ -4,7 +4,7 @@ use decree_agent::{HOLDS_PATH, HoldsPage};
 use http::StatusCode;
 use server_core::wording::count;
 
-use super::{finding::Finding, section::Section};
+use super::{Finding, Section};
 use crate::{args::CheckArgs, exit::Exit, http::ask_agent, table::one_line};
 
 const BUDGET: &str = "budget";
@@ -82,7 +82,7 @@ mod tests {
     use decree_agent::HeldScope;
     use tokio::net::TcpListener;
 
-    use super::{super::finding::Grade, *};
+    use super::{super::Grade, *};
 
     fn page(in_session: bool, holds: usize, count: usize) -> HoldsPage {
         let hold = |number| HeldScope {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use server_core::wording::count;
 use service::failure::chain;
 
-use super::{finding::Finding, permissions, section::Section};
+use super::{Finding, Section, permissions};
 use crate::{age, args::CheckArgs, resume::SILENCE};
 
 const BUILT_IN: &str = "built-in controller";

@@ -4,7 +4,7 @@
 use agent_kube::{Access, KubeCluster, PROBE};
 use decree_agent::Mode;
 
-use super::finding::Finding;
+use super::Finding;
 use crate::args::CheckArgs;
 
 /// Every object of a resource, or no object yet.
@@ -92,19 +92,15 @@ async fn permission(
 
 /// The format of `kubectl auth can-i`.
 fn words(access: Access<'_>) -> String {
-    let Access {
-        verb,
-        group,
-        resource,
-        subresource,
-        name,
-    } = access;
-    let mut words = format!("{verb} {resource}");
-    if !group.is_empty() {
-        words = format!("{words}.{group}");
-    }
-    for part in [subresource, name].into_iter().filter(|it| !it.is_empty()) {
-        words = format!("{words}/{part}");
+    let mut words = format!("{} {}", access.verb, access.resource);
+    for (sign, part) in [
+        (".", access.group),
+        ("/", access.subresource),
+        ("/", access.name),
+    ] {
+        if !part.is_empty() {
+            words.extend([sign, part]);
+        }
     }
     words
 }

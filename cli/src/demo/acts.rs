@@ -14,7 +14,6 @@ use crate::{
     sandbox::beginning::NEW,
 };
 
-/// A step of a part.
 pub(super) enum Step {
     Say(&'static str),
     /// A command line, and the words that its output must have. In the line, `@AGENT` and `@SHADOW` are addresses.
@@ -30,7 +29,6 @@ const ANSWER_LATE: Duration = Duration::from_millis(100);
 /// The minimum number of pods when the server is killed.
 const KILLED_AT: usize = 7;
 
-/// The titles of the parts, and their steps.
 pub(super) const ACTS: [(&str, &[Step]); 5] = [
     (
         "Ask which pods would go",
@@ -153,12 +151,9 @@ fn start_server(stage: &mut Stage) -> Result<String, Failure> {
 }
 
 fn check_creates(stage: &mut Stage) -> Result<String, Failure> {
-    let Writes {
-        creates, deletes, ..
-    } = stage.writes();
-    let expected = (stage.before.creates + PODS, stage.before.deletes);
+    let (before, now) = (stage.before, stage.writes());
     check(
-        (creates, deletes) == expected,
+        now.creates == before.creates + PODS && now.deletes == before.deletes,
         "40 creates made 40 pods: none was created twice, and none was deleted",
     )
 }

@@ -28,13 +28,10 @@ use crate::{
     sandbox::{self, AGAIN},
 };
 
-/// The capacity of the queue of frames for the agent.
 const FRAMES_MAX: usize = 16;
 /// Longer than the part takes, so the server sends no heartbeats.
 const HEARTBEAT_SECONDS: i64 = 30;
 const SESSION: &str = "rogue";
-/// The letters of pod name suffixes.
-const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The lists of a session: ReplicaSets and pods.
 const LISTS: usize = 2;
 
@@ -44,7 +41,6 @@ struct Rogue {
     answers: mpsc::Sender<Vec<String>>,
 }
 
-/// The session of an agent.
 struct Session {
     incoming: Streaming<v1::ReconcileRequest>,
     outgoing: mpsc::Sender<Result<v1::ReconcileResponse, Status>>,
@@ -96,37 +92,27 @@ impl Session {
         self.outgoing.send(Ok(response)).await.ok()
     }
 
-    /// Admits the agent. `None` if the agent leaves.
-    async fn admit(&mut self) -> Option<()> {
+    /// Admits the agent, and requests operations on one of its ReplicaSets. `None` if the agent leaves.
+    async fn play(mut self, name: &str) -> Option<Vec<String>> {
         self.next().await?;
+        let heartbeat_interval = prost_types::Duration {
+            seconds: HEARTBEAT_SECONDS,
+            nanos: 0,
+        };
         self.send(Frame::Welcome(v1::Welcome {
             protocol: 1,
             session_id: SESSION.to_owned(),
-            heartbeat_interval: Some(prost_types::Duration {
-                seconds: HEARTBEAT_SECONDS,
-                nanos: 0,
-            }),
+            heartbeat_interval: Some(heartbeat_interval),
             ..v1::Welcome::default()
         }))
-        .await
-    }
-
-    /// Requests operations on one of the ReplicaSets of the agent. `None` if the agent leaves.
-    async fn play(mut self, name: &str) -> Option<Vec<String>> {
-        self.admit().await?;
+        .await?;
         let (mut sets, mut pods, mut lists) = (Vec::new(), Vec::new(), 0);
         while lists < LISTS {
-            match self.next().await? {
-                request::Frame::SnapshotObjects(objects) => {
-                    sets.extend(objects.replica_sets);
-                    pods.extend(objects.pods);
-                }
-                request::Frame::SnapshotEnd(_) => lists += 1,
-                request::Frame::Hello(_)
-                | request::Frame::SnapshotBegin(_)
-                | request::Frame::Events(_)
-                | request::Frame::Outcomes(_)
-                | request::Frame::Heartbeat(_) => {}
+            let frame = self.next().await?;
+            lists += usize::from(matches!(frame, request::Frame::SnapshotEnd(_)));
+            if let request::Frame::SnapshotObjects(objects) = frame {
+                sets.extend(objects.replica_sets);
+                pods.extend(objects.pods);
             }
         }
         let set = sets.into_iter().find(|set| set.name == name)?;
@@ -140,15 +126,12 @@ impl Session {
         };
         let is_own = |pod: &v1::Pod| pod.controller.as_ref().is_some_and(|it| it.uid == set.uid);
         let (own, others): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_own);
-        let letter = |at: usize| char::from(LETTERS[at % LETTERS.len()]);
-        let last = |at: usize| {
-            [letter(at / LETTERS.len()), letter(at)]
-                .iter()
-                .collect::<String>()
-        };
+        // Suffixes of pods backwards are suffixes, too.
+        let suffix = |pod: &v1::Pod| pod.name.chars().rev().take(5).collect::<String>();
         let create = v1::Create {
-            names: (0..own.len())
-                .map(|at| format!("{name}-rgx{}", last(at)))
+            names: own
+                .iter()
+                .map(|pod| format!("{name}-{}", suffix(pod)))
                 .collect(),
             generate_name: format!("{name}-"),
             slow_start_initial: i32::try_from(own.len()).unwrap_or(i32::MAX),
@@ -158,26 +141,14 @@ impl Session {
             Action::Delete(v1::Delete { victims })
         };
         let (count, more) = (own.len(), others.len());
-        let mut said = Vec::new();
-        for (id, what, operations, action) in [
-            (1, format!("delete all pods of {name}"), count, delete(own)),
-            (
-                2,
-                format!("delete {more} pods of others"),
-                more,
-                delete(others),
-            ),
-            (
-                3,
-                format!("create {count} more pods"),
-                count,
-                Action::Create(create),
-            ),
-        ] {
-            let answer = self.ask(&set, id, operations, action).await?;
-            said.push(format!("{what}: {answer}"));
-        }
-        Some(said)
+        let all = self.ask(&set, 1, count, delete(own)).await?;
+        let of_others = self.ask(&set, 2, more, delete(others)).await?;
+        let created = self.ask(&set, 3, count, Action::Create(create)).await?;
+        Some(vec![
+            format!("delete all pods of {name}: {all}"),
+            format!("delete {more} pods of others: {of_others}"),
+            format!("create {count} more pods: {created}"),
+        ])
     }
 
     /// Requests an action, and counts the outcomes of its operations.
@@ -212,16 +183,14 @@ impl Session {
             };
             let own = outcomes.outcomes.into_iter().filter(|it| it.batch_id == id);
             for outcome in own.filter_map(|it| it.outcome) {
-                let message = match outcome {
+                (refused, words) = match outcome {
                     Outcome::Done(_) => {
                         done += 1;
                         continue;
                     }
-                    Outcome::Failed(failed) => failed.message,
-                    Outcome::NotStarted(not_started) => not_started.message,
+                    Outcome::Failed(failed) => (refused + 1, failed.message),
+                    Outcome::NotStarted(not_started) => (refused + 1, not_started.message),
                 };
-                refused += 1;
-                words = message;
             }
         }
         Some(format!("{done} done, {refused} refused: {words}"))

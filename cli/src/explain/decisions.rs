@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use decree::v1::{self, Rule, timeline_entry::Entry};
 use prost_types::Timestamp as Time;
 
-use crate::{age, args::ExplainArgs, decision, page::Page, record, table::Table};
+use crate::{age, args::ExplainArgs, decision, page::Page, table::Table};
 
 const STATUS: &str = "status";
 
@@ -53,23 +53,18 @@ pub(super) fn write(
     }
     let mut table = Table::new(page, ["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
     for row in rows {
-        let Repeated {
-            newest,
-            older,
-            first,
-            times,
-        } = row;
-        let mut reason = because(newest, older, is_wide);
-        if times > 1 {
-            let since = age::time_text(first);
-            reason.push_str(&format!(", {times} times since {since}"));
+        let newest = row.newest;
+        let mut reason = because(newest, row.older, is_wide);
+        if row.times > 1 {
+            let since = age::time_text(row.first);
+            reason.push_str(&format!(", {} times since {since}", row.times));
         }
         table.row([
             age::time_text(newest.time.as_ref()),
             newest.action.clone(),
             newest.operations.to_string(),
             reason,
-            record::targets(newest),
+            decision::targets(newest),
         ]);
     }
     if !table.is_empty() {
@@ -111,7 +106,7 @@ fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: b
     }
     record.reasons.first().map_or_else(String::new, |reason| {
         let detail = decision::detail_for(reason.rule(), reason.detail.clone(), is_wide);
-        record::reason(&v1::Reason {
+        decision::reason(&v1::Reason {
             detail,
             ..reason.clone()
         })

@@ -8,7 +8,7 @@ use std::{
 use decree::v1::{self, timeline_entry::Entry};
 use jiff::Timestamp;
 
-use crate::{age, cause, page::Page, record, refusal, table::Table};
+use crate::{age, cause, decision, page::Page, table::Table};
 
 /// Writes the entries that a session remembers, the newest first. A decision and its outcomes are one entry, and so are attempts
 /// with the same result.
@@ -68,7 +68,7 @@ fn scaled(scaled: &v1::Scaled) -> String {
 fn decided(decided: &v1::Decided) -> String {
     let what = format!("{} {}", decided.action, decided.operations);
     match &decided.reason {
-        Some(reason) => format!("{what}: {}", record::reason(reason)),
+        Some(reason) => format!("{what}: {}", decision::reason(reason)),
         None => what,
     }
 }
@@ -89,32 +89,25 @@ fn answered(
     decision: Option<&v1::Decided>,
     since: Option<&prost_types::Timestamp>,
 ) -> String {
-    let v1::Answered {
-        action,
-        done,
-        failed,
-        not_started,
-        message,
-        times,
-        ..
-    } = answered;
-    let total = done.saturating_add(*failed).saturating_add(*not_started);
-    let mut text = format!("{action}: {done} of {total} done");
-    if *failed > 0 {
-        let class = refusal::class(answered);
+    let (done, failed, not_started) = (answered.done, answered.failed, answered.not_started);
+    let total = done.saturating_add(failed).saturating_add(not_started);
+    let mut text = format!("{}: {done} of {total} done", answered.action);
+    if failed > 0 {
+        let class = cause::failure_class(answered);
         text.push_str(&format!(", {failed} failed ({class})"));
     }
-    if *not_started > 0 {
+    if not_started > 0 {
         text.push_str(&format!(", {not_started} not started"));
     }
-    if *times > 1 {
-        text.push_str(&format!(", {times} times since {}", age::time_text(since)));
+    if answered.times > 1 {
+        let since = age::time_text(since);
+        text.push_str(&format!(", {} times since {since}", answered.times));
     }
-    if !message.is_empty() {
-        text.push_str(&format!(": {message}"));
+    if !answered.message.is_empty() {
+        text.push_str(&format!(": {}", answered.message));
     }
     match decision.and_then(|decision| decision.reason.as_ref()) {
-        Some(reason) => format!("{text}; {}", record::reason(reason)),
+        Some(reason) => format!("{text}; {}", decision::reason(reason)),
         None => text,
     }
 }

@@ -20,24 +20,6 @@ use crate::{Colors, Exit, Io, args::FileArgs, input};
 /// An object with a repeated key, and no ReplicaSet.
 const TWICE: &str = "kind: Pod\nmetadata:\n  name: a\n  name: b\n";
 
-#[test]
-fn strings_that_look_like_numbers_beyond_f64_are_strings() {
-    for text in ["12e45678", "4E8888", "1e400", "7e310", "nan", "inf"] {
-        let mut set = replica_set("web", 0);
-        let labels = json!({"app": "web", "commit": "COMMIT"});
-        set["spec"]["selector"]["matchLabels"] = labels.clone();
-        set["spec"]["template"]["metadata"]["labels"] = labels.clone();
-
-        let mut pod = pod("web-a", "web");
-        pod["metadata"]["labels"] = labels;
-        let yaml = [&set, &pod].map(|object| serde_saphyr::to_string(object).expect("YAML"));
-        let plain = yaml.join("---\n").replace("COMMIT", text);
-        let ended = decide(&plain, &["-o", "json"]);
-        let decision: Value = serde_json::from_str(&ended.out).expect(&ended.err);
-        assert_eq!(decision["deletes"][0]["name"], "web-a", "{plain}");
-    }
-}
-
 /// The names and the texts of files.
 type Entries = &'static [(&'static str, &'static str)];
 

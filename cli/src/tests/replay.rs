@@ -175,41 +175,32 @@ fn difference_is_an_object_with_both_frames_and_what_came_before() {
 }
 
 #[test]
-fn without_explain_nothing_is_said_of_what_came_before() {
+fn what_is_missing_or_damaged_is_told() {
     let (_, lines) = replay(&recording(other_victim), &[]);
     assert_eq!(lines[0]["difference"]["after"], json!([]));
-}
 
-#[test]
-fn session_that_ended_otherwise_is_a_difference_of_ends() {
-    let mut bytes = recording(|_| {});
-    let place = bytes.windows(6).rposition(|it| it == b"CLOSED");
+    let mut otherwise = recording(|_| {});
+    let place = otherwise.windows(6).rposition(|it| it == b"CLOSED");
     let place = place.expect("the session was closed");
-    bytes[place..place + 6].copy_from_slice(b"BROKEN");
-    let (ended, lines) = replay(&bytes, &[]);
+    otherwise[place..place + 6].copy_from_slice(b"BROKEN");
+    let (ended, lines) = replay(&otherwise, &[]);
     assert_eq!(ended.exit, Exit::No);
     let difference = &lines[0]["difference"];
     assert_eq!(difference["recorded"], json!({"end": "BROKEN_BY_AGENT"}));
     assert_eq!(difference["decided"], json!({"end": "CLOSED_BY_AGENT"}));
-}
 
-#[test]
-fn summary_says_where_a_recording_is_torn() {
-    let bytes = recording(|_| {});
-    let (ended, lines) = replay(&bytes[..bytes.len() - 1], &[]);
+    let torn = recording(|_| {});
+    let (ended, lines) = replay(&torn[..torn.len() - 1], &[]);
     assert_eq!(ended.exit, Exit::Done);
     assert!(ended.err.contains("is torn"), "{}", ended.err);
     let summary = &lines[0]["summary"];
     assert_eq!(summary["ending"], "TORN");
     let at = summary["tornAt"].as_u64().expect("it is a place");
-    assert!(at < bytes.len() as u64, "{at}");
-}
+    assert!(at < torn.len() as u64, "{at}");
 
-#[test]
-fn damaged_recording_has_no_summary() {
-    let mut bytes = recording(other_victim);
-    bytes.push(0);
-    let (ended, lines) = replay(&bytes, &[]);
+    let mut damaged = recording(other_victim);
+    damaged.push(0);
+    let (ended, lines) = replay(&damaged, &[]);
     assert_eq!(ended.exit, Exit::Usage);
     assert!(ended.err.contains("is damaged"), "{}", ended.err);
     assert!(lines.iter().all(|line| line.get("summary").is_none()));

@@ -3,7 +3,7 @@
 use agent_fake::{Cluster, Kind};
 use serde_json::{Value, json};
 
-use super::{decree_on, path, system::System, text};
+use super::{decree_on, system::System, text};
 use crate::Exit;
 
 const COLUMNS: usize = 80;
@@ -12,9 +12,9 @@ const NAMESPACE: &str = "payments-and-invoices-of-the-northern-regions-productio
 /// The name before its number.
 const NAME: &str = "checkout-api-of-a-release-that-helm-named-7d4b9c7f6d";
 
-/// The lines of each command that prints a table; the others print text that is broken, or no table. `@NAME` is a ReplicaSet of `@NS`
-/// with the pod `@POD`. The tables of `diff` are in its own tests, and `up` and `demo` print those of `watch` and other commands.
-const COMMANDS: [(&str, &[&str]); 23] = [
+/// The lines of each command that prints a table; the others print text that is broken, or no table. `@NAME` is a ReplicaSet of
+/// `@NS`. The tables of `diff` are in its own tests, and `up` and `demo` print those of `watch` and other commands.
+const COMMANDS: [(&str, &[&str]); 22] = [
     ("check", &[]),
     ("completion", &[]),
     ("console", &[]),
@@ -37,8 +37,6 @@ const COMMANDS: [(&str, &[&str]); 23] = [
         &[
             "explain @NS/@NAME default/web-7d4b9c",
             "explain @NS/@NAME --all -o wide",
-            "explain @NS/@NAME --why @POD",
-            "explain @NS/@NAME --why @POD --replicas 0",
             "explain default/web-5f6a8b --all",
         ],
     ),
@@ -68,7 +66,6 @@ const COMMANDS: [(&str, &[&str]); 23] = [
             "simulate --quota 1 -n @NS",
         ],
     ),
-    ("sysdump", &[]),
     ("take-over", &[]),
     ("up", &[]),
     ("version", &[]),
@@ -117,19 +114,19 @@ fn fill(cluster: &mut Cluster) {
     }
 }
 
-/// All ReplicaSets and pods as a file, and the names of a pod of [`NAMESPACE`] and of its ReplicaSet.
-fn objects(cluster: &mut Cluster) -> (String, [String; 2]) {
+/// All ReplicaSets and pods as a file, and the name of a ReplicaSet of [`NAMESPACE`] with a pod.
+fn objects(cluster: &mut Cluster) -> (String, String) {
     let all = [Kind::ReplicaSet, Kind::Pod].map(|kind| {
         let all = cluster.objects(kind).map(|object| (**object).clone());
         all.collect::<Vec<Value>>()
     });
     let mut pods = all[1].iter();
     let pod = pods.find(|pod| pod["metadata"]["namespace"] == NAMESPACE);
-    let pod = &pod.expect("the quota has room")["metadata"];
-    let names = [&pod["ownerReferences"][0]["name"], &pod["name"]];
-    let names = names.map(|name| name.as_str().expect("a name").to_owned());
+    let pod = pod.expect("the quota has room");
+    let name = pod["metadata"]["ownerReferences"][0]["name"].as_str();
+    let name = name.expect("a name").to_owned();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": all.concat()});
-    (list.to_string(), names)
+    (list.to_string(), name)
 }
 
 /// Each line fits, or is one word.
@@ -156,13 +153,12 @@ fn tables_fit_a_terminal_of_80_columns() {
     system.until("get rs", &refused);
     let folder = tempfile::tempdir().expect("there is room");
     let file = folder.path().join("objects.json");
-    let (list, [name, pod]) = system.clusters[0].with(objects);
+    let (list, name) = system.clusters[0].with(objects);
     std::fs::write(&file, list).expect("there is room");
     let words = [
         ("@FILE", file.display().to_string()),
         ("@NAME", name.clone()),
         ("@NS", NAMESPACE.to_owned()),
-        ("@POD", pod),
     ];
     system.columns = || Some(COLUMNS);
     for line in COMMANDS.iter().flat_map(|it| it.1) {
@@ -198,22 +194,4 @@ fn tables_fit_a_terminal_of_80_columns() {
         };
         assert_fits(line, &system.decree_while(&words, Some(&act)).out);
     }
-}
-
-#[test]
-fn cell_that_does_not_fit_stands_below_its_row() {
-    let mut out = Vec::new();
-    let state = path("docs/examples/state.yaml");
-    let line = ["decide", "-f", &state, "--now", "2026-05-01T12:00:00Z"];
-    decree_on(|| Some(COLUMNS), "", &mut out, "decree", &line);
-    expect_test::expect![[r#"
-        REPLICASET    ACTION   POD         RULE             DETAIL
-        default/web   adopt    web-lost4   ORPHAN_MATCHES
-            1 orphan matches the selector
-        default/web   delete   web-jv8tl   NOT_READY        not ready
-        default/web   delete   web-7qz9m   DELETION_COST    deletion cost -5 < 0
-        default/web   status   -           STATUS_DIFFERS
-            5 replicas, 5 fully labeled, 4 ready, 4 available, 0 terminating
-    "#]]
-    .assert_eq(&text(out));
 }
