@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request, reconcile_response};
 use prost::Message;
+use server_access::Admission;
 use server_core::Sizes;
 use server_session::{IncomingFrame, Session};
 use service::admission::SessionPacer;
@@ -20,7 +21,7 @@ use self::{
     traces::Traces,
 };
 use crate::{
-    access::{Admitted, Caller, OpenStream},
+    access::{Caller, OpenStream},
     capacity::{SettledSlot, Slot},
     clock::Clock,
     error::Refusal,
@@ -148,7 +149,7 @@ async fn open_session(
         deadline,
     } = arrival;
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
-    let admitted = admit(&shared, &caller, &mut first)?;
+    let admission = admit(&shared, &caller, &mut first)?;
     let queue = queue_of(&shared.busy, &caller.identity, peer.source());
     // Hundreds of sessions may begin at once.
     queue.clone().pass().await;
@@ -158,7 +159,7 @@ async fn open_session(
     let recorder = shared.recorder.as_ref();
     let mut recording = recorder.map(|it| it.recording(now, &config, &session_id, &first));
     let session = Session::open(now, config, session_id, first).map_err(Refusal::from)?;
-    let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
+    let admission = admission.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
     let span = span_of(identity, &caller);
     let (handle, questions) = SessionHandle::new();
@@ -169,7 +170,9 @@ async fn open_session(
     };
     let mut registration = shared.registry.register(registered, owner.clone())?;
     let (id, end_signal) = (&identity.session_id, &handle.end_signal);
-    let open = shared.access.open_session(admitted, id, end_signal);
+    let open = shared
+        .access
+        .open_session(caller, admission, id, end_signal);
     let memory = shared.memory.take(owner, 0, end_signal.clone())?;
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
@@ -242,7 +245,7 @@ fn admit(
     shared: &Shared,
     caller: &Caller,
     first: &mut v1::ReconcileRequest,
-) -> Result<Option<Admitted>, Refusal> {
+) -> Result<Option<Admission>, Refusal> {
     match &mut first.frame {
         Some(reconcile_request::Frame::Hello(hello))
             if hello.cluster_uid.len() <= CLUSTER_BYTES_MAX

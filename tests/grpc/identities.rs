@@ -163,14 +163,6 @@ async fn dns_name_of_a_certificate_without_a_uri_is_its_identity() {
 }
 
 #[tokio::test]
-async fn cluster_belongs_to_the_first_certificate_where_there_is_no_policy() {
-    let stand = Stand::start_with(None).await;
-    assert!(stand.open(&[A], &[], "c").await.is_ok());
-    let denied = stand.open(&[B], &[], "c").await.err().expect("a's");
-    assert_refusal(&denied, Code::PermissionDenied, "NOT_ALLOWED");
-}
-
-#[tokio::test]
 async fn token_counts_before_the_certificate_it_comes_with() {
     let stand = Stand::start().await;
     let token = stand.issuer.token("agent-a");
