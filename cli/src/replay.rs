@@ -68,7 +68,7 @@ fn show(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let address = listener.local_addr().map_err(unserved)?;
         let stop = sandbox::on_signal()?;
         console::open(address, args.no_browser, ", until Ctrl-C", io)?;
-        let router = server_console::recording(&page);
+        let router = decree_server::recording_page(&page);
         service::admin::serve(listener, router, stop, CONNECTIONS_MAX).await;
         Ok(Exit::Done)
     })

@@ -23,7 +23,7 @@ mod capacity;
 mod clock;
 mod cluster_change;
 mod codec;
-mod console_backend;
+mod console;
 mod decide;
 mod error;
 mod exposure;
@@ -46,6 +46,7 @@ mod watchers;
 
 pub use access::{AccessError, FetchError, args::AccessArgs};
 pub use args::{Args, Config, Limits, Recording};
+pub use console::recording_page;
 pub use error::DOMAIN;
 pub use exposure::Exposed;
 pub use recorder::RecordError;

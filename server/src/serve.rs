@@ -25,7 +25,7 @@ use crate::{
     access::{Access, AccessError},
     args::Config,
     capacity::Pool,
-    console_backend,
+    console,
     error::Limit,
     exposure::{self, Exposed},
     gauges::SessionGauges,
@@ -213,7 +213,7 @@ impl Server {
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
             let router = admin::router(health.readiness.clone(), Arc::new(registry));
-            let router = console_backend::add(router.merge(admin_routes), &shared);
+            let router = console::add(router.merge(admin_routes), &shared);
             let max = shared.config.limits.admin_connections_max;
             let stop = CancellationToken::new();
             beside.spawn(admin::serve(listener, router, stop, max));
