@@ -12,11 +12,11 @@ use agent_kube::KubeCluster;
 use decree_agent::{
     Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig,
 };
-use decree_server::{Addresses, ServeError};
+use decree_server::{Addresses, Exposed};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use service::otlp::Tracer;
-use service::transport::Connector;
+use service::transport::{Connector, SetupError};
 use service::{ListenAddr, failure::chain};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -136,11 +136,11 @@ impl RunningServer {
         };
         let bound = decree_server::Server::bind(config).await;
         let server = bound.map_err(|error| {
-            if let ServeError::Setup(_) | ServeError::Exposure(_) = error {
+            if error.is::<SetupError>() || error.is::<Exposed>() {
                 let failure = cannot_start("server", "it serves this machine only");
                 return failure.hint("for other machines, run decree-server and decree-agent");
             }
-            let failure = cannot_start("server", &chain(&error));
+            let failure = cannot_start("server", &chain(error.as_ref()));
             failure.hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
         let addresses = server.addresses().clone();
@@ -278,12 +278,12 @@ pub(crate) async fn close<T>(
 
 impl Part {
     /// Starts work that ends when `stop` is cancelled.
-    fn start<E: Error + 'static>(
+    fn start<E: Into<Box<dyn Error + Send + Sync>>>(
         name: &'static str,
         stop: CancellationToken,
         work: impl Future<Output = Result<(), E>> + Send + 'static,
     ) -> Self {
-        let work = async { work.await.map_err(|error| chain(&error)) };
+        let work = async { work.await.map_err(|error| chain(error.into().as_ref())) };
         let task = tokio::spawn(work);
         Self { name, task, stop }
     }

@@ -34,6 +34,7 @@ use crate::{
     capacity::{EndSignal, SlotHandle},
     clock,
     error::Refusal,
+    fault::Fault,
     metrics::Metrics,
     peer::ConnectionPeer,
 };
@@ -45,8 +46,6 @@ mod streams;
 mod tokens;
 mod watch;
 mod watched_file;
-
-pub use self::{key_server::FetchError, watched_file::AccessError};
 
 const BEARER: &str = "Bearer ";
 
@@ -65,7 +64,7 @@ impl Access {
     ///
     /// # Errors
     /// If a file is invalid, or flags contradict each other.
-    pub(crate) fn new(args: &AccessArgs, metrics: Metrics) -> Result<Self, AccessError> {
+    pub(crate) fn new(args: &AccessArgs, metrics: Metrics) -> Result<Self, Fault> {
         let policy = args.policy.as_deref().map(open_policy).transpose()?;
         let (policy, parsed) = policy.unzip();
         let tokens = Tokens::new(args)?;
@@ -255,15 +254,13 @@ impl Access {
 
 /// # Errors
 /// If the file cannot be read, or the policy is invalid.
-pub(crate) fn read_policy(path: &Path) -> Result<Policy, AccessError> {
+pub(crate) fn read_policy(path: &Path) -> Result<Policy, Fault> {
     open_policy(path).map(|(_, policy)| policy)
 }
 
-fn open_policy(path: &Path) -> Result<(WatchedFile<Policy>, Policy), AccessError> {
+fn open_policy(path: &Path) -> Result<(WatchedFile<Policy>, Policy), Fault> {
     WatchedFile::open("--policy", path, |path, bytes| {
-        Policy::parse(bytes).map_err(|source| AccessError::Policy {
-            path: path.to_owned(),
-            source,
-        })
+        let fault = |error| Fault::because(format!("--policy {}", path.display()), error);
+        Policy::parse(bytes).map_err(fault)
     })
 }

@@ -99,7 +99,7 @@ impl InspectionService for Inspection {
         let caller = Caller::of(&extensions);
         let open = self.0.access.open_watch(&caller);
         let watchers = Arc::clone(&self.0.watchers);
-        let watch = watchers.watch(request, caller, open, self.0.drain_refusal())?;
+        let watch = watchers.watch(request, caller, open, Shared::drain_refusal())?;
         Ok(Response::new(watch))
     }
 

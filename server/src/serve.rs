@@ -1,15 +1,14 @@
 //! Assembly: sockets, services, and the drain.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
 use service::admission::Yields;
 use service::build_info::{COMMIT, VERSION};
 use service::otlp::Tracer;
-use service::transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupError};
-use service::{ListenError, Readiness, admin, process};
-use thiserror::Error;
+use service::transport::{Acceptor, Connector, ListenEndpoint, Listener};
+use service::{Readiness, admin, process};
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
@@ -22,18 +21,19 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::layer::util::{Identity, Stack};
 
 use crate::{
-    access::{Access, AccessError},
+    access::Access,
     args::Config,
     capacity::Pool,
     console,
-    error::Limit,
-    exposure::{self, Exposed},
+    error::Refusal,
+    exposure,
+    fault::Fault,
     gauges::SessionGauges,
     incoming::{self, AcceptSettings, Connection},
     inspection::Inspection,
     layers::CallLayer,
     metrics::Metrics,
-    recorder::{FINISH_WITHIN, RecordError, Recorder},
+    recorder::{FINISH_WITHIN, Recorder},
     service::{DecisionServiceServer, Decisions},
     shared::Shared,
 };
@@ -78,43 +78,8 @@ pub struct Addresses {
     pub probe: Option<SocketAddr>,
 }
 
-/// Why a server could not start or continue.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// A socket could not be opened.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// The socket for gRPC could not be opened.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// TLS flags and files are invalid.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// Other machines would be let in without authentication.
-    #[error(transparent)]
-    Exposure(#[from] Exposed),
-    /// A socket has no address.
-    #[error("the address of a socket is not known")]
-    Address(#[source] io::Error),
-    /// The reflection service could not be created from the contract's descriptors.
-    #[error("reflection is not available")]
-    Reflection(#[source] tonic_reflection::server::Error),
-    /// Recordings could not be set up.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// Access control could not be set up.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-    /// The threads of unary decisions could not be set up.
-    #[error("the threads of unary decisions cannot be set up")]
-    Background(#[source] io::Error),
-    /// The settings of traces are invalid.
-    #[error(transparent)]
-    Traces(#[from] service::otlp::StartError),
-    /// gRPC could not be served.
-    #[error("gRPC cannot be served")]
-    Transport(#[source] tonic::transport::Error),
-}
+/// Why a server could not start or continue; an [`Exposed`] or a [`SetupError`](service::transport::SetupError) if its flags do not fit.
+pub type ServeError = Box<dyn Error + Send + Sync>;
 
 impl Server {
     /// Loads the TLS files and opens the sockets.
@@ -200,7 +165,8 @@ impl Server {
         let shared = Arc::new(Shared {
             recorder,
             tracer,
-            ..Shared::new(config, metrics, access).map_err(ServeError::Background)?
+            ..Shared::new(config, metrics, access)
+                .map_err(|error| Fault::because("threads cannot be set up", error))?
         });
         let sessions = SessionGauges(Arc::clone(&shared.registry));
         registry.register_collector(Box::new(sessions));
@@ -230,11 +196,10 @@ impl Server {
             let incoming = probe_incoming(listener, settings.clone())?;
             beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
         }
-        let no_reflection = ServeError::Reflection;
         let router = builder(&shared, true)
             .add_service(health_service)
-            .add_service(reflection().build_v1().map_err(no_reflection)?)
-            .add_service(reflection().build_v1alpha().map_err(no_reflection)?)
+            .add_service(reflection().build_v1()?)
+            .add_service(reflection().build_v1alpha()?)
             .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
         let (incoming, accepting) = incoming::accept(grpc, acceptor, settings.clone());
@@ -252,9 +217,8 @@ impl Server {
     }
 }
 
-fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeError> {
-    let address = listener.map(TcpListener::local_addr).transpose();
-    address.map_err(ServeError::Address)
+fn address(listener: Option<&TcpListener>) -> io::Result<Option<SocketAddr>> {
+    listener.map(TcpListener::local_addr).transpose()
 }
 
 /// Accepts connections of the probe port, which uses plain text because health is no secret. Its connections are counted separately, so
@@ -262,13 +226,13 @@ fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeEr
 fn probe_incoming(
     listener: TcpListener,
     settings: AcceptSettings,
-) -> Result<ReceiverStream<io::Result<Connection>>, ServeError> {
-    let address = listener.local_addr().map_err(ServeError::Address)?;
+) -> io::Result<ReceiverStream<io::Result<Connection>>> {
+    let address = listener.local_addr()?;
     let acceptor = Acceptor::plain(settings.shared.metrics.tls.clone());
     let listener = Listener::of_tcp(listener, address);
     let max = settings.shared.config.limits.admin_connections_max;
     let settings = AcceptSettings {
-        pool: Pool::new(max, Yields::Oldest, Limit::Connections.refusal(max)),
+        pool: Pool::new(max, Yields::Oldest, Refusal::exhausted("connections", max)),
         ..settings
     };
     let (incoming, _) = incoming::accept(listener, acceptor, settings);
@@ -319,7 +283,7 @@ async fn drain(shared: &Shared, health: &Health) {
     let ended = timeout(shared.config.drain_deadline, shared.tasks.wait());
     if ended.await.is_err() {
         tracing::warn!(sessions = shared.tasks.len(), "cut off");
-        shared.registry.end_all(&shared.drain_refusal());
+        shared.registry.end_all(&Shared::drain_refusal());
         // A session that does not even end is left to the end of the process.
         let _ = timeout(FLUSH, shared.tasks.wait()).await;
     }
@@ -336,7 +300,7 @@ async fn serve_until(
     tokio::select! {
         biased;
         () = shutdown.cancelled() => {}
-        ended = &mut task => return ended.unwrap_or(Ok(())).map_err(ServeError::Transport),
+        ended = &mut task => return served(ended.unwrap_or(Ok(()))),
     }
     drain.await;
     settings.stop.cancel();
@@ -350,7 +314,11 @@ async fn serve_until(
     let _ = timeout(FLUSH, accepting).await;
     tracing::info!("stopped");
     let ended = ended.unwrap_or(Ok(Ok(())));
-    ended.unwrap_or(Ok(())).map_err(ServeError::Transport)
+    served(ended.unwrap_or(Ok(())))
+}
+
+fn served(ended: Result<(), tonic::transport::Error>) -> Result<(), ServeError> {
+    Ok(ended.map_err(|error| Fault::because("gRPC cannot be served", error))?)
 }
 
 /// The state that health checks and `/readyz` report: whether a new agent would get a session.

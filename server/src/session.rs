@@ -227,7 +227,7 @@ async fn first_frame(
     let patience = shared.config.hello_deadline;
     let first = tokio::select! {
         biased;
-        () = shared.draining.cancelled() => return Err(SessionEnd::Refused(shared.drain_refusal())),
+        () = shared.draining.cancelled() => return Err(SessionEnd::Refused(Shared::drain_refusal())),
         refusal = slot.end().wait() => return Err(refusal.into()),
         first = timeout(patience, inbound.message()) => first,
     };

@@ -20,7 +20,7 @@ use server_session::SessionIdentity;
 use crate::{
     access::{Caller, OpenStream},
     capacity::{EndSignal, Pool, Slot},
-    error::{Limit, Refusal},
+    error::Refusal,
 };
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Watchers {
         Self {
             readers: RwLock::default(),
             count: AtomicUsize::new(0),
-            pool: Pool::new(max, Yields::Newest, Limit::Watchers.refusal(max)),
+            pool: Pool::new(max, Yields::Newest, Refusal::exhausted("watchers", max)),
             buffer,
         }
     }

@@ -25,6 +25,7 @@ use crate::{
     access::{Caller, OpenStream},
     capacity::EndSignal,
     clock,
+    shared::Shared,
     watchers::Watch,
 };
 
@@ -116,7 +117,7 @@ impl PageStream {
         let last = tokio::select! {
             biased;
             () = queue.closed() => return,
-            () = shared.draining.cancelled() => shared.drain_refusal().into(),
+            () = shared.draining.cancelled() => Shared::drain_refusal().into(),
             why = denied.wait() => why.into(),
             () = taken.wait() => {
                 let message = "another page took the place of this one".to_owned();
