@@ -105,7 +105,8 @@ impl Authority {
             name: &admission.name,
             shard: &admission.shard,
         };
-        if self.admit(identity, cluster)?.is_name_granted < admission.is_name_granted {
+        let again = self.admit(identity, cluster)?;
+        if admission.is_name_granted && !again.is_name_granted {
             return Err(denial(identity, serve(cluster)));
         }
         Ok(())
