@@ -12,7 +12,7 @@ use agent_kube::KubeCluster;
 use decree_agent::{
     Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig,
 };
-use decree_server::{Addresses, Exposed};
+use decree_server::{Addresses, Exposed, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use service::otlp::Tracer;
@@ -278,12 +278,13 @@ pub(crate) async fn close<T>(
 
 impl Part {
     /// Starts work that ends when `stop` is cancelled.
-    fn start<E: Into<Box<dyn Error + Send + Sync>>>(
+    fn start<E: Into<ServeError>>(
         name: &'static str,
         stop: CancellationToken,
         work: impl Future<Output = Result<(), E>> + Send + 'static,
     ) -> Self {
-        let work = async { work.await.map_err(|error| chain(error.into().as_ref())) };
+        let said = |error: ServeError| chain(error.as_ref());
+        let work = async move { work.await.map_err(|error| said(error.into())) };
         let task = tokio::spawn(work);
         Self { name, task, stop }
     }
