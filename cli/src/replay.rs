@@ -62,7 +62,7 @@ fn show(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let address = listener.local_addr().map_err(unserved)?;
         let stop = sandbox::on_signal()?;
         console::open(address, args.no_browser, ", until Ctrl-C", io)?;
-        let router = server_console::recording(&page);
+        let router = decree_server::recording_page(&page);
         let served = service::admin::serve(listener, router, CONNECTIONS_MAX);
         stop.run_until_cancelled(served).await;
         Ok(Exit::Done)

@@ -10,10 +10,10 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 use agent_core::{agent::AgentConfig, budget::BudgetConfig};
 use agent_kube::KubeCluster;
 use decree_agent::{Admin, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
-use decree_server::{Addresses, ServeError};
+use decree_server::{Addresses, Exposed, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use service::transport::Connector;
+use service::transport::{Connector, SetupError};
 use service::{ListenAddr, failure::chain};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -147,11 +147,11 @@ impl RunningServer {
         };
         let bound = decree_server::Server::bind(config).await;
         let server = bound.map_err(|error| {
-            if let ServeError::Setup(_) | ServeError::Exposure(_) = error {
+            if error.is::<SetupError>() || error.is::<Exposed>() {
                 let failure = cannot_start("server", "it serves this machine only");
                 return failure.hint("for other machines, run decree-server and decree-agent");
             }
-            let failure = cannot_start("server", &chain(&error));
+            let failure = cannot_start("server", &chain(error.as_ref()));
             failure.hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
         let addresses = server.addresses().clone();
@@ -249,12 +249,13 @@ pub(crate) async fn close<T>(
 
 impl Part {
     /// Starts work that ends when `stop` is cancelled.
-    fn start<E: Error + 'static>(
+    fn start<E: Into<ServeError>>(
         name: &'static str,
         stop: CancellationToken,
         work: impl Future<Output = Result<(), E>> + Send + 'static,
     ) -> Self {
-        let work = async { work.await.map_err(|error| chain(&error)) };
+        let said = |error: ServeError| chain(error.as_ref());
+        let work = async move { work.await.map_err(|error| said(error.into())) };
         let task = tokio::spawn(work);
         Self { name, task, stop }
     }

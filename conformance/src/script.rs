@@ -13,9 +13,8 @@ use crate::{
     opening::{expect_names, opened, sum_up},
     peer::{ConnectedAgent, INTERVAL},
     score::{
-        ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT,
-        KILLED, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID,
-        UNKNOWN, Verdict,
+        ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT, KILLED,
+        Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID, UNKNOWN, Verdict,
     },
     subject::Subject,
 };

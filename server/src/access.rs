@@ -23,7 +23,7 @@ use tonic::body::Body;
 pub(crate) use self::{
     args::AccessArgs,
     caller::{Caller, proven},
-    streams::{Admitted, OpenStream},
+    streams::OpenStream,
 };
 use self::{
     streams::{StreamEntry, Streams},
@@ -34,6 +34,7 @@ use crate::{
     capacity::{EndSignal, SlotHandle},
     clock,
     error::Refusal,
+    fault::Fault,
     metrics::Metrics,
     peer::ConnectionPeer,
 };
@@ -46,13 +47,11 @@ mod tokens;
 mod watch;
 mod watched_file;
 
-pub use self::{key_server::FetchError, watched_file::AccessError};
-
 const BEARER: &str = "Bearer ";
 
 #[derive(Debug)]
 pub(crate) struct Access {
-    authority: Arc<Mutex<Authority>>,
+    authority: Mutex<Authority>,
     policy: Option<WatchedFile<Policy>>,
     tokens: Option<Tokens>,
     streams: Arc<Streams>,
@@ -65,13 +64,13 @@ impl Access {
     ///
     /// # Errors
     /// If a file is invalid, or flags contradict each other.
-    pub(crate) fn new(args: &AccessArgs, metrics: Metrics) -> Result<Self, AccessError> {
+    pub(crate) fn new(args: &AccessArgs, metrics: Metrics) -> Result<Self, Fault> {
         let policy = args.policy.as_deref().map(open_policy).transpose()?;
         let (policy, parsed) = policy.unzip();
         let tokens = Tokens::new(args)?;
         let authority = Authority::new(parsed, tokens.is_some());
         Ok(Self {
-            authority: Arc::new(Mutex::new(authority)),
+            authority: Mutex::new(authority),
             policy,
             tokens,
             streams: Arc::default(),
@@ -148,7 +147,7 @@ impl Access {
         Ok((identity, None))
     }
 
-    /// Admits the session of a Hello. If the cluster's name belongs to another identity, the name is removed from the Hello.
+    /// Admits the session of a Hello. If the policy names the cluster's name for others, the name is removed from the Hello.
     ///
     /// # Errors
     /// If the caller is not allowed to serve the cluster.
@@ -156,7 +155,7 @@ impl Access {
         &self,
         caller: &Caller,
         hello: &mut v1::Hello,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admission, Refusal> {
         let cluster = NamedCluster {
             uid: &hello.cluster_uid,
             name: &hello.cluster_name,
@@ -164,37 +163,28 @@ impl Access {
         };
         let admission = self.authority().admit(&caller.identity, cluster);
         let admission = admission.map_err(|denial| self.refuse(caller.address, "Hello", denial))?;
-        if !admission.is_name_granted() && !hello.cluster_name.is_empty() {
+        if !admission.is_name_granted && !hello.cluster_name.is_empty() {
             let (name, uid) = (&hello.cluster_name, &hello.cluster_uid);
             let peer = caller.peer();
             tracing::warn!(peer, uid, name, "name of another's cluster not used");
             hello.cluster_name.clear();
         }
-        Ok(Admitted {
-            authority: Arc::clone(&self.authority),
-            caller: caller.clone(),
-            admission,
-        })
+        Ok(admission)
     }
 
     /// Tracks an admitted session, which ends when its agent loses the permission.
     pub(crate) fn open_session(
         &self,
-        admitted: Admitted,
+        caller: Caller,
+        admission: Admission,
         session_id: &str,
         end_signal: &EndSignal,
     ) -> OpenStream {
-        let new = admitted.admission.clone();
-        let stream = StreamEntry {
-            caller: admitted.caller.clone(),
-            session: Some((session_id.to_owned(), new.clone())),
+        self.streams.open(StreamEntry {
+            caller,
+            session: Some((session_id.to_owned(), admission)),
             end_signal: end_signal.clone(),
-        };
-        let open = self.streams.open(stream, Some(admitted));
-        // The policy may have changed since the Hello, and this session may now own its uid and its name exclusively. Only streams that
-        // use one of the two are checked, because many agents open sessions at once.
-        self.end_the_denied(|admission| admission.is_some_and(|it| it.shares_a_word_with(&new)));
-        open
+        })
     }
 
     /// Tracks a stream other than a session, which the signal ends when its caller loses the permission.
@@ -205,7 +195,7 @@ impl Access {
             session: None,
             end_signal: end_signal.clone(),
         };
-        (self.streams.open(stream, None), end_signal)
+        (self.streams.open(stream), end_signal)
     }
 
     /// The identity as a policy writes it.
@@ -225,18 +215,18 @@ impl Access {
         }
     }
 
-    /// Of the concerned streams, ends the denied ones and gives the others their new permissions.
-    fn end_the_denied(&self, is_concerned: impl Fn(Option<&Admission>) -> bool) {
+    /// Ends the denied streams, and gives the others their new permissions.
+    fn end_the_denied(&self) {
         let now = clock::seconds();
         let authority = self.authority();
-        let denied = self.streams.check(is_concerned, |caller, admission| {
+        let denied = self.streams.check(|caller, admission| {
             let identity = &caller.identity;
             caller.set_permissions(authority.permissions(identity));
             if caller.expires.is_some_and(|expires| expires <= now) {
                 return Err(Denial::TokenExpired);
             }
             match admission {
-                Some(admission) => authority.recheck(admission),
+                Some(admission) => authority.recheck(identity, admission),
                 None => authority
                     .check_call(identity, "WatchDecisions", Some(Need::View))
                     .map(drop),
@@ -249,7 +239,7 @@ impl Access {
     }
 
     fn refuse(&self, peer: IpAddr, method: &str, denial: Denial) -> Refusal {
-        let reason = denial.cause();
+        let reason = denial.reason();
         let denials = &self.metrics.denials;
         denials.get_or_create(&[("reason", reason)]).inc();
         tracing::warn!(%peer, method, reason, why = %denial, "denied");
@@ -264,15 +254,13 @@ impl Access {
 
 /// # Errors
 /// If the file cannot be read, or the policy is invalid.
-pub(crate) fn read_policy(path: &Path) -> Result<Policy, AccessError> {
+pub(crate) fn read_policy(path: &Path) -> Result<Policy, Fault> {
     open_policy(path).map(|(_, policy)| policy)
 }
 
-fn open_policy(path: &Path) -> Result<(WatchedFile<Policy>, Policy), AccessError> {
+fn open_policy(path: &Path) -> Result<(WatchedFile<Policy>, Policy), Fault> {
     WatchedFile::open("--policy", path, |path, bytes| {
-        Policy::parse(bytes).map_err(|source| AccessError::Policy {
-            path: path.to_owned(),
-            source,
-        })
+        let fault = |error| Fault::because(format!("--policy {}", path.display()), error);
+        Policy::parse(bytes).map_err(fault)
     })
 }

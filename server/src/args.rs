@@ -54,10 +54,6 @@ pub struct Config {
     #[arg(long, env = "DECREE_DRAIN_DEADLINE", default_value = "20s", value_parser = config::duration)]
     pub drain_deadline: Duration,
 
-    /// How long agents should wait after a drain before they reconnect.
-    #[arg(skip = Duration::from_secs(1))]
-    pub reconnect_after: Duration,
-
     /// The interval of heartbeats on an idle session; a session ends after four intervals without a frame.
     #[arg(long, env = "DECREE_HEARTBEAT_INTERVAL", default_value = "5s", value_parser = interval)]
     pub heartbeat_interval: Duration,

@@ -9,11 +9,7 @@ use server_session::{
     wire::{Fault, Fields, OBJECT_BYTES_MAX, Value, Violation, decode},
 };
 
-use crate::{
-    args::Limits,
-    clock,
-    error::{Limit, Refusal},
-};
+use crate::{args::Limits, clock, error::Refusal};
 
 /// The input of a `Decide`, as far as it has been read.
 #[derive(Default)]
@@ -131,7 +127,10 @@ impl DecideInput {
         if self.replica_sets.len() + self.pods.len() <= self.objects_max {
             return Ok(());
         }
-        Err(Limit::DecideObjects.refusal(self.objects_max))
+        Err(Refusal::exhausted(
+            "objects of a decision",
+            self.objects_max,
+        ))
     }
 
     fn answer(self, base: Config, go_on: &dyn Fn() -> bool) -> Result<Decision, Refusal> {
@@ -193,6 +192,6 @@ impl Violations {
 
 impl From<Violations> for Refusal {
     fn from(Violations { first, more }: Violations) -> Self {
-        Self::InvalidFields { first, more }
+        Self::Session(SessionRefusal::Invalid(first, more))
     }
 }

@@ -4,13 +4,13 @@
 //! Fitting details come with it: `BadRequest`, `PreconditionFailure`, `QuotaFailure`, `ResourceInfo`, `RetryInfo`.
 //! A refusal fits into the headers that common clients accept, even if the refused message was large ([`bounds`]).
 
-use std::{collections::HashMap, error::Error as _, fmt, time::Duration};
+use std::{collections::HashMap, error::Error as _, time::Duration};
 
 use decree::v1;
 use server_access::Denial;
 use server_core::Interrupted;
 use server_session::{
-    Refusal as SessionRefusal, summary,
+    Refusal as SessionRefusal,
     wire::{Fault, Violation},
 };
 use service::transport::Ended;
@@ -39,8 +39,6 @@ pub(crate) enum Refusal {
     Denied(#[from] Denial),
     #[error("session {0:?} is not one of yours")]
     SessionUnknown(String),
-    #[error("{}", summary(.first, *.more))]
-    InvalidFields { first: Vec<Violation>, more: usize },
     #[error("the message cannot be decoded: {detail}")]
     Malformed { detail: String },
     #[error("the message is larger than {max} bytes")]
@@ -50,7 +48,7 @@ pub(crate) enum Refusal {
     #[error("the agent has read nothing for {} s", .0.as_secs_f64())]
     SlowReader(Duration),
     #[error("limit of {max} {what} reached")]
-    Exhausted { what: Limit, max: usize },
+    Exhausted { what: &'static str, max: usize },
     #[error("deadline exceeded")]
     DeadlineExceeded,
     #[error("more than one cluster is connected; name one")]
@@ -71,42 +69,12 @@ pub(crate) enum Refusal {
     Transport { code: Code, message: String },
 }
 
-/// A bounded resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
-    Sessions,
-    Memory,
-    Connections,
-    PendingSessions,
-    Watchers,
-    Calls,
-    ReceivedBytes,
-    DecideObjects,
-}
-
-impl Limit {
-    /// The refusal of a request that would exceed the limit of `max`.
-    pub(crate) const fn refusal(self, max: usize) -> Refusal {
-        Refusal::Exhausted { what: self, max }
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sessions => "sessions",
-            Self::Memory => "memory",
-            Self::Connections => "connections",
-            Self::PendingSessions => "pending sessions",
-            Self::Watchers => "watchers",
-            Self::Calls => "calls",
-            Self::ReceivedBytes => "received bytes",
-            Self::DecideObjects => "objects of a decision",
-        })
-    }
-}
-
 impl Refusal {
+    /// The refusal of a request that would exceed a limit.
+    pub(crate) const fn exhausted(what: &'static str, max: usize) -> Self {
+        Self::Exhausted { what, max }
+    }
+
     pub(crate) fn field(field: &str, fault: Fault, description: impl Into<String>) -> Self {
         Self::invalid(vec![Violation::new(field, fault, description)])
     }
@@ -118,7 +86,7 @@ impl Refusal {
     }
 
     pub(crate) const fn invalid(violations: Vec<Violation>) -> Self {
-        Self::Session(SessionRefusal::Invalid(violations))
+        Self::Session(SessionRefusal::Invalid(violations, 0))
     }
 
     /// The value of `ErrorInfo.reason`.
@@ -148,10 +116,6 @@ impl Refusal {
             }
             Self::Denied(denial) => (Code::PermissionDenied, denial.reason(), vec![]),
             Self::SessionUnknown(_) => (Code::NotFound, "SESSION_UNKNOWN", vec![]),
-            Self::InvalidFields { first, more } => {
-                let facts = Vec::from_iter(omitted(first.len() - named(first) + more));
-                (Code::InvalidArgument, "INVALID_FIELD", facts)
-            }
             Self::Malformed { .. } => (Code::InvalidArgument, "MALFORMED_MESSAGE", vec![]),
             Self::TooLarge { max } => {
                 let facts = vec![("max_bytes", max.to_string())];
@@ -160,7 +124,7 @@ impl Refusal {
             Self::HelloTimeout(_) => (Code::DeadlineExceeded, "HELLO_TIMEOUT", vec![]),
             Self::SlowReader(_) => (Code::DeadlineExceeded, "AGENT_NOT_READING", vec![]),
             Self::Exhausted { what, max } => {
-                let facts = vec![("limit", what.to_string()), ("max", max.to_string())];
+                let facts = vec![("limit", (*what).to_owned()), ("max", max.to_string())];
                 (Code::ResourceExhausted, "LIMIT_REACHED", facts)
             }
             Self::DeadlineExceeded => (Code::DeadlineExceeded, "DEADLINE_EXCEEDED", vec![]),
@@ -187,17 +151,13 @@ impl Refusal {
         let facts: HashMap<_, _> = facts.map(|(key, fact)| (key.to_owned(), fact)).collect();
         let mut details = ErrorDetails::with_error_info(reason, DOMAIN, facts);
         let said = cut(&self.to_string(), TEXT_MAX);
-        if let Self::Session(SessionRefusal::Invalid(violations))
-        | Self::InvalidFields {
-            first: violations, ..
-        } = self
-        {
+        if let Self::Session(SessionRefusal::Invalid(violations, _)) = self {
             let first = violations.iter().take(named(violations));
             details.set_bad_request(first.map(field_violation).collect::<Vec<_>>());
         } else if let Self::ClusterRequired | Self::ClusterAmbiguous { .. } = self {
             details.add_bad_request_violation("cluster", said);
         } else if let Self::Exhausted { what, .. } = self {
-            details.add_quota_failure_violation(what.to_string(), said);
+            details.add_quota_failure_violation(*what, said);
         } else if let Self::Session(SessionRefusal::ObjectsExhausted { .. }) = self {
             details.add_quota_failure_violation("objects", said);
         } else if let Self::Session(SessionRefusal::MemoryExhausted { .. }) = self {
@@ -256,7 +216,7 @@ pub(crate) fn from_transport(status: &Status, max_bytes: usize) -> Refusal {
 
 const fn session_code(refusal: &SessionRefusal) -> Code {
     match refusal {
-        SessionRefusal::Invalid(_) | SessionRefusal::Malformed(_) => Code::InvalidArgument,
+        SessionRefusal::Invalid(..) | SessionRefusal::Malformed(_) => Code::InvalidArgument,
         SessionRefusal::HelloExpected
         | SessionRefusal::HelloRepeated
         | SessionRefusal::ProtocolUnsupported { .. }
@@ -281,19 +241,15 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
 
 /// The metadata of a refusal, with the number of list entries that a status leaves out.
 fn facts(refusal: &SessionRefusal) -> Vec<(&'static str, String)> {
-    let omitted = if let SessionRefusal::Invalid(violations) = refusal {
-        violations.len() - named(violations)
+    let omitted = if let SessionRefusal::Invalid(violations, more) = refusal {
+        violations.len() - named(violations) + more
     } else if let SessionRefusal::CapabilityUnsupported { more, .. } = refusal {
         *more
     } else {
         0
     };
-    let omitted = self::omitted(omitted);
+    let omitted = (omitted > 0).then(|| ("omitted", omitted.to_string()));
     refusal.facts().into_iter().chain(omitted).collect()
-}
-
-fn omitted(count: usize) -> Option<(&'static str, String)> {
-    (count > 0).then(|| ("omitted", count.to_string()))
 }
 
 /// The number of violations that fit into a status.

@@ -4,83 +4,70 @@ use server_access::{Identity, method::Need};
 use service::transport::ClientAuth;
 use thiserror::Error;
 
-use crate::{
-    access::{self, AccessError},
-    args::Config,
-};
+use crate::{access, args::Config, fault::Fault};
 
 const CERTIFIED: &str = "spiffe://example.org/agent";
 const ACCOUNT: &str = "sub:system:serviceaccount:decree-system:decree-agent";
 
 /// A server that would let everyone on other machines do everything, or nobody anything.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "{listen} lets other machines in, and {fault}; {remedy}, or listen on a loopback address or unix:PATH, or accept it with --insecure"
-)]
-pub struct Exposed {
-    listen: String,
-    fault: String,
-    remedy: String,
-}
+#[error("{0}, or listen on a loopback address or unix:PATH, or accept it with --insecure")]
+pub struct Exposed(String);
 
 /// Checks that a server that other machines can reach identifies its peers and has a policy. `--insecure` turns the finding into a
 /// warning.
 ///
 /// # Errors
 /// If the policy cannot be read.
-pub(crate) fn check(config: &Config) -> Result<Option<Exposed>, AccessError> {
+pub(crate) fn check(config: &Config) -> Result<Option<Exposed>, Fault> {
     if config.listen.is_local() {
         return Ok(None);
     }
     let Some((fault, remedy)) = fault(config)? else {
         return Ok(None);
     };
-    let listen = format!("--listen {}", config.listen);
+    let exposed = format!(
+        "--listen {} lets other machines in, and {fault}",
+        config.listen
+    );
     if config.tls.insecure {
-        tracing::warn!("--insecure: {listen} lets other machines in, and {fault}");
+        tracing::warn!("--insecure: {exposed}");
         return Ok(None);
     }
-    Ok(Some(Exposed {
-        listen,
-        fault,
-        remedy,
-    }))
+    Ok(Some(Exposed(format!("{exposed}; {remedy}"))))
 }
 
 /// How peers prove who they are, and the policy, for the log line at the start.
 pub(crate) fn described(config: &Config) -> (String, String) {
-    let is_optional = config.tls.tls_client_auth == ClientAuth::Optional;
-    let proofs = [
-        (
-            config.tls.files.tls_ca.is_some() && !is_optional,
-            "certificate",
-        ),
-        (
-            config.tls.files.tls_ca.is_some() && is_optional,
-            "optional certificate",
-        ),
-        (config.access.token_keys.is_some(), "token"),
-        (config.listen.tcp().is_none(), "user of a Unix socket"),
-    ];
-    let proofs = proofs.into_iter().filter(|(is_given, _)| *is_given);
-    let proofs: Vec<_> = proofs.map(|(_, proof)| proof).collect();
-    let or_none = |text: String| {
-        if text.is_empty() {
-            "none".to_owned()
-        } else {
-            text
-        }
+    let has_ca = config.tls.files.tls_ca.is_some();
+    let certificate = match config.tls.tls_client_auth {
+        ClientAuth::Optional => "optional certificate",
+        ClientAuth::Require => "certificate",
     };
+    let proofs = [
+        has_ca.then_some(certificate),
+        config.access.token_keys.as_ref().map(|_| "token"),
+        config
+            .listen
+            .tcp()
+            .is_none()
+            .then_some("user of a Unix socket"),
+    ];
+    let proofs: Vec<_> = proofs.into_iter().flatten().collect();
+    let none = || "none".to_owned();
     let policy = config.access.policy.as_ref();
-    let policy = policy.map(|path| path.display().to_string());
     (
-        or_none(proofs.join(", ")),
-        or_none(policy.unwrap_or_default()),
+        if proofs.is_empty() {
+            none()
+        } else {
+            proofs.join(", ")
+        },
+        policy.map_or_else(none, |path| path.display().to_string()),
     )
 }
 
 /// The fault of a configuration, and its remedy.
-fn fault(config: &Config) -> Result<Option<(String, String)>, AccessError> {
+fn fault(config: &Config) -> Result<Option<(String, String)>, Fault> {
     let has_ca = config.tls.files.tls_ca.is_some();
     // Who proves an identity, and an example.
     let proof = match (has_ca, config.access.token_keys.is_some()) {

@@ -3,7 +3,6 @@
 use std::{cmp::Reverse, sync::Arc};
 
 use decree::v1::{self, inspection_service_server::InspectionService};
-use server_console::DecisionStream;
 use server_core::Timestamp;
 use server_session::Session;
 use tonic::{Request, Response, Status};
@@ -17,6 +16,7 @@ use crate::{
     registry::LiveSession,
     shared::Shared,
     visible::{find, visible, visible_of},
+    watchers::Watch,
 };
 
 /// The number of ReplicaSets in one step of a list.
@@ -27,7 +27,7 @@ pub(crate) struct Inspection(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
 impl InspectionService for Inspection {
-    type WatchDecisionsStream = DecisionStream;
+    type WatchDecisionsStream = Watch;
 
     async fn list_replica_sets(
         &self,
@@ -93,14 +93,14 @@ impl InspectionService for Inspection {
     async fn watch_decisions(
         &self,
         request: Request<v1::WatchDecisionsRequest>,
-    ) -> Result<Response<DecisionStream>, Status> {
+    ) -> Result<Response<Watch>, Status> {
         self.0.check_draining()?;
         let (_, extensions, request) = request.into_parts();
         let caller = Caller::of(&extensions);
         let open = self.0.access.open_watch(&caller);
         let watchers = Arc::clone(&self.0.watchers);
-        let watch = watchers.watch(request, caller, open, self.0.drain_refusal())?;
-        Ok(Response::new(Box::pin(watch)))
+        let watch = watchers.watch(request, caller, open, Shared::drain_refusal())?;
+        Ok(Response::new(watch))
     }
 
     async fn list_sessions(

@@ -1,11 +1,10 @@
 //! The binary `decree-server`.
 
 use std::{
-    env, error::Error, num::NonZeroUsize, process::ExitCode, thread::available_parallelism,
-    time::Duration,
+    env, num::NonZeroUsize, process::ExitCode, thread::available_parallelism, time::Duration,
 };
 
-use decree_server::{Args, Server};
+use decree_server::{Args, ServeError, Server};
 use service::{config, environment, failure, process, shutdown};
 use tokio::runtime::Builder;
 
@@ -31,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(args: Args) -> Result<(), Box<dyn Error>> {
+fn start(args: Args) -> Result<(), ServeError> {
     // Before other threads start, because they inherit the time slice.
     process::shorten_time_slice();
     let _log = args.log.init()?;
@@ -49,7 +48,7 @@ fn start(args: Args) -> Result<(), Box<dyn Error>> {
     ended
 }
 
-async fn run(config: decree_server::Config) -> Result<(), Box<dyn Error>> {
+async fn run(config: decree_server::Config) -> Result<(), ServeError> {
     let shutdown = shutdown::on_signal(Some(config.drain_deadline + STOP_MARGIN))?;
     Server::bind(config).await?.serve(shutdown).await?;
     Ok(())

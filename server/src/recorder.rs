@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    path::PathBuf,
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -17,13 +17,12 @@ use std::{
 
 use decree::v1;
 use server_session::recording::Encoder;
-use thiserror::Error;
 
 use self::{
     ring::Ring,
     writer::{Queue, RecordingWriter},
 };
-use crate::{args::Recording, metrics::Metrics};
+use crate::{args::Recording, fault::Fault, metrics::Metrics};
 
 mod ring;
 mod session_recording;
@@ -33,23 +32,6 @@ pub(crate) use self::session_recording::{RecordedSession, SessionRecording};
 
 /// How long a server waits at its end until recordings are written. A disk that hangs must not block the end.
 pub(crate) const FINISH_WITHIN: Duration = Duration::from_secs(5);
-
-/// Why the server cannot record.
-#[derive(Debug, Error)]
-pub enum RecordError {
-    /// The folder cannot be created or read.
-    #[error("{}: recordings cannot be kept here", folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: std::io::Error,
-    },
-    /// Another server records here.
-    #[error("{}: another server records here; give each server its own folder", .0.display())]
-    Taken(PathBuf),
-}
 
 /// Starts recordings. Clones use the same folder.
 #[derive(Clone, Debug)]
@@ -77,16 +59,21 @@ impl Recorder {
     pub(crate) fn start(
         recording: &Recording,
         metrics: Metrics,
-    ) -> Result<Option<(Self, WriterThread)>, RecordError> {
+    ) -> Result<Option<(Self, WriterThread)>, Fault> {
         let Some(folder) = &recording.record else {
             return Ok(None);
         };
-        let failed = |source| RecordError::Folder {
-            folder: folder.clone(),
-            source,
+        let failed = |error: io::Error| {
+            let what = format!("{}: recordings cannot be kept here", folder.display());
+            Fault::because(what, error)
         };
         let lock = ring::lock(folder).map_err(failed)?;
-        let lock = lock.ok_or_else(|| RecordError::Taken(folder.clone()))?;
+        let lock = lock.ok_or_else(|| {
+            let folder = folder.display();
+            Fault::new(format!(
+                "{folder}: another server records here; give each server its own folder"
+            ))
+        })?;
         let ring = Ring::open(folder.clone(), recording.record_bytes_max).map_err(failed)?;
         let (queue, arriving) = Queue::new();
         let writer = RecordingWriter::new(ring, metrics, Arc::clone(&queue.waiting));

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     capacity::{Owner, Pool, Slot},
-    error::{Limit, Refusal},
+    error::Refusal,
 };
 
 mod handle;
@@ -49,7 +49,7 @@ impl LiveSessions {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             sessions: Mutex::default(),
-            pool: Pool::new(max, Yields::Newest, Limit::Sessions.refusal(max)),
+            pool: Pool::new(max, Yields::Newest, Refusal::exhausted("sessions", max)),
             begun: Instant::now(),
         }
     }
@@ -128,6 +128,3 @@ impl Drop for Registration {
         self.registry.lock().remove(&self.identity);
     }
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

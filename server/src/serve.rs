@@ -1,12 +1,12 @@
 //! Assembly: sockets, services, and the drain.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
-use service::transport::{Acceptor, BindError, ListenEndpoint, Listener, SetupError};
-use service::{ListenError, Readiness, admin, process};
-use thiserror::Error;
+use service::build_info::{COMMIT, VERSION};
+use service::transport::{Acceptor, Connector, ListenEndpoint, Listener};
+use service::{Readiness, admin, process};
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
@@ -18,16 +18,16 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::layer::util::{Identity, Stack};
 
 use crate::{
-    access::{Access, AccessError},
+    access::Access,
     args::Config,
-    console_backend,
-    exposure::{self, Exposed},
+    console, exposure,
+    fault::Fault,
     gauges::SessionGauges,
     incoming::{self, AcceptSettings},
     inspection::Inspection,
     layers::CallLayer,
     metrics::Metrics,
-    recorder::{FINISH_WITHIN, RecordError, Recorder},
+    recorder::{FINISH_WITHIN, Recorder},
     service::{DecisionServiceServer, Decisions},
     shared::Shared,
 };
@@ -69,40 +69,8 @@ pub struct Addresses {
     pub admin: Option<SocketAddr>,
 }
 
-/// Why a server could not start or continue.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// A socket could not be opened.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// The socket for gRPC could not be opened.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// TLS flags and files are invalid.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// Other machines would be let in without authentication.
-    #[error(transparent)]
-    Exposure(#[from] Exposed),
-    /// A socket has no address.
-    #[error("the address of a socket is not known")]
-    Address(#[source] io::Error),
-    /// The reflection service could not be created from the contract's descriptors.
-    #[error("reflection is not available")]
-    Reflection(#[source] tonic_reflection::server::Error),
-    /// Recordings could not be set up.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// Access control could not be set up.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-    /// The threads of unary decisions could not be set up.
-    #[error("the threads of unary decisions cannot be set up")]
-    Background(#[source] io::Error),
-    /// gRPC could not be served.
-    #[error("gRPC cannot be served")]
-    Transport(#[source] tonic::transport::Error),
-}
+/// Why a server could not start or continue; an [`Exposed`] or a [`SetupError`](service::transport::SetupError) if its flags do not fit.
+pub type ServeError = Box<dyn Error + Send + Sync>;
 
 impl Server {
     /// Loads the TLS files and opens the sockets.
@@ -127,7 +95,7 @@ impl Server {
         let admin_address = admin.as_ref().map(TcpListener::local_addr).transpose();
         let addresses = Addresses {
             grpc: grpc.endpoint().clone(),
-            admin: admin_address.map_err(ServeError::Address)?,
+            admin: admin_address?,
         };
         Ok(Self {
             config,
@@ -177,7 +145,8 @@ impl Server {
         let (recorder, written) = Recorder::start(&config.recording, metrics.clone())?.unzip();
         let shared = Arc::new(Shared {
             recorder,
-            ..Shared::new(config, metrics, access).map_err(ServeError::Background)?
+            ..Shared::new(config, metrics, access)
+                .map_err(|error| Fault::because("threads cannot be set up", error))?
         });
         let sessions = SessionGauges(Arc::clone(&shared.registry));
         registry.register_collector(Box::new(sessions));
@@ -190,7 +159,7 @@ impl Server {
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
             let router = admin::router(health.readiness.clone(), Arc::new(registry));
-            let router = console_backend::add(router.merge(admin_routes), &shared);
+            let router = console::add(router.merge(admin_routes), &shared);
             let max = shared.config.limits.admin_connections_max;
             beside.spawn(admin::serve(listener, router, max));
         }
@@ -200,11 +169,10 @@ impl Server {
             stop: CancellationToken::new(),
         };
         beside.spawn(Arc::clone(&shared.access).watch(settings.stop.clone()));
-        let no_reflection = ServeError::Reflection;
         let router = builder(&shared)
             .add_service(health_service)
-            .add_service(reflection().build_v1().map_err(no_reflection)?)
-            .add_service(reflection().build_v1alpha().map_err(no_reflection)?)
+            .add_service(reflection().build_v1()?)
+            .add_service(reflection().build_v1alpha()?)
             .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
         let (incoming, accepting) = incoming::accept(grpc, acceptor, settings.clone());
@@ -258,7 +226,7 @@ async fn drain(shared: &Shared, health: &Health) {
     let ended = timeout(shared.config.drain_deadline, shared.tasks.wait());
     if ended.await.is_err() {
         tracing::warn!(sessions = shared.tasks.len(), "cut off");
-        shared.registry.end_all(&shared.drain_refusal());
+        shared.registry.end_all(&Shared::drain_refusal());
         // A session that does not even end is left to the end of the process.
         let _ = timeout(FLUSH, shared.tasks.wait()).await;
     }
@@ -275,7 +243,7 @@ async fn serve_until(
     tokio::select! {
         biased;
         () = shutdown.cancelled() => {}
-        ended = &mut task => return ended.unwrap_or(Ok(())).map_err(ServeError::Transport),
+        ended = &mut task => return served(ended.unwrap_or(Ok(()))),
     }
     drain.await;
     settings.stop.cancel();
@@ -289,7 +257,11 @@ async fn serve_until(
     let _ = timeout(FLUSH, accepting).await;
     tracing::info!("stopped");
     let ended = ended.unwrap_or(Ok(Ok(())));
-    ended.unwrap_or(Ok(())).map_err(ServeError::Transport)
+    served(ended.unwrap_or(Ok(())))
+}
+
+fn served(ended: Result<(), tonic::transport::Error>) -> Result<(), ServeError> {
+    Ok(ended.map_err(|error| Fault::because("gRPC cannot be served", error))?)
 }
 
 /// The state that health checks and `/readyz` report: whether a new agent would get a session.

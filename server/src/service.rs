@@ -22,7 +22,7 @@ pub(crate) use self::decision_service::decision_service_server::DecisionServiceS
 use crate::{
     access::Caller,
     decide::decide,
-    error::{Limit, Refusal},
+    error::Refusal,
     peer::ConnectionPeer,
     questions::{ask_first, stale_view},
     session::{self, Arrival},
@@ -206,7 +206,7 @@ impl Decisions {
         let stale_view = stale_view(&self.0, &session, false);
         let computed = self.in_background(permit, until, move |go_on| {
             if around.objects() > max {
-                return Err(Limit::DecideObjects.refusal(max));
+                return Err(Refusal::exhausted("objects of a decision", max));
             }
             compute(around, stale_view, go_on)
         });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request, reconcile_response};
 use prost::Message;
+use server_access::Admission;
 use server_core::Sizes;
 use server_session::{IncomingFrame, Session};
 use service::admission::SessionPacer;
@@ -19,7 +20,7 @@ use self::{
     telemetry::Telemetry,
 };
 use crate::{
-    access::{Admitted, Caller, OpenStream},
+    access::{Caller, OpenStream},
     capacity::{SettledSlot, Slot},
     clock::Clock,
     error::Refusal,
@@ -145,7 +146,7 @@ async fn open_session(
         deadline,
     } = arrival;
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
-    let admitted = admit(&shared, &caller, &mut first)?;
+    let admission = admit(&shared, &caller, &mut first)?;
     let queue = queue_of(&shared.busy, &caller.identity, peer.source());
     // Hundreds of sessions may begin at once.
     queue.clone().pass().await;
@@ -155,7 +156,7 @@ async fn open_session(
     let recorder = shared.recorder.as_ref();
     let mut recording = recorder.map(|it| it.recording(now, &config, &session_id, &first));
     let session = Session::open(now, config, session_id, first).map_err(Refusal::from)?;
-    let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
+    let admission = admission.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
     let span = span_of(identity, &caller);
     let (handle, questions) = SessionHandle::new();
@@ -166,7 +167,9 @@ async fn open_session(
     };
     let mut registration = shared.registry.register(registered, owner.clone())?;
     let (id, end_signal) = (&identity.session_id, &handle.end_signal);
-    let open = shared.access.open_session(admitted, id, end_signal);
+    let open = shared
+        .access
+        .open_session(caller, admission, id, end_signal);
     let memory = shared.memory.take(owner, 0, end_signal.clone())?;
     let telemetry = Telemetry::new(identity, &shared);
     if let Some(recording) = &mut recording {
@@ -219,7 +222,7 @@ async fn first_frame(
     let patience = shared.config.hello_deadline;
     let first = tokio::select! {
         biased;
-        () = shared.draining.cancelled() => return Err(SessionEnd::Refused(shared.drain_refusal())),
+        () = shared.draining.cancelled() => return Err(SessionEnd::Refused(Shared::drain_refusal())),
         refusal = slot.end().wait() => return Err(refusal.into()),
         first = timeout(patience, inbound.message()) => first,
     };
@@ -237,7 +240,7 @@ fn admit(
     shared: &Shared,
     caller: &Caller,
     first: &mut v1::ReconcileRequest,
-) -> Result<Option<Admitted>, Refusal> {
+) -> Result<Option<Admission>, Refusal> {
     match &mut first.frame {
         Some(reconcile_request::Frame::Hello(hello))
             if hello.cluster_uid.len() <= CLUSTER_BYTES_MAX

@@ -7,25 +7,21 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use service::admission::{FairQueue, Yields};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    access::Access,
-    args::Config,
-    background::Background,
-    capacity::Pool,
-    error::{Limit, Refusal},
-    metrics::Metrics,
-    recorder::Recorder,
-    registry::LiveSessions,
-    watchers::Watchers,
+    access::Access, args::Config, background::Background, capacity::Pool, error::Refusal,
+    metrics::Metrics, recorder::Recorder, registry::LiveSessions, watchers::Watchers,
 };
 
 /// The maximum number of bytes, over all connections, of incomplete messages and of unary calls without an answer.
 const RECEIVED_BYTES_MAX: usize = 64 << 20;
+/// How long agents should wait after a drain before they reconnect.
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 /// The maximum number of unary decisions computed at a time. Further ones wait within their deadline.
 const DECIDES_MAX: usize = 2;
 
@@ -65,24 +61,24 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(config: Config, metrics: Metrics, access: Access) -> io::Result<Self> {
         let limits = &config.limits;
-        let pool = |max: usize, of: Limit| Pool::new(max, Yields::Oldest, of.refusal(max));
+        let pool = |max, of| Pool::new(max, Yields::Oldest, Refusal::exhausted(of, max));
         Ok(Self {
             access: Arc::new(access),
             registry: Arc::new(LiveSessions::new(limits.sessions_max)),
             watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            pending_sessions: pool(limits.pending_sessions_max(), Limit::PendingSessions),
-            connections: pool(limits.connections_max(), Limit::Connections),
-            calls: pool(limits.calls_max, Limit::Calls),
-            received: pool(RECEIVED_BYTES_MAX, Limit::ReceivedBytes),
+            pending_sessions: pool(limits.pending_sessions_max(), "pending sessions"),
+            connections: pool(limits.connections_max(), "connections"),
+            calls: pool(limits.calls_max, "calls"),
+            received: pool(RECEIVED_BYTES_MAX, "received bytes"),
             decides: FairQueue::of(DECIDES_MAX),
             // One more, so that ended sessions are freed beside long decisions.
             background: Background::start(DECIDES_MAX + 1)?,
             memory: Pool::new(
                 limits.memory_max,
                 Yields::Newest,
-                Limit::Memory.refusal(limits.memory_max),
+                Refusal::exhausted("memory", limits.memory_max),
             ),
             busy: FairQueue::one_for_each_peer(),
             beginning: FairQueue::of(1),
@@ -104,7 +100,7 @@ impl Shared {
             backoff_max: config.backoff_max,
             heartbeat_interval: config.heartbeat_interval,
             drain_deadline: config.drain_deadline,
-            reconnect_after: config.reconnect_after,
+            reconnect_after: RECONNECT_AFTER,
         }
     }
 
@@ -130,16 +126,16 @@ impl Shared {
         }
     }
 
-    pub(crate) const fn drain_refusal(&self) -> Refusal {
+    pub(crate) const fn drain_refusal() -> Refusal {
         Refusal::Session(server_session::Refusal::Draining {
-            reconnect_after: self.config.reconnect_after,
+            reconnect_after: RECONNECT_AFTER,
         })
     }
 
     /// Refuses new sessions and calls during a drain.
     pub(crate) fn check_draining(&self) -> Result<(), Refusal> {
         if self.draining.is_cancelled() {
-            Err(self.drain_refusal())
+            Err(Self::drain_refusal())
         } else {
             Ok(())
         }

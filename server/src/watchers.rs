@@ -3,8 +3,8 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Arc, PoisonError, RwLock, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
 };
@@ -20,14 +20,12 @@ use server_session::SessionIdentity;
 use crate::{
     access::{Caller, OpenStream},
     capacity::{EndSignal, Pool, Slot},
-    error::{Limit, Refusal},
+    error::Refusal,
 };
 
 #[derive(Debug)]
 pub(crate) struct Watchers {
     readers: RwLock<Vec<Watcher>>,
-    /// The length of `readers`, so that publishing takes no lock while nobody watches.
-    count: AtomicUsize,
     pool: Arc<Pool>,
     buffer: usize,
 }
@@ -57,8 +55,7 @@ impl Watchers {
     pub(crate) fn new(max: usize, buffer: usize) -> Self {
         Self {
             readers: RwLock::default(),
-            count: AtomicUsize::new(0),
-            pool: Pool::new(max, Yields::Newest, Limit::Watchers.refusal(max)),
+            pool: Pool::new(max, Yields::Newest, Refusal::exhausted("watchers", max)),
             buffer,
         }
     }
@@ -74,13 +71,11 @@ impl Watchers {
         let slot = self.pool.take(caller.owner(), 1, end_signal.clone())?;
         let (sender, queue) = mpsc::channel(self.buffer);
         let missed = Arc::new(AtomicU64::new(0));
-        self.change(|readers| {
-            readers.push(Watcher {
-                filter,
-                caller,
-                queue: sender,
-                missed: Arc::clone(&missed),
-            });
+        self.write().push(Watcher {
+            filter,
+            caller,
+            queue: sender,
+            missed: Arc::clone(&missed),
         });
         Ok(Watch {
             queue,
@@ -95,9 +90,6 @@ impl Watchers {
 
     /// Sends a decision to all readers whose filter matches and whose callers may see the cluster.
     pub(crate) fn publish(&self, identity: &SessionIdentity, record: &Arc<v1::DecisionRecord>) {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return;
-        }
         let readers = self.readers.read().unwrap_or_else(PoisonError::into_inner);
         for reader in readers
             .iter()
@@ -108,13 +100,11 @@ impl Watchers {
     }
 
     pub(crate) fn close(&self) {
-        self.change(Vec::clear);
+        self.write().clear();
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Watcher>)) {
-        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
-        change(&mut readers);
-        self.count.store(readers.len(), Ordering::Release);
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<Watcher>> {
+        self.readers.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -182,7 +172,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.queue.close();
         let is_open = |reader: &Watcher| !reader.queue.is_closed();
-        self.watchers.change(|readers| readers.retain(is_open));
+        self.watchers.write().retain(is_open);
     }
 }
 

@@ -9,7 +9,6 @@
 
 mod browser;
 mod crowd;
-mod frames;
 mod moving;
 mod stage;
 
@@ -21,7 +20,7 @@ use tests::{
     running::{Running, Voice},
 };
 
-use self::stage::Stage;
+use self::{crowd::Crowd, stage::Stage};
 
 /// The pictures that the documents show: the story, its picture, and the file in `docs`.
 const DOCUMENTED: [&str; 5] = [
@@ -69,6 +68,18 @@ async fn recording_is_replayed_step_by_step() {
     running.terminate();
     assert_eq!(running.wait().code(), Some(0));
     update_documents(story);
+}
+
+/// The story scrolls and counts while 5,000 ReplicaSets change 500 times a second. For any number of ReplicaSets, the document has few rows,
+/// few of its parts change in a frame, no visible row is missing, and the changes reach the page. The frame rate depends on the machine:
+/// `cargo bench -p tests --bench console` measures it.
+#[tokio::test(flavor = "multi_thread")]
+async fn board_of_thousands_stays_smooth() {
+    let stage = Stage::open(Config::embedded()).await;
+    let crowd = Crowd::open(stage.grpc()).await;
+    let changes = tokio::spawn(crowd.change());
+    play("board_of_thousands_stays_smooth", stage).await;
+    changes.abort();
 }
 
 /// Makes a test of each story, on a new stage.

@@ -1,7 +1,9 @@
 //! Recordings: a replay of an intact recording makes the same decisions, and a damaged recording is reported.
 
 use decree::recording::v1::record::Step;
-use server_session::recording::{Difference, Encoder, EndReason, ReadError, Replay, Summary, end};
+use server_session::recording::{
+    Call, Difference, Encoder, EndReason, ReadError, Replay, Summary, end,
+};
 use server_session::{IncomingFrame, Now, Session};
 use tests::rng::Rng;
 
@@ -32,19 +34,19 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
         match record.step {
             Some(Step::Frame(frame)) => {
                 let frame = IncomingFrame::from(frame);
-                assert!(encoder.frame(now, &frame, &mut out), "it is small");
+                encoder.call(now, Call::Frame(&frame), &mut out);
                 session.handle_frame(now, frame);
             }
             Some(Step::Drain(_)) => {
-                encoder.drain(now, &mut out);
+                encoder.call(now, Call::Drain, &mut out);
                 session.handle_drain(now);
             }
             Some(Step::Closed(_)) => {
-                encoder.closed(now, &mut out);
+                encoder.call(now, Call::Closed, &mut out);
                 session.handle_closed(now);
             }
             _ => {
-                encoder.timeout(now, &mut out);
+                encoder.call(now, Call::Timeout, &mut out);
                 session.handle_timeout(now);
             }
         }
@@ -63,7 +65,7 @@ fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8
     loop {
         let frame = session.poll_frame(now);
         while session.poll_report().is_some() {}
-        assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
+        encoder.call(now, Call::Poll(frame.as_ref()), out);
         if frame.is_none() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Permissions: the server checks every method, nobody sees the clusters of others, and a cluster belongs to its owner.
+//! Permissions: the server checks every method, nobody sees the clusters of others, and a cluster that the policy names belongs to its agents.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
@@ -141,11 +141,20 @@ async fn agent_of_one_cluster_opens_no_session_of_another() {
     let denied = denied.err().expect("a's");
     assert_refusal(&denied, Code::PermissionDenied, "NOT_ALLOWED");
     assert!(!denied.message().contains("agent-a"), "{denied:?}");
-    let denials = "decree_access_denials_total{reason=\"OTHER_OWNER\"}";
+    let denials = "decree_access_denials_total{reason=\"NOT_ALLOWED\"}";
     assert!(guarded.metric(denials).await >= 1.0);
     owner.snapshot(vec![], vec![]).await;
     owner.prove_alive().await;
     assert!(guarded.open("agent-b", hello("b")).await.is_ok());
+}
+
+#[tokio::test]
+async fn cluster_that_no_policy_names_is_served_by_the_newest_epoch_of_any_identity() {
+    let guarded = Guarded::start_with(|access| access.policy = None).await;
+    let mut first = guarded.open("eu", hello("c")).await.expect("it is free");
+    let second = guarded.open("us", of_the_last_epoch("c")).await;
+    second.expect("it may serve any cluster");
+    assert_refusal(&first.refusal().await, Code::Aborted, "SESSION_SUPERSEDED");
 }
 
 #[tokio::test]

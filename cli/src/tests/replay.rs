@@ -7,7 +7,7 @@ use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use server_core::Timestamp;
-use server_session::recording::{Encoder, EndReason};
+use server_session::recording::{Call, Encoder, EndReason};
 use server_session::{Config, IncomingFrame, Now, Session};
 use tempfile::TempDir;
 
@@ -67,7 +67,7 @@ fn recording(change: impl Fn(&mut v1::Batch)) -> Vec<u8> {
             if let Some(Some(Frame::Batches(batches))) = frame.as_mut().map(|it| &mut it.frame) {
                 batches.batches.iter_mut().for_each(&change);
             }
-            assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
+            encoder.call(now, Call::Poll(frame.as_ref()), out);
             if frame.is_none() {
                 return;
             }
@@ -76,11 +76,11 @@ fn recording(change: impl Fn(&mut v1::Batch)) -> Vec<u8> {
     poll(&mut session, &mut encoder, at(0), &mut out);
     for (tenth, request) in (1..).zip(requests) {
         let frame = IncomingFrame::from(request);
-        assert!(encoder.frame(at(tenth), &frame, &mut out), "it is small");
+        encoder.call(at(tenth), Call::Frame(&frame), &mut out);
         session.handle_frame(at(tenth), frame);
         poll(&mut session, &mut encoder, at(tenth), &mut out);
     }
-    encoder.closed(at(10), &mut out);
+    encoder.call(at(10), Call::Closed, &mut out);
     session.handle_closed(at(10));
     poll(&mut session, &mut encoder, at(10), &mut out);
     server_session::recording::end(EndReason::Session, Some(&session), &mut out);

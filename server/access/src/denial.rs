@@ -37,14 +37,6 @@ pub enum Denial {
         /// The request, in the peer's own words.
         what: String,
     },
-    /// The cluster belongs to another identity. The peer gets the same answer as with [`Denial::NotAllowed`].
-    #[error("{identity} may not {what}")]
-    OtherOwner {
-        /// The peer's own identity.
-        identity: String,
-        /// The request, in the peer's own words.
-        what: String,
-    },
 }
 
 impl Denial {
@@ -57,19 +49,9 @@ impl Denial {
         )
     }
 
-    /// The reason for the peer: `ErrorInfo.reason`.
+    /// The reason for programs: `ErrorInfo.reason`, in metrics and in logs.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
-        if matches!(self, Self::OtherOwner { .. }) {
-            "NOT_ALLOWED"
-        } else {
-            self.cause()
-        }
-    }
-
-    /// The reason for metrics and logs, which includes facts that the peer must not learn.
-    #[must_use]
-    pub const fn cause(&self) -> &'static str {
         match self {
             Self::CredentialRequired => "CREDENTIAL_REQUIRED",
             Self::TokenInvalid(_) => "TOKEN_INVALID",
@@ -77,7 +59,6 @@ impl Denial {
             Self::IdentityMissing => "IDENTITY_MISSING",
             Self::IdentityAmbiguous => "IDENTITY_AMBIGUOUS",
             Self::NotAllowed { .. } | Self::ConsoleNotGranted => "NOT_ALLOWED",
-            Self::OtherOwner { .. } => "OTHER_OWNER",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The proven identity of a peer, and the form of identities in a policy.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use crate::{denial::Denial, pattern::Pattern};
 
@@ -24,26 +24,31 @@ pub enum Identity {
 /// Identities of one kind in a policy: the text of an identity, in which `*` matches any text. It matches no identity of another kind,
 /// whatever the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum IdentityPattern {
-    /// A peer without a credential: `anonymous`.
-    Anonymous,
-    /// A page of the console without a token: `console`.
-    Console,
-    /// URIs: `spiffe://example.org/*`.
-    Uri(Pattern),
-    /// DNS names: `dns:*.example.org`.
-    Dns(Pattern),
-    /// Subjects of tokens: `sub:system:serviceaccount:decree-system:*`.
-    Subject(Pattern),
-    /// One user, or all of them: `uid:65532`, `uid:*`.
-    Uid(Option<u32>),
+pub(crate) struct IdentityPattern {
+    kind: &'static str,
+    text: Pattern,
 }
+
+/// The kinds of identities in a policy, those with a text as its prefix. A text with none of these is a URI.
+const KINDS: [&str; 5] = ["anonymous", "console", "dns:", "sub:", "uid:"];
 
 impl Identity {
     /// Whether a credential proves it.
     #[must_use]
     pub const fn is_proven(&self) -> bool {
         !matches!(self, Self::Anonymous | Self::Console)
+    }
+
+    /// The kind and the text, as in a policy.
+    fn parts(&self) -> (&'static str, Cow<'_, str>) {
+        match self {
+            Self::Anonymous => ("anonymous", "".into()),
+            Self::Console => ("console", "".into()),
+            Self::Uri(uri) => ("", uri.into()),
+            Self::Dns(name) => ("dns:", name.into()),
+            Self::Subject(subject) => ("sub:", subject.into()),
+            Self::Uid(uid) => ("uid:", uid.to_string().into()),
+        }
     }
 
     /// Returns the identity of a certificate that a trusted authority has signed, by its subject alternative names: its URI, or its DNS name
@@ -64,64 +69,41 @@ impl Identity {
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Anonymous => f.write_str("anonymous"),
-            Self::Console => f.write_str("console"),
-            Self::Uri(uri) => f.write_str(uri),
-            Self::Dns(name) => write!(f, "dns:{name}"),
-            Self::Subject(subject) => write!(f, "sub:{subject}"),
-            Self::Uid(uid) => write!(f, "uid:{uid}"),
-        }
+        let (kind, text) = self.parts();
+        write!(f, "{kind}{text}")
     }
 }
 
 impl IdentityPattern {
     /// Parses a pattern. The error gives the correct form, if the pattern can never match an identity.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
-        let pattern = |text: &str| (!text.is_empty()).then(|| Pattern::new(text));
-        let parsed = if text == "anonymous" {
-            Some(Self::Anonymous)
-        } else if text == "console" {
-            Some(Self::Console)
-        } else if let Some(name) = text.strip_prefix("dns:") {
-            pattern(name).map(Self::Dns)
-        } else if let Some(subject) = text.strip_prefix("sub:") {
-            pattern(subject).map(Self::Subject)
-        } else if let Some(uid) = text.strip_prefix("uid:") {
-            let is_any = uid == "*";
-            (is_any || uid.parse::<u32>().is_ok()).then(|| Self::Uid(uid.parse().ok()))
-        } else {
-            is_uri(text).then(|| Self::Uri(Pattern::new(text)))
+        let is_whole = |kind: &&str| kind.ends_with(':') || *kind == text;
+        let kinds = KINDS.into_iter().filter(is_whole);
+        let mut parts = kinds.filter_map(|kind| Some((kind, text.strip_prefix(kind)?)));
+        let (kind, text) = parts.next().unwrap_or(("", text));
+        let number = text.parse::<u32>();
+        let is_valid = match kind {
+            "dns:" | "sub:" => !text.is_empty(),
+            "uid:" => text == "*" || number.is_ok(),
+            "" => is_uri(text),
+            _ => true,
         };
-        // The text is not quoted, because it may be a token that is here by mistake.
-        parsed.ok_or(
-            "is not an identity; write spiffe://DOMAIN/PATH, dns:NAME, sub:SUBJECT, uid:NUMBER, console or anonymous",
-        )
-    }
-
-    /// Returns the identity, if the pattern matches no other.
-    pub(crate) fn exact(&self) -> Option<Identity> {
-        let exact = |pattern: &Pattern| pattern.exact().map(str::to_owned);
-        match self {
-            Self::Anonymous => Some(Identity::Anonymous),
-            Self::Console => Some(Identity::Console),
-            Self::Uri(uri) => exact(uri).map(Identity::Uri),
-            Self::Dns(name) => exact(name).map(Identity::Dns),
-            Self::Subject(subject) => exact(subject).map(Identity::Subject),
-            Self::Uid(uid) => uid.map(Identity::Uid),
+        if !is_valid {
+            // The text is not quoted, because it may be a token that is here by mistake.
+            return Err(
+                "is not an identity; write spiffe://DOMAIN/PATH, dns:NAME, sub:SUBJECT, uid:NUMBER, console or anonymous",
+            );
         }
+        let text = match number {
+            Ok(number) if kind == "uid:" => Pattern::new(&number.to_string()),
+            Ok(_) | Err(_) => Pattern::new(text),
+        };
+        Ok(Self { kind, text })
     }
 
     pub(crate) fn matches(&self, identity: &Identity) -> bool {
-        match self {
-            Self::Anonymous => *identity == Identity::Anonymous,
-            Self::Console => *identity == Identity::Console,
-            Self::Uri(uri) => matches!(identity, Identity::Uri(text) if uri.matches(text)),
-            Self::Dns(name) => matches!(identity, Identity::Dns(text) if name.matches(text)),
-            Self::Subject(it) => matches!(identity, Identity::Subject(text) if it.matches(text)),
-            Self::Uid(None) => matches!(identity, Identity::Uid(_)),
-            Self::Uid(Some(uid)) => *identity == Identity::Uid(*uid),
-        }
+        let (kind, text) = identity.parts();
+        self.kind == kind && self.text.matches(&text)
     }
 }
 

@@ -1,21 +1,21 @@
-//! The identity of a peer, and its permissions: identities, the policy file, tokens, and the owners of clusters.
+//! The identity of a peer, and its permissions: identities, the policy file, and tokens.
 //!
 //! # Theory of operation
 //!
 //! ```text
 //!  certificate, peer of a unix socket ─┐
-//!                                      ├─▶ Identity ──▶ Authority: Policy, Ownership ──▶ Permissions, Admission, Denial
+//!                                      ├─▶ Identity ──▶ Authority: Policy ──▶ Permissions, Admission, Denial
 //!  token ──▶ token::Verifier ──────────┘                    ▲
 //!                                            policy file ───┘
 //! ```
 //!
 //! A connection proves an [`Identity`] by a credential that its transport has verified, a call by a token
-//! ([`token::Verifier`]). [`Authority`] holds the [`Policy`] and the owners of clusters. It decides what an identity may call and
-//! see ([`Permissions`]), and admits sessions. [`method::METHODS`] has the need of each method.
+//! ([`token::Verifier`]). [`Authority`] holds the [`Policy`]. It decides what an identity may call and see ([`Permissions`]), and
+//! admits sessions. [`method::METHODS`] has the need of each method.
 //!
 //! **Invariant:** once there is a policy, everything that it does not grant is denied.
 //! **Invariant:** a method that [`method::find`] does not know is denied to everyone but admins.
-//! **Invariant:** only identities that the policy names for a cluster's UID serve it, or the identity that proved it first.
+//! **Invariant:** a cluster whose UID the policy names is served only by the identities that it names for that.
 //! **Invariant:** a token is valid only if its key's algorithm, signature, issuer, audience and times are right. The key determines the
 //! algorithm, never the token.
 //! **Invariant:** a [`Denial`] says nothing about other identities and clusters.
@@ -27,7 +27,6 @@ mod authority;
 mod denial;
 mod identity;
 pub mod method;
-mod ownership;
 mod pattern;
 mod permissions;
 mod policy;

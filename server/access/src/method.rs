@@ -11,8 +11,6 @@ pub enum Need {
     Agent,
     /// A view of the cluster of the call; a list contains only the clusters that the caller may see.
     View,
-    /// The role of an admin.
-    Admin,
 }
 
 /// Whether caller and server send one message or many.

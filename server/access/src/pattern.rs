@@ -25,9 +25,9 @@ impl Pattern {
         middle.is_some_and(|rest| rest.ends_with(last))
     }
 
-    /// Returns the text, if the pattern matches no other.
-    pub(crate) fn exact(&self) -> Option<&str> {
-        (!self.0.contains('*')).then_some(self.0.as_str())
+    /// Whether the pattern matches this text and no other.
+    pub(crate) fn is_exactly(&self, text: &str) -> bool {
+        self.0 == text && !text.contains('*')
     }
 }
 

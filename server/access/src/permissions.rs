@@ -59,7 +59,7 @@ impl Permissions {
             || match need {
                 Some(Need::Health | Need::AnyRole | Need::View) => has_any,
                 Some(Need::Agent) => !self.agent.is_empty(),
-                Some(Need::Admin) | None => self.is_admin,
+                None => self.is_admin,
             }
     }
 

@@ -71,7 +71,7 @@ pub(crate) fn read(
         server_core::Config::default()
     });
     if !violations.is_empty() {
-        return Err(Refusal::Invalid(violations));
+        return Err(Refusal::Invalid(violations, 0));
     }
     let (min, max) = (hello.protocol_min, hello.protocol_max);
     if !(min..=max).contains(&PROTOCOL) {

@@ -51,7 +51,7 @@ pub use hello::{PROTOCOL, SessionIdentity};
 pub use incoming::IncomingFrame;
 pub use now::Now;
 pub use query::summary_without_session;
-pub use refusal::{Refusal, summary};
+pub use refusal::Refusal;
 pub use registry::{Registered, SessionRegistry};
 pub use rejections::VIOLATIONS_MAX;
 pub use report::{Fault, Overview, SessionReport, Stats};

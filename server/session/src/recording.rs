@@ -3,7 +3,7 @@
 //! # Theory of operation
 //!
 //! A session is a function of its configuration, its id, and its calls with their times. [`Encoder`] writes all of these down, and each
-//! frame that the session answered. [`Reader`] reads them back from any bytes. [`Replay`] constructs the same session, makes the same
+//! frame that the session answered. The module `reader` reads them back from any bytes. [`Replay`] constructs the same session, makes the same
 //! calls, and returns each [`Difference`] between the recorded answers and the answers of this version.
 //!
 //! The format is `proto/decree/recording/v1`.
@@ -21,9 +21,9 @@ mod reader;
 mod record;
 mod replay;
 
-pub use encoder::{Encoder, EndReason, FRAME_BYTES_MAX, end};
+pub use encoder::{Call, Encoder, EndReason, end};
 pub use output::clear_texts;
-pub use reader::{Ending, ReadError, Reader};
+pub use reader::{Ending, ReadError};
 pub use replay::{Decisions, Difference, Input, RecordedCall, Replay, Summary};
 
 #[cfg(test)]

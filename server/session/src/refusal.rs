@@ -10,9 +10,9 @@ use crate::wire::{MalformedFrame, Violation};
 /// A refusal with its cause. The message is for people, [`Refusal::reason`] for programs.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
-    /// Fields break the contract.
-    #[error("{}", summary(.0, 0))]
-    Invalid(Vec<Violation>),
+    /// Fields break the contract: the first of them, and the number of further ones.
+    #[error("{}", summary(.0, *.1))]
+    Invalid(Vec<Violation>, usize),
     /// The bytes are no frame.
     #[error("the message cannot be decoded: {0}")]
     Malformed(#[from] MalformedFrame),
@@ -137,14 +137,14 @@ impl Refusal {
     /// The refusal of one field.
     #[must_use]
     pub fn field(violation: Violation) -> Self {
-        Self::Invalid(vec![violation])
+        Self::Invalid(vec![violation], 0)
     }
 
     /// The word for programs; docs/protocol.md explains each.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
-            Self::Invalid(_) => "INVALID_FIELD",
+            Self::Invalid(..) => "INVALID_FIELD",
             Self::Malformed(_) => "MALFORMED_MESSAGE",
             Self::HelloExpected => "HELLO_EXPECTED",
             Self::HelloRepeated => "HELLO_REPEATED",
@@ -197,7 +197,7 @@ impl Refusal {
                 ("limit", "session_memory".to_owned()),
                 ("max", max.to_string()),
             ],
-            Self::Invalid(_)
+            Self::Invalid(..)
             | Self::Malformed(_)
             | Self::HelloExpected
             | Self::HelloRepeated
@@ -213,8 +213,7 @@ impl Refusal {
 }
 
 /// Returns the first violation in words, and the number of further ones: the rest of `violations`, and `more` that are only counted.
-#[must_use]
-pub fn summary(violations: &[Violation], more: usize) -> String {
+fn summary(violations: &[Violation], more: usize) -> String {
     let Some((first, rest)) = violations.split_first() else {
         return "a field is invalid".to_owned();
     };
@@ -252,7 +251,7 @@ mod tests {
         let violation = |field: &str| Violation::new(field, Fault::Required, "is required");
         let one = Refusal::field(violation("hello.cluster_uid")).to_string();
         assert_eq!(one, violation("hello.cluster_uid").to_string());
-        let three = Refusal::Invalid(["a", "b", "c"].map(violation).into()).to_string();
+        let three = Refusal::Invalid(["a", "b"].map(violation).into(), 1).to_string();
         assert_eq!(three, format!("{}; and 2 more", violation("a")));
     }
 }

@@ -148,22 +148,18 @@ impl SessionState {
         self.controller.inspect().sizes().batches_in_flight > 0
     }
 
+    /// Returns the counters, and the sizes of the controller with the memory of the whole session.
     pub(crate) fn stats(&self) -> Stats {
         let [comparisons, not_compared] = self.shadow.as_ref().map_or([0; 2], Shadow::comparisons);
+        let sizes = self.controller.inspect().sizes();
         Stats {
-            sizes: self.sizes(),
+            sizes: Sizes {
+                bytes: sizes.bytes + self.bytes_beside(),
+                ..sizes
+            },
             comparisons,
             not_compared,
             ..self.stats
-        }
-    }
-
-    /// Returns the sizes of the controller, with the memory of the whole session.
-    pub(crate) fn sizes(&self) -> Sizes {
-        let sizes = self.controller.inspect().sizes();
-        Sizes {
-            bytes: sizes.bytes + self.bytes_beside(),
-            ..sizes
         }
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use server_access::{Admission, Authority, Denial};
+use server_access::{Admission, Denial};
 
 use super::caller::Caller;
 use crate::capacity::EndSignal;
@@ -28,28 +28,15 @@ pub(super) struct StreamEntry {
     pub(super) end_signal: EndSignal,
 }
 
-/// The admission of a session. Dropping it releases the cluster's uid and name.
-#[derive(Debug)]
-pub(crate) struct Admitted {
-    pub(super) authority: Arc<Mutex<Authority>>,
-    pub(super) caller: Caller,
-    pub(super) admission: Admission,
-}
-
 /// The entry of an open stream. Dropping it removes the entry.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
     streams: Arc<Streams>,
     number: u64,
-    _admitted: Option<Admitted>,
 }
 
 impl Streams {
-    pub(super) fn open(
-        self: &Arc<Self>,
-        stream: StreamEntry,
-        admitted: Option<Admitted>,
-    ) -> OpenStream {
+    pub(super) fn open(self: &Arc<Self>, stream: StreamEntry) -> OpenStream {
         let mut table = self.lock();
         table.next += 1;
         let number = table.next;
@@ -58,7 +45,6 @@ impl Streams {
         OpenStream {
             streams: Arc::clone(self),
             number,
-            _admitted: admitted,
         }
     }
 
@@ -78,10 +64,9 @@ impl Streams {
         found.map(|stream| stream.caller.identity.to_string())
     }
 
-    /// Of the concerned streams, returns the streams that `check` denies and that have not been told to end yet.
+    /// Returns the streams that `check` denies and that have not been told to end yet.
     pub(super) fn check(
         &self,
-        is_concerned: impl Fn(Option<&Admission>) -> bool,
         check: impl Fn(&Caller, Option<&Admission>) -> Result<(), Denial>,
     ) -> Vec<(Caller, EndSignal, Denial)> {
         let table = self.lock();
@@ -91,9 +76,6 @@ impl Streams {
             .filter(|stream| !stream.end_signal.is_sent());
         let denied = live.filter_map(|stream| {
             let admission = stream.session.as_ref().map(|(_, admission)| admission);
-            if !is_concerned(admission) {
-                return None;
-            }
             let denial = check(&stream.caller, admission).err()?;
             Some((stream.caller.clone(), stream.end_signal.clone(), denial))
         });
@@ -109,14 +91,6 @@ impl StreamEntry {
     fn is_session(&self, session_id: &str) -> bool {
         let session = self.session.as_ref();
         session.is_some_and(|(id, _)| id == session_id)
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        let authority = self.authority.lock();
-        let mut authority = authority.unwrap_or_else(PoisonError::into_inner);
-        authority.release(&self.admission);
     }
 }
 

@@ -10,12 +10,8 @@ use http::{Uri, uri::Scheme};
 use server_access::token::{Claims, Keys, TokenError, Verifier};
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{
-    args::AccessArgs,
-    key_server::KeyServer,
-    watched_file::{AccessError, WatchedFile},
-};
-use crate::clock;
+use super::{args::AccessArgs, key_server::KeyServer, watched_file::WatchedFile};
+use crate::{clock, fault::Fault};
 
 /// The minimum time between two reads for an unknown key. Anyone can send a token with an unknown key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -23,6 +19,17 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const FETCH_EVERY: Duration = Duration::from_mins(5);
 /// How often a fetch is retried after a failure.
 const RETRY_EVERY: Duration = Duration::from_secs(10);
+
+const NO_KEYS: &str = "--token-issuer and --token-keys-ca need --token-keys: the file or the URL of the issuer's JSON Web Key Set";
+const NO_ISSUER: &str = "--token-keys needs --token-issuer: the claim iss of the tokens, as in https://kubernetes.default.svc.cluster.local";
+// The URL, which may have a password, is not quoted.
+const NO_URL: &str =
+    "--token-keys is a URL, and not one that begins with https://; a key server needs TLS";
+const USER_IN_URL: &str =
+    "--token-keys has a user or a password in its URL; leave them out, because the keys are public";
+const NO_CA: &str = "--token-keys with a URL needs --token-keys-ca: the file with the CA certificates of that server";
+const CA_OF_FILE: &str =
+    "--token-keys-ca is for a URL, and --token-keys is not one that begins with https://";
 
 /// Verifies tokens with the issuer's keys as they were last read.
 #[derive(Debug)]
@@ -51,24 +58,24 @@ enum KeySource {
 
 impl Tokens {
     /// Reads the keys, if tokens are accepted. A key server is asked later, because it may not run yet.
-    pub(super) fn new(args: &AccessArgs) -> Result<Option<Self>, AccessError> {
+    pub(super) fn new(args: &AccessArgs) -> Result<Option<Self>, Fault> {
         let (keys, issuer) = match (&args.token_keys, &args.token_issuer) {
             (None, None) if args.token_keys_ca.is_none() => return Ok(None),
-            (None, _) => return Err(AccessError::NoKeys),
-            (Some(_), None) => return Err(AccessError::NoIssuer),
+            (None, _) => return Err(Fault::new(NO_KEYS)),
+            (Some(_), None) => return Err(Fault::new(NO_ISSUER)),
             (Some(keys), Some(issuer)) => (keys, issuer),
         };
         let (source, keys) = match (KeySource::server(keys), &args.token_keys_ca) {
-            (None, _) if keys.contains("://") => return Err(AccessError::NoUrl),
-            (None, Some(_)) => return Err(AccessError::CaOfFile),
+            (None, _) if keys.contains("://") => return Err(Fault::new(NO_URL)),
+            (None, Some(_)) => return Err(Fault::new(CA_OF_FILE)),
             (None, None) => {
                 let (file, keys) = WatchedFile::open("--token-keys", Path::new(keys), parse_file)?;
                 (KeySource::File(file), keys)
             }
             (Some(uri), _) if uri.authority().is_some_and(|it| it.as_str().contains('@')) => {
-                return Err(AccessError::UserInUrl);
+                return Err(Fault::new(USER_IN_URL));
             }
-            (Some(_), None) => return Err(AccessError::NoCa),
+            (Some(_), None) => return Err(Fault::new(NO_CA)),
             (Some(uri), Some(ca)) => {
                 let ca = ca.clone();
                 (KeySource::Server(KeyServer { uri, ca }), Keys::default())
@@ -128,7 +135,7 @@ impl Tokens {
     }
 
     /// Replaces the keys. After a failed read, the old keys stay and the result is `false`.
-    fn set(&self, read: Result<Keys, AccessError>) -> bool {
+    fn set(&self, read: Result<Keys, Fault>) -> bool {
         match read {
             Ok(keys) => {
                 let keys = Arc::new(keys);
@@ -161,23 +168,24 @@ impl KeySource {
     }
 
     /// `None` if the file has not changed.
-    async fn read(&self) -> Option<Result<Keys, AccessError>> {
+    async fn read(&self) -> Option<Result<Keys, Fault>> {
         let server = match self {
             Self::File(file) => return file.changed().await,
             Self::Server(server) => server,
         };
         let uri = server.uri.to_string();
         Some(match server.fetch().await {
-            Ok(bytes) => parse(uri, &bytes),
-            Err(source) => Err(AccessError::Fetch { uri, source }),
+            Ok(bytes) => parse(&uri, &bytes),
+            Err(fault) => Err(Fault::because(format!("--token-keys {uri}"), fault)),
         })
     }
 }
 
-fn parse_file(path: &Path, bytes: &[u8]) -> Result<Keys, AccessError> {
-    parse(path.display().to_string(), bytes)
+fn parse_file(path: &Path, bytes: &[u8]) -> Result<Keys, Fault> {
+    parse(&path.display().to_string(), bytes)
 }
 
-fn parse(name: String, bytes: &[u8]) -> Result<Keys, AccessError> {
-    Keys::parse(bytes).map_err(|source| AccessError::Keys { name, source })
+fn parse(name: &str, bytes: &[u8]) -> Result<Keys, Fault> {
+    let fault = |error| Fault::because(format!("--token-keys {name}"), error);
+    Keys::parse(bytes).map_err(fault)
 }

@@ -16,7 +16,7 @@ impl Access {
             tokio::join!(
                 access.repeat(|| access.reload_policy()),
                 access.repeat(|| access.reload_keys()),
-                access.repeat(|| async { access.end_the_denied(|_| true) })
+                access.repeat(|| async { access.end_the_denied() })
             )
         };
         let _ = stop.run_until_cancelled(looks).await;
@@ -45,7 +45,7 @@ impl Access {
             Some(Ok(policy)) => {
                 self.authority().replace(policy);
                 tracing::info!("policy read again");
-                self.end_the_denied(|_| true);
+                self.end_the_denied();
             }
             Some(Err(error)) => {
                 self.count_reload_error("policy");

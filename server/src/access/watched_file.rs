@@ -1,4 +1,4 @@
-//! Files that may be replaced at any time, and the errors of their content.
+//! Files that may be replaced at any time.
 
 use std::{
     convert::identity,
@@ -6,11 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use server_access::{PolicyError, token::KeysError};
 use service::file::{self, Reloaded};
-use thiserror::Error;
 
-use super::key_server::FetchError;
+use crate::fault::Fault;
 
 /// The maximum size of a file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
@@ -20,85 +18,16 @@ const BYTES_MAX: u64 = 1 << 20;
 pub(super) struct WatchedFile<T> {
     flag: &'static str,
     path: PathBuf,
-    parse: fn(&Path, &[u8]) -> Result<T, AccessError>,
+    parse: fn(&Path, &[u8]) -> Result<T, Fault>,
     bytes: Reloaded<Vec<u8>>,
-}
-
-/// Why access control cannot be set up.
-#[derive(Debug, Error)]
-pub enum AccessError {
-    /// A file cannot be read.
-    #[error("{flag} {}", path.display())]
-    File {
-        /// The flag with the path.
-        flag: &'static str,
-        /// The path.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
-    /// The policy is invalid.
-    #[error("--policy {}", path.display())]
-    Policy {
-        /// The file.
-        path: PathBuf,
-        /// The error and its place.
-        #[source]
-        source: PolicyError,
-    },
-    /// The keys are invalid.
-    #[error("--token-keys {name}")]
-    Keys {
-        /// The file or URL.
-        name: String,
-        /// The reason.
-        #[source]
-        source: KeysError,
-    },
-    /// The keys cannot be fetched.
-    #[error("--token-keys {uri}")]
-    Fetch {
-        /// The URL.
-        uri: String,
-        /// The reason.
-        #[source]
-        source: FetchError,
-    },
-    /// A key server has no CA to check its certificate.
-    #[error(
-        "--token-keys with a URL needs --token-keys-ca: the file with the CA certificates of that server"
-    )]
-    NoCa,
-    /// The URL of the keys has a user or a password.
-    #[error(
-        "--token-keys has a user or a password in its URL; leave them out, because the keys are public"
-    )]
-    UserInUrl,
-    /// The keys have the URL of no key server. The error does not quote the URL, which may have a password.
-    #[error("--token-keys is a URL, and not one that begins with https://; a key server needs TLS")]
-    NoUrl,
-    /// The CA flag is given, but the keys are in a file.
-    #[error("--token-keys-ca is for a URL, and --token-keys is not one that begins with https://")]
-    CaOfFile,
-    /// The keys have no issuer.
-    #[error(
-        "--token-keys needs --token-issuer: the claim iss of the tokens, as in https://kubernetes.default.svc.cluster.local"
-    )]
-    NoIssuer,
-    /// The issuer has no keys.
-    #[error(
-        "--token-issuer and --token-keys-ca need --token-keys: the file or the URL of the issuer's JSON Web Key Set"
-    )]
-    NoKeys,
 }
 
 impl<T> WatchedFile<T> {
     pub(super) fn open(
         flag: &'static str,
         path: &Path,
-        parse: fn(&Path, &[u8]) -> Result<T, AccessError>,
-    ) -> Result<(Self, T), AccessError> {
+        parse: fn(&Path, &[u8]) -> Result<T, Fault>,
+    ) -> Result<(Self, T), Fault> {
         let bytes = file::read(path, BYTES_MAX).map_err(|error| unreadable(flag, path, error))?;
         let parsed = parse(path, &bytes)?;
         let file = Self {
@@ -111,7 +40,7 @@ impl<T> WatchedFile<T> {
     }
 
     /// The content if it has changed, and the first of several equal errors.
-    pub(super) async fn changed(&self) -> Option<Result<T, AccessError>> {
+    pub(super) async fn changed(&self) -> Option<Result<T, Fault>> {
         let path = self.path.clone();
         let read = move || file::read(&path, BYTES_MAX);
         let changed = self.bytes.changed(read, identity).await?;
@@ -120,7 +49,6 @@ impl<T> WatchedFile<T> {
     }
 }
 
-fn unreadable(flag: &'static str, path: &Path, source: io::Error) -> AccessError {
-    let path = path.to_owned();
-    AccessError::File { flag, path, source }
+fn unreadable(flag: &str, path: &Path, source: io::Error) -> Fault {
+    Fault::because(format!("{flag} {}", path.display()), source)
 }

@@ -4,7 +4,7 @@ use std::{mem, ops::Deref, sync::Arc, time::Duration};
 
 use decree::v1;
 use server_core::{Ledger, Timestamp};
-use server_session::recording::{Encoder, EndReason};
+use server_session::recording::{Call, Encoder, EndReason};
 use server_session::{IncomingFrame, Now, Session, SessionReport};
 
 use super::{
@@ -36,36 +36,33 @@ impl RecordedSession {
     }
 
     pub(crate) fn inherit(&mut self, now: Now, left: Ledger, ago: Duration) {
-        self.record(|encoder, out| {
-            encoder.inherited(now, &left, ago, out);
-            true
-        });
+        self.record(now, Call::Inherit(&left, ago));
         self.session.inherit(now, left, ago);
     }
 
     pub(crate) fn handle_frame(&mut self, now: Now, frame: IncomingFrame) {
-        self.record(|encoder, out| encoder.frame(now, &frame, out));
+        self.record(now, Call::Frame(&frame));
         self.session.handle_frame(now, frame);
     }
 
     pub(crate) fn handle_closed(&mut self, now: Now) {
-        self.note(now, Encoder::closed);
+        self.record(now, Call::Closed);
         self.session.handle_closed(now);
     }
 
     pub(crate) fn handle_drain(&mut self, now: Now) {
-        self.note(now, Encoder::drain);
+        self.record(now, Call::Drain);
         self.session.handle_drain(now);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Now) {
-        self.note(now, Encoder::timeout);
+        self.record(now, Call::Timeout);
         self.session.handle_timeout(now);
     }
 
     pub(crate) fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
         let frame = self.session.poll_frame(now);
-        self.record(|encoder, out| encoder.poll(now, frame.as_ref(), out));
+        self.record(now, Call::Poll(frame.as_ref()));
         frame
     }
 
@@ -83,24 +80,13 @@ impl RecordedSession {
         }
     }
 
-    fn note(&mut self, now: Now, write: fn(&mut Encoder, Now, &mut Vec<u8>)) {
-        self.record(|encoder, out| {
-            write(encoder, now, out);
-            true
-        });
-    }
-
-    /// Appends a record. If `write` returns `false`, the recording ends.
-    fn record(&mut self, write: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> bool) {
+    fn record(&mut self, now: Now, call: Call<'_>) {
         let Some(recording) = &mut self.recording else {
             return;
         };
         let mut records = Vec::new();
-        if write(&mut recording.encoder, &mut records) {
-            recording.send(None, records);
-        } else {
-            recording.end(EndReason::Full);
-        }
+        recording.encoder.call(now, call, &mut records);
+        recording.send(None, records);
         if recording.ended.get().is_some() {
             self.recording = None;
         }

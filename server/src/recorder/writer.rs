@@ -59,13 +59,8 @@ pub(super) struct RecordingWriter {
     open: HashMap<u64, OpenRecording>,
 }
 
-/// Why a recording ends before its session.
-#[derive(Debug)]
-struct Stop {
-    reason: EndReason,
-    /// The error of the system, if that is the cause.
-    error: Option<io::Error>,
-}
+/// Why a recording ends, and the error of the system, if that is the cause.
+type Stop = (EndReason, Option<io::Error>);
 
 /// An unfinished recording.
 #[derive(Debug)]
@@ -114,7 +109,7 @@ impl RecordingWriter {
         self.write(arriving);
         for recording in std::mem::take(&mut self.open).into_values() {
             let reason = recording.ended.get().copied();
-            self.end(recording, &reason.unwrap_or(EndReason::Session).into());
+            self.end(recording, (reason.unwrap_or(EndReason::Session), None));
         }
     }
 
@@ -132,17 +127,25 @@ impl RecordingWriter {
         }
         for (id, reason) in ended {
             if let Some(recording) = self.open.remove(&id) {
-                self.end(recording, &reason.into());
+                self.end(recording, (reason, None));
             }
         }
     }
 
-    pub(super) fn take(&mut self, Records { of, begins, bytes }: Records) {
+    fn take(&mut self, Records { of, begins, bytes }: Records) {
         if let Some((name, ended)) = begins {
             match self.ring.create(&name) {
-                Ok(Some((path, file))) => self.start(of, path, file, ended),
-                Ok(None) => self.refuse(&name, &ended, &EndReason::Full.into()),
-                Err(error) => self.refuse(&name, &ended, &error.into()),
+                Ok(Some((path, file))) => {
+                    let recording = OpenRecording {
+                        path,
+                        file,
+                        length: 0,
+                        ended,
+                    };
+                    self.open.insert(of, recording);
+                }
+                Ok(None) => self.refuse(&name, &ended, &(EndReason::Full, None)),
+                Err(error) => self.refuse(&name, &ended, &(EndReason::Failed, Some(error))),
             }
         }
         let Some(mut recording) = self.open.remove(&of) else {
@@ -150,23 +153,12 @@ impl RecordingWriter {
         };
         match self.append(&mut recording, &bytes) {
             Ok(()) => drop(self.open.insert(of, recording)),
-            Err(stop) => self.end(recording, &stop),
+            Err(stop) => self.end(recording, stop),
         }
     }
 
-    /// Starts to write into an existing empty file.
-    pub(super) fn start(&mut self, id: u64, path: PathBuf, file: File, ended: Ended) {
-        let recording = OpenRecording {
-            path,
-            file,
-            length: 0,
-            ended,
-        };
-        self.open.insert(id, recording);
-    }
-
     fn refuse(&self, name: &str, ended: &Ended, stop: &Stop) {
-        let _ = ended.set(stop.reason);
+        let _ = ended.set(stop.0);
         self.report(name, stop);
     }
 
@@ -175,32 +167,32 @@ impl RecordingWriter {
         let length = recording.length + bytes.len() as u64;
         let with_mark = length + MARK_BYTES;
         if with_mark > self.ring.share() || !self.ring.grow(recording.room(), with_mark) {
-            return Err(EndReason::Full.into());
+            return Err((EndReason::Full, None));
         }
         let written = recording.file.write_all(bytes);
         recording.length = length;
         if let Err(error) = written {
             // If the rest of the last record cannot be cut off, it reads as torn. The ring continues to count it.
             let _ = recording.file.set_len(length - bytes.len() as u64);
-            return Err(error.into());
+            return Err((EndReason::Failed, Some(error)));
         }
         self.metrics.recorded_bytes.inc_by(bytes.len() as u64);
         Ok(())
     }
 
     /// Ends a recording. If the session has not written the final mark, it is written here.
-    fn end(&mut self, mut recording: OpenRecording, stop: &Stop) {
-        let _ = recording.ended.set(stop.reason);
-        if stop.reason != EndReason::Session {
-            mark(&mut recording.file, stop.reason);
+    fn end(&mut self, mut recording: OpenRecording, stop: Stop) {
+        let _ = recording.ended.set(stop.0);
+        if stop.0 != EndReason::Session {
+            mark(&mut recording.file, stop.0);
         }
         let room = recording.room();
-        self.report(&recording.path.display().to_string(), stop);
+        self.report(&recording.path.display().to_string(), &stop);
         self.ring.end(recording.path, room);
     }
 
-    fn report(&self, file: &str, stop: &Stop) {
-        let reason = match stop.reason {
+    fn report(&self, file: &str, (ended, error): &Stop) {
+        let reason = match ended {
             EndReason::Unspecified | EndReason::Session => "session",
             EndReason::Full => "full",
             EndReason::Behind => "behind",
@@ -208,8 +200,8 @@ impl RecordingWriter {
         };
         let ends = &self.metrics.recording_ends;
         ends.get_or_create_owned(&[("reason", reason)]).inc();
-        if stop.reason != EndReason::Session {
-            let error = stop.error.as_ref().map(tracing::field::display);
+        if *ended != EndReason::Session {
+            let error = error.as_ref().map(tracing::field::display);
             tracing::warn!(
                 peer = "all",
                 file,
@@ -228,22 +220,6 @@ fn mark(file: &mut File, reason: EndReason) {
     let length = file.metadata().map(|it| it.len());
     if let (Err(_), Ok(length)) = (file.write_all(&mark), length) {
         let _ = file.set_len(length);
-    }
-}
-
-impl From<EndReason> for Stop {
-    fn from(reason: EndReason) -> Self {
-        let error = None;
-        Self { reason, error }
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self {
-            reason: EndReason::Failed,
-            error: Some(error),
-        }
     }
 }
 

@@ -59,16 +59,6 @@ async fn next(watch: &mut Watch) -> (Option<u64>, u64) {
 }
 
 #[tokio::test]
-async fn reader_that_keeps_up_misses_nothing() {
-    let watchers = watchers(1, 1);
-    let mut watch = watch(&watchers).expect("room");
-    for id in 1..=3 {
-        publish(&watchers, [id]);
-        assert_eq!(next(&mut watch).await, (Some(id), 0));
-    }
-}
-
-#[tokio::test]
 async fn notice_of_missed_decisions_comes_where_they_were_missed() {
     let watchers = watchers(1, 2);
     let mut watch = watch(&watchers).expect("room");
@@ -103,15 +93,6 @@ async fn closed_watch_ends_with_its_last_word() {
         .expect_err("a refusal");
     assert_eq!(end.code(), tonic::Code::Unavailable);
     assert!(watch.next().await.is_none());
-}
-
-#[test]
-fn dropped_watch_makes_room() {
-    let watchers = watchers(1, 1);
-    let first = watch(&watchers).expect("room");
-    assert!(watch(&watchers).is_err());
-    drop(first);
-    assert!(watch(&watchers).is_ok());
 }
 
 #[tokio::test]

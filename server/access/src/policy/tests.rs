@@ -49,7 +49,7 @@ fn agent_serves_and_sees_its_clusters_and_no_others() {
     assert!(!agent.may_open(us) && !agent.may_view(us));
     assert!(agent.may_open(named("x", "test-1", "a")));
     assert!(!agent.may_open(named("x", "test-1", "b")));
-    assert!(agent.may_call(Some(Need::Agent)) && !agent.may_call(Some(Need::Admin)));
+    assert!(agent.may_call(Some(Need::Agent)) && !agent.may_call(None));
 }
 
 #[test]
@@ -63,16 +63,16 @@ fn viewer_sees_and_opens_nothing() {
 fn admin_sees_all_and_is_no_agent() {
     let admin = permissions(Identity::Dns("ops.example.org".into()));
     assert!(admin.may_view(EU) && !admin.may_open(EU));
-    assert!(admin.may_call(Some(Need::Admin)) && !admin.may_call(Some(Need::Agent)));
+    assert!(admin.may_call(None) && !admin.may_call(Some(Need::Agent)));
     assert!(admin.may_call(None));
 }
 
 #[test]
 fn identity_without_a_grant_may_nothing() {
-    use Need::{Admin, Agent, AnyRole, Health, View};
+    use Need::{Agent, AnyRole, Health, View};
 
     let stranger = permissions(Identity::Uri("spiffe://example.org/other".into()));
-    for need in [Health, AnyRole, View, Agent, Admin] {
+    for need in [Health, AnyRole, View, Agent] {
         assert!(!stranger.may_call(Some(need)), "{need:?}");
     }
     assert!(!stranger.may_view(EU) && !stranger.may_open(EU));
@@ -83,56 +83,12 @@ fn uid_that_is_named_for_one_is_nobody_elses() {
     let policy = Policy::parse(POLICY).expect("valid");
     let eu = Identity::Uri("spiffe://example.org/agent/eu".into());
     let us = Identity::Uri("spiffe://example.org/agent/us".into());
-    assert_eq!(policy.grounds(&eu, EU), [Some(Ground::Named); 2]);
-    assert_eq!(policy.grounds(&us, EU), [Some(Ground::NamedForOthers); 2]);
-    let grounds = |name| policy.grounds(&us, named("uid-us", name, ""));
-    assert_eq!(grounds("test-us"), [None, None]);
-    assert_eq!(grounds("eu"), [None, Some(Ground::NamedForOthers)]);
-}
-
-#[test]
-fn grants_that_are_found_by_what_they_name_are_those_of_a_look_at_all() {
-    let policy = r#"
-[[grant]]
-identities = ["dns:*", "dns:a", "anonymous"]
-role = "agent"
-clusters = ["one", "two", "one"]
-
-[[grant]]
-identities = ["dns:a", "uid:*", "sub:a", "spiffe://a/*"]
-role = "agent"
-clusters = ["two", "t*"]
-names = ["one"]
-
-[[grant]]
-identities = ["uid:1", "spiffe://a/b", "sub:*"]
-role = "viewer"
-clusters = ["one"]
-"#;
-    let policy = Policy::parse(policy).expect("valid");
-    let identities = [
-        Identity::Anonymous,
-        Identity::Dns("a".into()),
-        Identity::Dns("b".into()),
-        Identity::Subject("a".into()),
-        Identity::Subject("b".into()),
-        Identity::Uid(1),
-        Identity::Uid(2),
-        Identity::Uri("spiffe://a/b".into()),
-        Identity::Uri("spiffe://b/b".into()),
-    ];
-    for identity in identities {
-        let all = policy.grants.iter().filter(|it| it.is_for(&identity));
-        let found: Vec<_> = policy.grants_of(&identity).collect();
-        assert_eq!(found, all.collect::<Vec<_>>(), "{identity}");
-    }
-    let at = |word: &str, numbers: &[usize]| {
-        let numbers: Positions = numbers.iter().copied().collect();
-        (word.to_owned(), numbers)
-    };
-    let by_uid = [at("one", &[0]), at("two", &[0, 1])];
-    assert_eq!(policy.agents_by_uid, by_uid.into());
-    assert_eq!(policy.agents_by_name, [at("one", &[1])].into());
+    assert_eq!(policy.of_others(&eu, EU), [false; 2]);
+    assert_eq!(policy.of_others(&us, EU), [true; 2]);
+    let of_others = |uid, name| policy.of_others(&us, named(uid, name, ""));
+    assert_eq!(of_others("uid-us", "test-us"), [false; 2]);
+    assert_eq!(of_others("uid-us", "eu"), [false, true]);
+    assert_eq!(of_others("eu", "uid-eu"), [true; 2]);
 }
 
 #[test]
@@ -197,6 +153,7 @@ fn policy_of_the_documents_is_valid() {
     let policy = Policy::parse(text).expect("valid");
     let agent = Identity::Subject("system:serviceaccount:decree-system:decree-agent".to_owned());
     let uid = "6c1c1b5e-0d5f-4b52-9a39-6d9c0f6f2a11";
-    let [of_uid, _] = policy.grounds(&agent, named(uid, "production", ""));
-    assert_eq!(of_uid, Some(Ground::Named));
+    let cluster = named(uid, "production", "");
+    assert!(policy.permissions(&agent).may_open(cluster));
+    assert_eq!(policy.of_others(&agent, cluster), [false; 2]);
 }

@@ -7,7 +7,7 @@ use ring::signature::{
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::error::TokenError;
+use super::TokenError;
 
 /// The maximum number of keys of one issuer. API servers have one, or two while they rotate.
 const KEYS_MAX: usize = 64;

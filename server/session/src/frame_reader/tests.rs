@@ -5,53 +5,6 @@ use crate::wire::{OBJECT_BYTES_MAX, raw_tests};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-/// Notes the arrivals, in short.
-#[derive(Default)]
-struct Notes(Vec<&'static str>, Vec<Kind>);
-
-impl Sink for Notes {
-    fn is_listed(&self, kind: Kind) -> bool {
-        self.1.contains(&kind)
-    }
-
-    fn last_list(&self, _: Kind) -> Option<ResourceVersion> {
-        None
-    }
-
-    fn event(&mut self, event: Event) {
-        if let Event::SnapshotEnd { kind, .. } = &event {
-            self.1.push(*kind);
-        }
-        self.0.push(match event {
-            Event::SnapshotBegin(_) => "begin",
-            Event::SnapshotEnd { .. } => "end",
-            Event::PodApplied(_) | Event::ReplicaSetApplied(_) => "applied",
-            Event::PodDeleted { .. } | Event::ReplicaSetDeleted { .. } => "deleted",
-            Event::Bookmark { .. } => "bookmark",
-        });
-    }
-
-    fn pod(&mut self, _: &PodView<'_>) {
-        self.0.push("applied");
-    }
-
-    fn outcome(&mut self, _: Outcome) {
-        self.0.push("outcome");
-    }
-
-    fn rejected(&mut self, _: Rejected) {
-        self.0.push("rejected");
-    }
-
-    fn check(&mut self) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn view_age(&mut self, _: Span) {
-        self.0.push("view age");
-    }
-}
-
 fn request(frame: Frame) -> v1::ReconcileRequest {
     v1::ReconcileRequest {
         sequence: 0,
@@ -63,47 +16,6 @@ fn begin(kind: v1::Kind) -> v1::ReconcileRequest {
     request(Frame::SnapshotBegin(v1::SnapshotBegin {
         kind: kind.into(),
     }))
-}
-
-fn end(kind: v1::Kind, count: i64) -> v1::ReconcileRequest {
-    let resource_version = "5".to_owned();
-    request(Frame::SnapshotEnd(v1::SnapshotEnd {
-        kind: kind.into(),
-        resource_version,
-        count,
-    }))
-}
-
-fn bookmark() -> v1::ReconcileRequest {
-    let bookmark = v1::Bookmark {
-        kind: v1::Kind::Pod.into(),
-        resource_version: "6".to_owned(),
-    };
-    let event = Some(v1::event::Event::Bookmark(bookmark));
-    request(Frame::Events(v1::Events {
-        events: vec![v1::Event { event }],
-    }))
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn frames_with_any_damage_never_panic(
-        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
-        order in prop::collection::vec(0_usize..4, 1..12),
-    ) {
-        let sound = [begin(v1::Kind::Pod), end(v1::Kind::Pod, 0), bookmark(), begin(v1::Kind::ReplicaSet)];
-        let (mut reader, mut notes) = (FrameReader::default(), Notes::default());
-        for frame in order.into_iter().map(|place| &sound[place]) {
-            let mut bytes = frame.encode_to_vec();
-            for (place, byte) in &damage {
-                let place = place.index(bytes.len());
-                bytes[place] = *byte;
-            }
-            drop(reader.read(&IncomingFrame::from(Bytes::from(bytes)), &mut notes));
-        }
-    }
 }
 
 /// Notes the arrivals, in full.

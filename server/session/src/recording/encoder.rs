@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::{Config, IncomingFrame, Now, Session};
-use bytes::Bytes;
 use decree::{
     recording::v1::{Closed, Drain, End, Header, SessionConfig, Timeout},
     v1,
@@ -20,10 +19,24 @@ use crate::recording::{
 
 /// The first line of a recording: the name and the version of the format.
 pub(crate) const MAGIC: &[u8] = b"decree recording 1\n";
-/// The largest frame of a recording, in bytes. It limits the memory of a reader.
-pub const FRAME_BYTES_MAX: usize = 64 << 20;
+/// A call of a session.
+#[derive(Clone, Copy, Debug)]
+pub enum Call<'a> {
+    /// The session inherits these lost creates, of a session that ended this long ago.
+    Inherit(&'a Ledger, Duration),
+    /// A frame of the agent.
+    Frame(&'a IncomingFrame),
+    /// Time passed.
+    Timeout,
+    /// The server begins to drain.
+    Drain,
+    /// The end of the agent's half of the stream.
+    Closed,
+    /// A request for a frame, and its answer.
+    Poll(Option<&'a v1::ReconcileResponse>),
+}
 
-/// Writes the calls of one session. Each method appends whole records to `out`.
+/// Writes the calls of one session. Each method appends a whole record to `out`.
 #[derive(Debug)]
 pub struct Encoder {
     /// The time of the latest record.
@@ -53,53 +66,19 @@ impl Encoder {
         Self { last: now }
     }
 
-    /// Records a frame of the agent. Returns whether it was recorded: a frame larger than [`FRAME_BYTES_MAX`] is not.
-    pub fn frame(&mut self, now: Now, frame: &IncomingFrame, out: &mut Vec<u8>) -> bool {
-        let bytes = frame.as_bytes();
-        let fits = bytes.len() <= FRAME_BYTES_MAX;
-        if fits {
-            self.step(now, Step::Frame(bytes.clone()), out);
-        }
-        fits
-    }
-
-    /// Records what the session inherits.
-    pub fn inherited(&mut self, now: Now, left: &Ledger, ago: Duration, out: &mut Vec<u8>) {
-        self.step(now, Step::Inherited(inherited::record(left, ago)), out);
-    }
-
-    /// Records that time passed.
-    pub fn timeout(&mut self, now: Now, out: &mut Vec<u8>) {
-        self.step(now, Step::Timeout(Timeout {}), out);
-    }
-
-    /// Records the beginning of a drain.
-    pub fn drain(&mut self, now: Now, out: &mut Vec<u8>) {
-        self.step(now, Step::Drain(Drain {}), out);
-    }
-
-    /// Records the end of the agent's half of the stream.
-    pub fn closed(&mut self, now: Now, out: &mut Vec<u8>) {
-        self.step(now, Step::Closed(Closed {}), out);
-    }
-
-    /// Records a request for a frame, and its answer. Returns as [`Self::frame`] does.
-    pub fn poll(
-        &mut self,
-        now: Now,
-        frame: Option<&v1::ReconcileResponse>,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let frame = frame.map(|frame| Bytes::from(frame.encode_to_vec()));
-        let bytes = frame.as_ref().map_or(0, Bytes::len);
-        let fits = bytes <= FRAME_BYTES_MAX;
-        if fits {
-            self.step(now, Step::Poll(Poll { frame }), out);
-        }
-        fits
-    }
-
-    fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) {
+    /// Records a call.
+    pub fn call(&mut self, now: Now, call: Call<'_>, out: &mut Vec<u8>) {
+        let step = match call {
+            Call::Inherit(left, ago) => Step::Inherited(inherited::record(left, ago)),
+            Call::Frame(frame) => Step::Frame(frame.as_bytes().clone()),
+            Call::Timeout => Step::Timeout(Timeout {}),
+            Call::Drain => Step::Drain(Drain {}),
+            Call::Closed => Step::Closed(Closed {}),
+            Call::Poll(frame) => {
+                let frame = frame.map(|frame| frame.encode_to_vec().into());
+                Step::Poll(Poll { frame })
+            }
+        };
         let elapsed = nanos(now.monotonic.saturating_sub(self.last.monotonic));
         let wall = now.wall.0.saturating_sub(self.last.wall.0);
         self.last = now;

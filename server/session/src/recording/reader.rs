@@ -16,12 +16,12 @@ use server_core::{Span, Timestamp};
 use thiserror::Error;
 
 use crate::recording::{
-    encoder::{FRAME_BYTES_MAX, MAGIC},
+    encoder::MAGIC,
     record::{Record, Step},
 };
 
-/// The largest record: a frame, and the fields around it.
-const RECORD_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64 + 1024;
+/// The largest record, which limits the memory of a reader: far more than a frame, and the fields around it.
+const RECORD_BYTES_MAX: u64 = (64 << 20) + 1024;
 const VARINT_BYTES_MAX: u32 = 10;
 
 /// Why a recording cannot be read. Positions are bytes from its beginning.
@@ -87,7 +87,7 @@ pub enum Ending {
 
 /// Reads records, one at a time.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub(crate) struct Reader<R> {
     bytes: R,
     /// The number of bytes read.
     at: u64,

@@ -7,7 +7,6 @@ use decree::{
     recording::v1::{Closed, Drain, End, Header, Poll, Record, Timeout, record::Step},
     v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer},
 };
-use proptest::prelude::*;
 use prost::Message as _;
 use server_core::{Ledger, Timestamp};
 
@@ -107,24 +106,24 @@ fn recording_after(left: &Ledger, names: &[&str]) -> Vec<u8> {
     let mut session = Session::open(at(0), config, "session-0".into(), hello).expect("valid");
     if !left.is_empty() {
         let ago = Duration::from_secs(1);
-        encoder.inherited(at(0), left, ago, &mut out);
+        encoder.call(at(0), Call::Inherit(left, ago), &mut out);
         session.inherit(at(0), left.clone(), ago);
     }
     let mut decided = 0;
     for (second, request) in (1..).zip(requests) {
         let frame = IncomingFrame::from(request);
-        assert!(encoder.frame(at(second), &frame, &mut out), "it is small");
+        encoder.call(at(second), Call::Frame(&frame), &mut out);
         session.handle_frame(at(second), frame);
         decided += poll(&mut session, &mut encoder, at(second), &mut out);
     }
     assert!(decided > 1, "more than a welcome was sent");
-    encoder.timeout(at(10), &mut out);
+    encoder.call(at(10), Call::Timeout, &mut out);
     session.handle_timeout(at(10));
     poll(&mut session, &mut encoder, at(10), &mut out);
-    encoder.drain(at(10), &mut out);
+    encoder.call(at(10), Call::Drain, &mut out);
     session.handle_drain(at(10));
     poll(&mut session, &mut encoder, at(10), &mut out);
-    encoder.closed(at(11), &mut out);
+    encoder.call(at(11), Call::Closed, &mut out);
     session.handle_closed(at(11));
     poll(&mut session, &mut encoder, at(11), &mut out);
     end(EndReason::Session, Some(&session), &mut out);
@@ -135,7 +134,7 @@ fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8
     let mut frames = 0;
     loop {
         let frame = session.poll_frame(now);
-        assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
+        encoder.call(now, Call::Poll(frame.as_ref()), out);
         if frame.is_none() {
             return frames;
         }
@@ -197,12 +196,13 @@ fn records_have_the_bytes_of_the_contract() {
         monotonic: Duration::from_secs(3),
         ..at(1)
     };
-    encoder.frame(set_back, &IncomingFrame::from(request.clone()), &mut out);
-    encoder.timeout(set_back, &mut out);
-    encoder.drain(set_back, &mut out);
-    encoder.closed(set_back, &mut out);
-    encoder.poll(set_back, Some(&response), &mut out);
-    encoder.poll(set_back, None, &mut out);
+    let frame = IncomingFrame::from(request.clone());
+    encoder.call(set_back, Call::Frame(&frame), &mut out);
+    encoder.call(set_back, Call::Timeout, &mut out);
+    encoder.call(set_back, Call::Drain, &mut out);
+    encoder.call(set_back, Call::Closed, &mut out);
+    encoder.call(set_back, Call::Poll(Some(&response)), &mut out);
+    encoder.call(set_back, Call::Poll(None), &mut out);
     end(EndReason::Session, None, &mut out);
     let mut rest = &out[MAGIC.len()..];
     Header::decode_length_delimited(&mut rest).expect("a header");
@@ -356,38 +356,6 @@ fn files_that_are_none_are_told_from_damaged_ones() {
     assert!(matches!(replay(&more), Err(ReadError::AfterEnd(_))));
 }
 
-#[test]
-fn frame_that_is_too_large_leaves_no_trace() {
-    let mut requests = frames(&["web"])
-        .into_iter()
-        .map(|frame| v1::ReconcileRequest {
-            sequence: 1,
-            frame: Some(frame),
-        });
-    let mut out = Vec::new();
-    let hello = requests.next().expect("it is the first");
-    let mut encoder = Encoder::begin(at(0), &config(4 << 20), "session-0", &hello, &mut out);
-    let before = out.clone();
-    let large = Frame::Hello(v1::Hello {
-        cluster_name: "x".repeat(FRAME_BYTES_MAX),
-        ..v1::Hello::default()
-    });
-    let large = v1::ReconcileRequest {
-        sequence: 2,
-        frame: Some(large),
-    };
-    assert!(!encoder.frame(at(1), &large.into(), &mut out));
-    let large = v1::ReconcileResponse {
-        sequence: 1,
-        frame: Some(v1::reconcile_response::Frame::Resync(v1::Resync {
-            kind: v1::Kind::Pod.into(),
-            cause: "x".repeat(FRAME_BYTES_MAX),
-        })),
-    };
-    assert!(!encoder.poll(at(1), Some(&large), &mut out));
-    assert!(out == before, "{} bytes more", out.len() - before.len());
-}
-
 /// Writes the recording of a server that pauses after each batch. `leaves` says which batches it sends.
 fn paused(bytes: &[u8], leaves: impl Fn(u64) -> bool) -> Vec<u8> {
     let mut rest = &bytes[MAGIC.len()..];
@@ -455,24 +423,5 @@ fn recording_of_a_server_that_paused_is_compared_batch_by_batch() {
     for lost in 1..=3 {
         let (differences, _) = replay(&paused(&whole, |id| id != lost)).expect("it can be read");
         assert!(!differences.is_empty(), "batch {lost}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_a_replay_panic(
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
-        length in any::<prop::sample::Index>(),
-        cut in any::<bool>(),
-    ) {
-        let mut bytes = recording();
-        for (place, byte) in changes {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
-        }
-        if cut {
-            bytes.truncate(length.index(bytes.len()));
-        }
-        drop(replay(&bytes));
     }
 }

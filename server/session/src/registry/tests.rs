@@ -79,17 +79,6 @@ fn clusters_are_found_by_uid_and_name_in_order() {
     assert!(found("nowhere").is_empty());
 }
 
-#[test]
-fn sessions_are_sorted_by_name_uid_and_shard() {
-    let nameless = SessionIdentity {
-        cluster_name: String::new(),
-        ..identity("s", "c1", "a", 1)
-    };
-    assert_eq!(nameless.order(), ("c1", "c1", "a"));
-    let named = identity("s", "c1", "b", 1);
-    assert_eq!(named.order(), ("name of c1", "c1", "b"));
-}
-
 fn left(names: std::ops::Range<usize>) -> Ledger {
     let mut left = Ledger::default();
     for name in names {

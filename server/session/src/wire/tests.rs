@@ -1,9 +1,6 @@
 //! The contract's fields, one by one and at random.
 
-use std::collections::BTreeSet;
-
 use proptest::prelude::*;
-use prost::Message;
 use prost_types::Timestamp as Time;
 use server_core::{Kind, ResourceVersion};
 
@@ -257,26 +254,6 @@ fn words_of_the_cluster_are_cut_at_a_character() {
 }
 
 #[test]
-fn every_kind_of_field_fault_has_a_word_of_its_own() {
-    let faults = [
-        Fault::Required,
-        Fault::Namespace,
-        Fault::Name,
-        Fault::Uid,
-        Fault::Version,
-        Fault::LabelKey,
-        Fault::LabelValue,
-        Fault::Time,
-        Fault::Range,
-        Fault::Enum,
-        Fault::Text,
-        Fault::Quarantined,
-    ];
-    let words: BTreeSet<_> = faults.iter().map(|fault| fault.as_str()).collect();
-    assert_eq!(words.len(), faults.len());
-}
-
-#[test]
 fn kinds_that_are_not_known_are_refused() {
     let kind = |number| decode::kind("kind", number).map_err(|told| told.fault);
     assert_eq!(kind(1), Ok(Kind::Pod));
@@ -303,27 +280,5 @@ proptest! {
         let read = decode::version("v", &text);
         let exact = text.parse::<u64>().is_ok_and(|number| number > 0 && number.to_string() == text);
         prop_assert_eq!(read.is_ok(), exact || text.is_empty());
-    }
-
-    #[test]
-    fn bytes_of_a_pod_with_any_damage_never_panic(damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
-        let mut bytes = pod().encode_to_vec();
-        for (place, byte) in damage {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
-        }
-        if let Ok(damaged) = v1::Pod::decode(bytes.as_slice()) {
-            let refused = decode::pod(&damaged).err();
-            prop_assert!(refused.is_none_or(|violations| !violations.is_empty()));
-        }
-    }
-
-    #[test]
-    fn names_are_read_or_refused_whatever_they_are(text in "\\PC{0,300}") {
-        let read = decode::pod(&v1::Pod { name: text.clone(), ..pod() });
-        if let Ok(read) = read {
-            prop_assert_eq!(&*read.name, text.as_str());
-            prop_assert!(text.len() <= 253 && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.'));
-        }
     }
 }

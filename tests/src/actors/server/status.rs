@@ -20,7 +20,7 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
             status: refusal.to_string(),
             retry_after: Some(*reconnect_after),
         },
-        Refusal::Invalid(_)
+        Refusal::Invalid(..)
         | Refusal::Malformed(_)
         | Refusal::HelloExpected
         | Refusal::HelloRepeated

@@ -1,6 +1,6 @@
 //! This reader and prost read the same.
 
-use decree::v1::{done, event, outcome};
+use decree::v1::{done, outcome};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -135,21 +135,6 @@ proptest! {
         prop_assert!(read.is_some() || !intact, "what prost writes is read");
         let expected = v1::Pod::decode(&*bytes).ok();
         check(&bytes, read, &labels, expected.as_ref());
-    }
-
-    #[test]
-    fn pods_of_events_are_those_that_prost_reads(pod in pods(), damage in damage()) {
-        let event = v1::Event { event: Some(event::Event::PodApplied(pod)) };
-        let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
-        let bytes = damaged(event.encode_to_vec(), damage);
-        let read = read_event(&bytes, &mut labels);
-        prop_assert!(read.is_some() || !intact, "what prost writes is read");
-        let expected = v1::Event::decode(&*bytes).ok();
-        let pod = match expected.and_then(|event| event.event) {
-            Some(event::Event::PodApplied(pod)) => Some(pod),
-            _ => None,
-        };
-        check(&bytes, read, &labels, pod.as_ref());
     }
 
     #[test]

@@ -5,17 +5,16 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use decree::v1;
+use decree::v1::{self, inspection_service_server::InspectionService as _};
 use prost::Message;
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     answer::Refused,
-    backend::Caller,
-    console_state::ConsoleState,
-    event::{event, seconds},
-    reader::PageReader,
+    reader::{PageReader, event, seconds},
+    state::{ConsoleState, ask},
 };
+use crate::{access::Caller, clock};
 
 /// The number of ReplicaSets in one request to a session, and the maximum number of rows in an event.
 const PAGE: i32 = 500;
@@ -43,7 +42,10 @@ impl Board {
                 page_token,
                 ..v1::ListReplicaSetsRequest::default()
             };
-            let page = state.server.list_replica_sets(caller.ask(request)).await?;
+            let page = state
+                .inspection
+                .list_replica_sets(ask(caller, request))
+                .await?;
             let page = page.into_inner();
             let mut rows = Vec::new();
             for mut summary in page.replica_sets {
@@ -70,13 +72,13 @@ impl Board {
         if is_complete {
             self.sent.retain(|key, _| seen.contains(key));
         }
-        let request = caller.ask(v1::ListSessionsRequest::default());
-        let sessions = state.server.list_sessions(request).await?.into_inner();
+        let request = ask(caller, v1::ListSessionsRequest::default());
+        let sessions = state.inspection.list_sessions(request).await?.into_inner();
         let sessions = sessions.sessions;
         let synced = sessions.iter().filter(|session| session.synced);
         // The board is up to date.
         let data = json!({
-            "seconds": seconds(state.server.now()),
+            "seconds": seconds(clock::now()),
             "gone": gone,
             "sessions": sessions.len(),
             "synced": synced.count(),

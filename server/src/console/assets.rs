@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_folder_is_embedded() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../console");
         let files = fs::read_dir(folder).expect("the folder is there").flatten();
         let files: BTreeSet<_> = files
             .map(|file| file.file_name().to_string_lossy().into_owned())

@@ -7,13 +7,14 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{Extensions, HeaderName, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use service::admin::AdminPeer;
 
-use crate::{answer::Refused, console_state::ConsoleState};
+use super::{answer::Refused, state::ConsoleState};
+use crate::peer::ConnectionPeer;
 
 /// Allows only the console's files, and no embedding in other pages.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -76,10 +77,13 @@ pub(crate) async fn authorize(
         let description = format!("has {query} bytes, and may have {QUERY_BYTES_MAX}");
         return Err(Refused::field("query", &description));
     }
-    let authorized = state
-        .server
-        .authorize(METHOD, request.headers(), peer.address);
+    let (shared, mut extensions) = (&state.shared, Extensions::new());
+    extensions.insert(ConnectionPeer::of_admin(peer.address));
+    let authorized = shared
+        .access
+        .authorize(METHOD, request.headers(), &extensions);
     let caller = authorized.await?;
+    shared.check_draining()?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }

@@ -1,17 +1,14 @@
 //! One ReplicaSet: its state, its last decisions, and its pods.
 
-use std::sync::Arc;
+use decree::v1::{self, inspection_service_server::InspectionService as _};
 
-use decree::v1;
-use tonic::Status;
-
-use crate::{
+use super::{
     answer::Refused,
-    backend::{Caller, DecisionAttempt},
-    console_state::ConsoleState,
     pods::pods,
     reader::PageReader,
+    state::{ConsoleState, ask},
 };
+use crate::access::Caller;
 
 /// Sends the changes of a ReplicaSet. An absent ReplicaSet may appear later.
 pub(crate) async fn poll(
@@ -21,16 +18,16 @@ pub(crate) async fn poll(
     reader: &mut PageReader,
 ) -> Result<(), Refused> {
     let (mut replica_set, mut pods) = (None, None);
-    let found = state.server.get_replica_set(caller.ask(subject.clone()));
-    if let Some(found) = if_there(found.await)? {
+    let request = ask(caller, subject.clone());
+    let found = state.inspection.get_replica_set(request).await;
+    if let Some(found) = if_there(found.map_err(Refused::from))? {
         let mut found = found.into_inner();
         if let Some(summary) = &mut found.summary {
             summary.template_labels.clear();
         }
         replica_set = Some(state.json("GetReplicaSetResponse", &found));
-        let read: DecisionAttempt =
-            Arc::new(|around, _| Ok(self::pods(around).map(|pods| pods.to_string())));
-        pods = if_there(state.server.attempt(caller, subject, read).await)?;
+        let read = state.compute(caller, subject, |around, _| Ok(self::pods(around)));
+        pods = if_there(read.await)?;
     }
     for (name, data) in [("pods", pods), ("replicaset", replica_set)] {
         let data = data.unwrap_or_else(|| "null".to_owned());
@@ -40,8 +37,8 @@ pub(crate) async fn poll(
 }
 
 /// `None` if the ReplicaSet is absent at present, or its pods exceed the limit of a decision.
-fn if_there<T>(answer: Result<T, Status>) -> Result<Option<T>, Refused> {
-    match answer.map_err(Refused::from) {
+fn if_there<T>(answer: Result<T, Refused>) -> Result<Option<T>, Refused> {
+    match answer {
         Ok(found) => Ok(Some(found)),
         Err(refused) if refused.is_absence() => Ok(None),
         Err(other) => Err(other),

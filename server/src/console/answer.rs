@@ -9,6 +9,8 @@ use service::escaped_json;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
+use crate::error::Refusal;
+
 /// The reasons that show a followed ReplicaSet, or its pods, as absent: they may appear later.
 const ABSENT: [&str; 4] = [
     "REPLICA_SET_UNKNOWN",
@@ -58,6 +60,12 @@ impl Refused {
     /// The JSON with the reason for programs and the message for people.
     pub(crate) fn text(&self) -> String {
         json!({"reason": self.reason, "message": self.message}).to_string()
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Status::from(refusal).into()
     }
 }
 

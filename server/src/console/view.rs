@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 
-use decree::v1;
+use decree::v1::{self, inspection_service_server::InspectionService as _};
 
-use crate::{
-    answer::Refused, backend::Caller, board::Board, console_state::ConsoleState,
-    reader::PageReader, replica_set, sessions::sessions,
+use super::{
+    answer::Refused,
+    board::Board,
+    reader::PageReader,
+    replica_set,
+    state::{ConsoleState, ask},
 };
+use crate::access::Caller;
 
 /// A page.
 #[derive(Debug)]
@@ -54,13 +58,12 @@ impl PageView {
             Self::Board(board) => board.poll(state, caller, reader).await?,
             Self::ReplicaSet(subject) => replica_set::poll(subject, state, caller, reader).await?,
             Self::Sessions => {
-                let sessions = sessions(state, caller);
-                reader.show("sessions", sessions).await;
+                reader.show("sessions", state.sessions(caller)).await;
             }
             Self::Differences => {
-                let request = caller.ask(v1::ListDifferencesRequest::default());
-                let found = state.server.list_differences(request).await?.into_inner();
-                let differences = state.json("ListDifferencesResponse", &found);
+                let request = ask(caller, v1::ListDifferencesRequest::default());
+                let found = state.inspection.list_differences(request).await?;
+                let differences = state.json("ListDifferencesResponse", found.get_ref());
                 reader.show("differences", differences).await;
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use server_core::{Phase, Pod, Surroundings};
 
-use crate::event::seconds;
+use super::reader::seconds;
 
 /// The maximum number of pods that a page shows.
 const SHOWN_MAX: usize = 2_000;

@@ -3,15 +3,13 @@
 //! # Theory of operation
 //!
 //! [`add`] adds the routes of the console to the routes of the admin port. The pages are files of the folder `console/`, embedded, and the
-//! same for all users. The data depends on what the [`Backend`] lets the caller see. The module `gate` checks each request first.
+//! same for all users. The data is that of `InspectionService` in the same process. The module `gate` checks each request first.
 //! Pages follow their data by server-sent events. The number of event streams is bounded. Their connections do not count as
-//! connections of the admin port, so `/metrics` and the probes always work. [`recording`] has the routes of another page, whose data is
+//! connections of the admin port, so `/metrics` and the probes always work. [`recording_page`] has the routes of another page, whose data is
 //! one text.
 //!
 //! **Invariant:** the console only reads.
 //! **Invariant:** the console of a server shows nothing that gRPC would not tell the same caller.
-//!
-//! Deliberately outside: sessions, authentication and policy. The [`Backend`] knows them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,48 +21,38 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
-use decree::v1::{self, simulate_cluster_request::Change};
-use serde_json::json;
+use decree::v1::{
+    self, inspection_service_server::InspectionService as _, simulate_cluster_request::Change,
+};
 use service::admin::AdminPeer;
 
 use self::{
     answer::Refused,
     assets::Asset,
-    console_state::ConsoleState,
     gate::admit,
+    state::{ConsoleState, ask},
     view::{PageView, subject},
 };
-pub use self::{
-    backend::{
-        Backend, Caller, DecisionAttempt, DecisionStream, KnownNodes, SessionUsage, StreamEnd,
-    },
-    console_state::ConsoleConfig,
-};
+use crate::{access::Caller, clock, shared::Shared};
 
 mod answer;
 mod assets;
-mod backend;
 mod board;
-mod console_state;
-mod event;
 mod gate;
 mod pods;
 mod reader;
 mod replica_set;
 mod rescue;
-mod sessions;
+mod state;
 mod stream;
 mod view;
 
-/// The maximum number of nodes in an answer.
-pub const NODES_MAX: usize = 10_000;
-
 /// Adds the console to the routes of the admin port, unless the console is turned off.
-pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> Router {
-    if config.streams_max == 0 {
+pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
+    if shared.config.limits.console_streams_max == 0 {
         return router;
     }
-    let state = Arc::new(ConsoleState::new(server, config));
+    let state = Arc::new(ConsoleState::new(shared));
     let data = Router::new()
         .route("/console/api/stream", get(follow))
         .route("/console/api/simulate", get(simulate))
@@ -75,13 +63,14 @@ pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> R
             Arc::clone(&state),
             gate::authorize,
         ));
-    let insecure = state.config.insecure;
+    let insecure = shared.config.tls.insecure;
     let console = guarded(pages(assets::OF_SERVER).merge(data), insecure);
     router.merge(console.with_state(state))
 }
 
 /// The page of a recording, for this machine only. `steps` is the JSON of the page.
-pub fn recording(steps: &str) -> Router {
+#[must_use]
+pub fn recording_page(steps: &str) -> Router {
     let steps = Arc::<str>::from(steps);
     let data = get(move || {
         let steps = Arc::clone(&steps);
@@ -144,8 +133,7 @@ async fn simulate(
         name,
         replicas: Some(replicas),
     };
-    let answer = state.server.simulate(&caller, request).await?;
-    Ok(answer::json(&state.json("SimulateResponse", &answer)))
+    Ok(answer::json(&state.simulate(caller, request).await?))
 }
 
 /// The first page of the ReplicaSets that a node drain or a quota would affect.
@@ -166,7 +154,10 @@ async fn simulate_cluster(
         change: Some(change),
         ..v1::SimulateClusterRequest::default()
     };
-    let answer = state.server.simulate_cluster(caller.ask(request)).await?;
+    let answer = state
+        .inspection
+        .simulate_cluster(ask(&caller, request))
+        .await?;
     let text = state.json("SimulateClusterResponse", answer.get_ref());
     Ok(answer::json(&text))
 }
@@ -178,12 +169,7 @@ async fn nodes(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
     let cluster = query.get("cluster").map_or("", String::as_str);
-    let KnownNodes { pods, is_complete } = state.server.nodes(&caller, cluster).await?;
-    let is_complete = is_complete && pods.len() <= NODES_MAX;
-    let nodes = pods.iter().take(NODES_MAX);
-    let nodes: Vec<_> = nodes.map(|(name, pods)| json!([**name, pods])).collect();
-    let answer = json!({"nodes": nodes, "complete": is_complete});
-    Ok(answer::json(&answer.to_string()))
+    Ok(answer::json(&state.nodes(&caller, cluster).await?))
 }
 
 /// The changes that would keep a pod in a scale-down.
@@ -194,13 +180,11 @@ async fn rescue(
 ) -> Result<Response, Refused> {
     let replicas = number(&mut query, "replicas")?;
     let pod = query.remove("pod").unwrap_or_default();
-    let (subject, now) = (subject(&query), state.server.now());
-    let attempt: DecisionAttempt = Arc::new(move |around, go_on| {
-        let answer = rescue::rescue(around, replicas, &pod, now, go_on)?;
-        Ok(answer.map(|answer| answer.to_string()))
+    let (subject, now) = (subject(&query), clock::now());
+    let answer = state.compute(&caller, &subject, move |around, go_on| {
+        rescue::rescue(around, replicas, &pod, now, go_on)
     });
-    let answer = state.server.attempt(&caller, &subject, attempt).await?;
-    Ok(answer::json(&answer))
+    Ok(answer::json(&answer.await?))
 }
 
 fn number(query: &mut HashMap<String, String>, field: &'static str) -> Result<i32, Refused> {

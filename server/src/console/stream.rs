@@ -7,20 +7,26 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use decree::v1;
+use decree::v1::{self, inspection_service_server::InspectionService as _};
+use serde_json::json;
 use service::admin::{AdminPeer, KeptConnection};
-use service::admission::{EndSignal, Owner, Slot};
+use service::admission::{Owner, Slot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use tonic::{Code, Status};
 
-use crate::{
+use super::{
     answer::Refused,
-    backend::{Caller, DecisionStream, StreamEnd},
-    console_state::ConsoleState,
-    event,
-    reader::PageReader,
+    reader::{PageReader, event, seconds},
+    state::{ConsoleState, ask},
     view::PageView,
+};
+use crate::{
+    access::{Caller, OpenStream},
+    capacity::EndSignal,
+    clock,
+    shared::Shared,
+    watchers::Watch,
 };
 
 /// The minimum time between two polls of a page.
@@ -40,8 +46,10 @@ struct PageStream {
     reader: PageReader,
     slot: Slot<(), ()>,
     kept: KeptConnection,
-    end: StreamEnd,
-    decisions: Option<DecisionStream>,
+    /// Sent when the caller has lost the permission.
+    denied: EndSignal,
+    decisions: Option<Watch>,
+    _open: OpenStream,
     /// Counts the stream.
     _counted: Arc<()>,
 }
@@ -54,9 +62,11 @@ pub(crate) async fn open(
     view: PageView,
 ) -> Result<Response, Refused> {
     let owner = Owner::Unproven(peer.address.ip().into());
-    let slot = state.pool.take(owner, 1, EndSignal::default());
+    let slot = state
+        .pool
+        .take(owner, 1, service::admission::EndSignal::default());
     let slot = slot.map_err(|()| {
-        let max = state.config.streams_max;
+        let max = state.shared.config.limits.console_streams_max;
         let message = format!("limit of {max} streams of the console reached");
         Refused::new(Code::ResourceExhausted, "LIMIT_REACHED", message)
     })?;
@@ -66,16 +76,17 @@ pub(crate) async fn open(
             namespace,
             name,
         } = subject.clone();
-        let request = caller.ask(v1::WatchDecisionsRequest {
+        let request = v1::WatchDecisionsRequest {
             cluster,
             namespace,
             name,
-        });
-        Some(state.server.watch_decisions(request).await?.into_inner())
+        };
+        let watch = state.inspection.watch_decisions(ask(&caller, request));
+        Some(watch.await?.into_inner())
     } else {
         None
     };
-    let end = state.server.follow(&caller);
+    let (open, denied) = state.shared.access.open_watch(&caller);
     let (reader, events) = PageReader::new();
     let stream = PageStream {
         state: Arc::clone(state),
@@ -84,8 +95,9 @@ pub(crate) async fn open(
         reader,
         slot,
         kept: peer.keep(),
-        end,
+        denied,
         decisions,
+        _open: open,
         _counted: Arc::clone(&state.streams),
     };
     tokio::spawn(stream.run());
@@ -100,19 +112,20 @@ pub(crate) async fn open(
 impl PageStream {
     /// Runs until the reader is gone or loses the permission, or another stream takes its slot.
     async fn run(mut self) {
-        let never: StreamEnd = Box::pin(std::future::pending());
-        let end = std::mem::replace(&mut self.end, never);
+        let (shared, denied) = (Arc::clone(&self.state.shared), self.denied.clone());
         let (taken, queue) = (self.slot.end().clone(), self.reader.queue());
         let last = tokio::select! {
             biased;
             () = queue.closed() => return,
-            why = end => event::end(&why.into()),
+            () = shared.draining.cancelled() => Shared::drain_refusal().into(),
+            why = denied.wait() => why.into(),
             () = taken.wait() => {
                 let message = "another page took the place of this one".to_owned();
-                event::end(&Refused::new(Code::Aborted, "DISPLACED", message))
+                Refused::new(Code::Aborted, "DISPLACED", message)
             }
-            why = self.follow() => event::end(&why),
+            why = self.follow() => why,
         };
+        let last = event("end", &last.text());
         let Self { reader, kept, .. } = self;
         drop(reader);
         let _ = timeout(FLUSH, queue.send(Ok(last))).await;
@@ -145,13 +158,13 @@ impl PageStream {
                 biased;
                 () = sleep_until(end) => return,
                 () = sleep(silent) => {
-                    let now = self.state.server.now();
-                    self.reader.send(event::ping(now)).await;
+                    let data = json!({"seconds": seconds(clock::now())});
+                    self.reader.send(event("ping", &data.to_string())).await;
                 }
                 decision = next(&mut self.decisions) => match decision {
                     Some(Ok(decision)) => {
                         let text = self.state.json("WatchDecisionsResponse", &decision);
-                        self.reader.send(event::event("decision", &text)).await;
+                        self.reader.send(event("decision", &text)).await;
                     }
                     // The end of the watch also ends the stream, with the reason.
                     Some(Err(_)) | None => self.decisions = None,
@@ -162,9 +175,7 @@ impl PageStream {
 }
 
 /// The next decision of a watch; waits forever without one.
-async fn next(
-    decisions: &mut Option<DecisionStream>,
-) -> Option<Result<v1::WatchDecisionsResponse, Status>> {
+async fn next(decisions: &mut Option<Watch>) -> Option<Result<v1::WatchDecisionsResponse, Status>> {
     match decisions {
         Some(decisions) => decisions.next().await,
         None => std::future::pending().await,

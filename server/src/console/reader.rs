@@ -1,17 +1,27 @@
-//! The event queue of a stream. The queue is short, so that the rows of thousands of ReplicaSets are made only when they are read.
+//! Server-sent events, each a name and one line of JSON, and their queue to the reader of a stream. The queue is short, so that the rows of thousands of ReplicaSets are made only when they are read.
 
 use std::{collections::BTreeMap, convert::Infallible};
 
 use bytes::Bytes;
+use server_core::Timestamp;
+use service::escaped_json;
 use tokio::{
     sync::mpsc,
     time::{Duration, Instant},
 };
 
-use crate::event::event;
-
 /// The maximum number of events that wait for a slow reader. While events wait, the page is not polled.
 const QUEUE: usize = 4;
+
+/// JSON has no line breaks, so the data is one line. A terminal may show it.
+pub(crate) fn event(name: &str, data: &str) -> Bytes {
+    let data = escaped_json(data);
+    format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+pub(crate) const fn seconds(time: Timestamp) -> i64 {
+    time.0.div_euclid(1_000_000_000)
+}
 
 /// The sender to the reader. The stream ends when all clones are dropped.
 pub(crate) type EventQueue = mpsc::Sender<Result<Bytes, Infallible>>;

@@ -1,0 +1,26 @@
+//! Why a server cannot start, in words.
+
+use std::error::Error;
+
+/// A flag, a file or a folder that cannot be used, and the error behind that, if there is one.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Fault {
+    what: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Fault {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        let (what, source) = (what.into(), None);
+        Self { what, source }
+    }
+
+    pub(crate) fn because(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        let (what, source) = (what.into(), Some(source.into()));
+        Self { what, source }
+    }
+}
