@@ -18,35 +18,42 @@ use crate::{transport::set_with, world::program};
 const LOOPBACK: &str = "127.0.0.1:0";
 const EVERYWHERE: &str = "0.0.0.0:0";
 
-/// The proof of identity that a server requires of its peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Proof {
-    PlainText,
-    Tls,
-    Certificates,
-    OptionalCertificates,
-    Tokens,
-    Both,
-}
-
-const PROOFS: [Proof; 6] = [
-    Proof::PlainText,
-    Proof::Tls,
-    Proof::Certificates,
-    Proof::OptionalCertificates,
-    Proof::Tokens,
-    Proof::Both,
+/// The flags for the proof of identity that a server requires of its peers. If other machines could reach it: its error without
+/// a policy, with one for agents, and with one for anyone.
+const PROOFS: [(&str, [Option<&str>; 3]); 6] = [
+    ("", [Some("plain text"); 3]),
+    (
+        "TLS",
+        [
+            Some("everyone there may do everything; give --tls-ca"),
+            Some("grants `anonymous` nothing; give --tls-ca"),
+            None,
+        ],
+    ),
+    (CERTIFICATES, [Some(OF_THE_CA), None, None]),
+    (
+        "TLS --tls-ca PKI/ca.crt --tls-client-auth optional",
+        [Some(OF_THE_CA), None, None],
+    ),
+    (
+        TOKENS,
+        [
+            Some("everyone with a token of --token-issuer may do everything; give --policy"),
+            None,
+            None,
+        ],
+    ),
+    (
+        BOTH,
+        [Some("a certificate of --tls-ca or a token of"), None, None],
+    ),
 ];
-
-/// The grants of a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Grants {
-    Missing,
-    Agents,
-    Anyone,
-}
-
-const GRANTS: [Grants; 3] = [Grants::Missing, Grants::Agents, Grants::Anyone];
+const CERTIFICATES: &str = "TLS --tls-ca PKI/ca.crt";
+const TOKENS: &str = "TLS --token-issuer ISSUER --token-keys KEYS";
+const BOTH: &str = "TLS --tls-ca PKI/ca.crt --token-issuer ISSUER --token-keys KEYS";
+const OF_THE_CA: &str = "everyone with a certificate of --tls-ca may do everything; give --policy";
+/// The flags for a policy: none, one for agents, and one for anyone.
+const POLICIES: [&str; 3] = ["", "--policy agents", "--policy anyone"];
 
 /// The files of all servers of a test.
 struct Files {
@@ -57,80 +64,39 @@ struct Files {
 impl Files {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
-        set_with(&folder.path().join("pki"), &[]);
+        set_with(&folder.path().join("PKI"), &[]);
         let issuer = Issuer::new(folder.path());
-        let files = Self { folder, issuer };
         for (name, identity) in [("agents", "sub:agent"), ("anyone", "anonymous")] {
             let grant = format!(
                 "[[grant]]\nidentities = [\"{identity}\"]\nrole = \"viewer\"\nnames = [\"*\"]\n"
             );
-            fs::write(files.path(name), grant).expect("there is room");
+            fs::write(folder.path().join(name), grant).expect("there is room");
         }
-        files
+        Self { folder, issuer }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn server(&self, listen: &str, proof: Proof) -> Command {
+    /// A server with these flags, which name its files from their folder.
+    fn server(&self, listen: &str, flags: &str) -> Command {
+        let flags = flags
+            .replace("TLS", "--tls-cert PKI/server.crt --tls-key PKI/server.key")
+            .replace("ISSUER", ISSUER)
+            .replace("KEYS", &self.issuer.file().to_string_lossy());
         let mut command = program("decree-server");
-        command.args(["--admin", "off", "--listen", listen]);
-        let pki = |name: &str| self.path("pki").join(name);
-        if proof != Proof::PlainText {
-            command.arg("--tls-cert").arg(pki("server.crt"));
-            command.arg("--tls-key").arg(pki("server.key"));
-        }
-        if matches!(
-            proof,
-            Proof::Certificates | Proof::OptionalCertificates | Proof::Both
-        ) {
-            command.arg("--tls-ca").arg(pki("ca.crt"));
-        }
-        if proof == Proof::OptionalCertificates {
-            command.args(["--tls-client-auth", "optional"]);
-        }
-        if matches!(proof, Proof::Tokens | Proof::Both) {
-            command.args(["--token-issuer", ISSUER, "--token-keys"]);
-            command.arg(self.issuer.file());
-        }
         command
-    }
-
-    fn with(&self, mut command: Command, grants: Grants) -> Command {
-        match grants {
-            Grants::Missing => &mut command,
-            Grants::Agents => command.arg("--policy").arg(self.path("agents")),
-            Grants::Anyone => command.arg("--policy").arg(self.path("anyone")),
-        };
+            .args(["--admin", "off", "--listen", listen])
+            .args(flags.split_whitespace())
+            .current_dir(self.folder.path());
         command
     }
 }
 
-/// The error of a server that other machines could reach without protection.
-fn refusal(proof: Proof, grants: Grants) -> Option<&'static str> {
-    match (proof, grants) {
-        (Proof::PlainText, _) => Some("plain text"),
-        (Proof::Tls, Grants::Missing) => Some("everyone there may do everything; give --tls-ca"),
-        (Proof::Tls, Grants::Agents) => Some("grants `anonymous` nothing; give --tls-ca"),
-        (Proof::Certificates | Proof::OptionalCertificates, Grants::Missing) => {
-            Some("everyone with a certificate of --tls-ca may do everything; give --policy")
-        }
-        (Proof::Tokens, Grants::Missing) => {
-            Some("everyone with a token of --token-issuer may do everything; give --policy")
-        }
-        (Proof::Both, Grants::Missing) => Some("a certificate of --tls-ca or a token of"),
-        (Proof::Tls, Grants::Anyone)
-        | (
-            Proof::Certificates | Proof::OptionalCertificates | Proof::Tokens | Proof::Both,
-            Grants::Agents | Grants::Anyone,
-        ) => None,
-    }
-}
-
-fn pairs() -> impl Iterator<Item = (Proof, Grants)> {
+/// The flags of a server, and its error if other machines could reach it.
+fn servers() -> impl Iterator<Item = (String, Option<&'static str>)> {
     let proofs = PROOFS.into_iter();
-    proofs.flat_map(|proof| GRANTS.map(|grants| (proof, grants)))
+    proofs.flat_map(|(proof, errors)| {
+        let policies = POLICIES.into_iter().zip(errors);
+        policies.map(move |(policy, error)| (format!("{proof} {policy}"), error))
+    })
 }
 
 fn starts(command: Command) -> Running {
@@ -152,17 +118,17 @@ fn error_of(mut command: Command) -> String {
 #[test]
 fn this_machine_is_served_as_it_asks() {
     let files = Files::new();
-    for (proof, grants) in pairs() {
-        drop(starts(files.with(files.server(LOOPBACK, proof), grants)));
+    for (flags, _) in servers() {
+        drop(starts(files.server(LOOPBACK, &flags)));
     }
 }
 
 #[test]
 fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
     let files = Files::new();
-    for (proof, grants) in pairs() {
-        let command = files.with(files.server(EVERYWHERE, proof), grants);
-        let Some(says) = refusal(proof, grants) else {
+    for (flags, refusal) in servers() {
+        let command = files.server(EVERYWHERE, &flags);
+        let Some(says) = refusal else {
             let lines = starts(command).tail();
             let warns = lines.iter().any(|line| line.contains("--insecure"));
             assert!(!warns, "{lines:#?}");
@@ -170,7 +136,7 @@ fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
         };
         let error = error_of(command);
         for part in [says, "--listen 0.0.0.0:0", "unix:PATH", "--insecure"] {
-            assert!(error.contains(part), "{proof:?}, {grants:?}: {error}");
+            assert!(error.contains(part), "{flags}: {error}");
         }
     }
 }
@@ -178,13 +144,11 @@ fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
 #[test]
 fn insecure_lets_them_in_and_warns_of_what_is_not_asked() {
     let files = Files::new();
-    for (proof, grants) in pairs() {
-        let mut command = files.with(files.server(EVERYWHERE, proof), grants);
-        command.arg("--insecure");
+    for (flags, refusal) in servers() {
+        let command = files.server(EVERYWHERE, &format!("{flags} --insecure"));
         let lines = starts(command).tail();
         let warns = lines.iter().any(|line| line.contains("--insecure: "));
-        let what = format!("{proof:?}, {grants:?}: {lines:#?}");
-        assert_eq!(warns, refusal(proof, grants).is_some(), "{what}");
+        assert_eq!(warns, refusal.is_some(), "{flags}: {lines:#?}");
     }
 }
 
@@ -192,10 +156,10 @@ fn insecure_lets_them_in_and_warns_of_what_is_not_asked() {
 fn policy_in_the_error_can_be_copied() {
     let files = Files::new();
     for (given, with) in [
-        (Proof::Tls, Proof::Certificates),
-        (Proof::Certificates, Proof::Certificates),
-        (Proof::Tokens, Proof::Tokens),
-        (Proof::Both, Proof::Both),
+        ("TLS", CERTIFICATES),
+        (CERTIFICATES, CERTIFICATES),
+        (TOKENS, TOKENS),
+        (BOTH, BOTH),
     ] {
         let error = error_of(files.server(EVERYWHERE, given));
         let policy = copied(&error, files.folder.path());
@@ -217,10 +181,10 @@ fn copied(error: &str, folder: &Path) -> PathBuf {
 #[test]
 fn policy_that_cannot_be_read_is_named_and_lets_nobody_in() {
     let files = Files::new();
-    fs::write(files.path("agents"), "grant = 3").expect("there is room");
-    for proof in [Proof::Tls, Proof::Certificates] {
-        let command = files.with(files.server(EVERYWHERE, proof), Grants::Agents);
-        let error = error_of(command);
+    fs::write(files.folder.path().join("agents"), "grant = 3").expect("there is room");
+    for proof in ["TLS", CERTIFICATES] {
+        let flags = format!("{proof} --policy agents");
+        let error = error_of(files.server(EVERYWHERE, &flags));
         assert!(error.contains("--policy"), "{error}");
     }
 }

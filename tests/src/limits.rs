@@ -162,25 +162,17 @@ impl Limits {
     }
 
     fn judge_call(&self, world: &World, request: &Request, before: Option<&Object>) -> Verdict {
+        let there = |pod: &v1::ObjectRef| before.filter(|it| text(it, "uid") == pod.uid);
         match request {
             Request::CreatePod(create) => self.judge_create(world, create),
             Request::DeletePod { pod, .. } => {
-                match before.filter(|it| text(it, "uid") == pod.uid) {
-                    Some(before) => self.judge_delete(world, before),
-                    None => Ok(()),
-                }
+                there(pod).map_or(Ok(()), |pod| self.judge_delete(world, pod))
             }
             Request::AdoptPod { pod, controller } => {
-                match before.filter(|it| text(it, "uid") == pod.uid) {
-                    Some(before) => self.judge_adopt(world, &controller.uid, before),
-                    None => Ok(()),
-                }
+                there(pod).map_or(Ok(()), |pod| self.judge_adopt(world, &controller.uid, pod))
             }
             Request::ReleasePod { pod, owner_uid } => {
-                match before.filter(|it| text(it, "uid") == pod.uid) {
-                    Some(before) => self.judge_release(world, owner_uid, before),
-                    None => Ok(()),
-                }
+                there(pod).map_or(Ok(()), |pod| self.judge_release(world, owner_uid, pod))
             }
             Request::WriteStatus(write) => self.judge_status(world, write),
             Request::ReadPod { namespace, name } | Request::ReadReplicaSet { namespace, name } => {

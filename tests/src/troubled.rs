@@ -9,7 +9,7 @@ mod expected;
 mod stage;
 mod story;
 
-use std::time::Duration;
+use std::{iter, time::Duration};
 
 use agent_fake::{Kind, Propagation};
 use jiff::{SignedDuration, Timestamp};
@@ -266,9 +266,7 @@ impl Run {
                 self.lose(Fault::PutBackBehind(lasts), restore);
             }
             Trouble::Kills => {
-                let times = self.lasts(trouble).as_secs() / KILLED_EVERY.as_secs();
-                for number in 1..times {
-                    let after = u32::try_from(number).unwrap_or(u32::MAX) * KILLED_EVERY;
+                for after in times(KILLED_EVERY, self.lasts(trouble)) {
                     self.world.plan(after, Act::KillPod);
                 }
             }
@@ -276,9 +274,7 @@ impl Run {
             Trouble::IllSet => self.world.plan_fault(now, Fault::AddIllSet),
             Trouble::Meddles(meddling) => self.meddle(meddling, self.lasts(trouble)),
             Trouble::Manner(Manner::OlderLists) => {
-                let times = self.lasts(trouble).as_secs() / LISTED_EVERY.as_secs();
-                for number in 1..times {
-                    let after = u32::try_from(number).unwrap_or(u32::MAX) * LISTED_EVERY;
+                for after in times(LISTED_EVERY, self.lasts(trouble)) {
                     self.world.plan_fault(after, Fault::DropWatches);
                 }
             }
@@ -312,34 +308,21 @@ impl Run {
 
     /// Plans a change that somebody makes again and again.
     fn meddle(&mut self, meddling: Meddling, lasts: Duration) {
-        let set = || SET.to_owned();
-        let times = u32::try_from(lasts.as_secs() / MEDDLED_EVERY.as_secs()).unwrap_or(1);
         if meddling == Meddling::Scales {
             self.account.note_wanted(self.story.replicas + 1);
         }
-        for number in 1..times {
-            let after = number * MEDDLED_EVERY;
+        let mut afters = times(MEDDLED_EVERY, lasts).enumerate().peekable();
+        while let Some((number, after)) = afters.next() {
+            let set = SET.to_owned();
             match meddling {
                 Meddling::Scales => {
-                    let more = i32::from(number % 2 == 1 && number + 1 < times);
+                    let more = i32::from(number % 2 == 0 && afters.peek().is_some());
                     let replicas = self.story.replicas + more;
-                    self.world.plan(
-                        after,
-                        Act::Scale {
-                            set: set(),
-                            replicas,
-                        },
-                    );
+                    self.world.plan(after, Act::Scale { set, replicas });
                 }
                 Meddling::Recreates => {
                     let propagation = Propagation::Background;
-                    self.world.plan(
-                        after,
-                        Act::Delete {
-                            set: set(),
-                            propagation,
-                        },
-                    );
+                    self.world.plan(after, Act::Delete { set, propagation });
                     let object = replica_set(SET).replicas(self.story.replicas).build();
                     self.world.plan(after, Act::Create(object));
                 }
@@ -446,6 +429,13 @@ impl Run {
             }
         }
     }
+}
+
+/// Returns the times of something repeated, before it ends.
+fn times(interval: Duration, lasts: Duration) -> impl Iterator<Item = Duration> {
+    let next = move |at: &Duration| Some(*at + interval);
+    let times = iter::successors(Some(interval), next);
+    times.take_while(move |at| *at + interval <= lasts)
 }
 
 fn rng_of(seed: u64) -> Rng {
