@@ -1,7 +1,6 @@
 //! Tests of the cluster, and their helpers.
 
 mod chaos;
-mod scale;
 mod story;
 
 use std::time::Duration;

@@ -23,7 +23,7 @@ use kube::{
 pub(crate) use self::connector::{Client, ResponseBody, clients};
 pub use self::error::ConnectError;
 pub(crate) use self::error::of_renewal;
-use self::proxy::{Proxy, Variables};
+use self::proxy::Variables;
 
 /// The agent in audit logs and metrics of the API server.
 const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
@@ -104,7 +104,7 @@ impl CredentialSource {
         identify(&mut config);
         // kube applies the variable to every host, and over the setting of the kubeconfig.
         let variables = Variables::read();
-        config.proxy_url = Proxy::find(proxy.as_deref(), &config.cluster_url, &variables)?;
+        config.proxy_url = proxy::find(proxy.as_deref(), &config.cluster_url, &variables)?;
         let target = Target {
             api_server: config.cluster_url.to_string(),
             context,

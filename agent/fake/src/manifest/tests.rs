@@ -23,37 +23,6 @@ fn error(text: &str) -> String {
     parse_text(text).expect_err("it is refused").to_string()
 }
 
-const TWO: &str = "# objects
-apiVersion: v1
-kind: Namespace
-metadata: {name: prod}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: \"on\"
-  labels: {version: \"1\", enabled: \"true\"}
-spec:
-  script: |
-    a
-     --- not a marker
-";
-
-#[test]
-fn documents_of_a_stream_are_read_one_by_one() {
-    let documents = parse_text(TWO).expect("valid");
-    assert_eq!(names(&documents), ["Namespace/prod", "Pod/on"]);
-    assert_eq!(documents[1].place.document, 2);
-    let labels = json!({"version": "1", "enabled": "true"});
-    assert_eq!(documents[1].object["metadata"]["labels"], labels);
-}
-
-#[test]
-fn leading_marker_and_empty_documents_are_no_objects() {
-    let text = format!("%YAML 1.2\n---\n{TWO}---\n---\n# nothing\n");
-    assert_eq!(names(&parse_text(&text).expect("valid")).len(), 2);
-}
-
 #[test]
 fn lists_become_their_items() {
     let pod = json!({"metadata": {"name": "a"}});
@@ -63,14 +32,6 @@ fn lists_become_their_items() {
     assert_eq!(names(&documents), ["Pod/a", "ReplicaSet/web"]);
     let place = documents[1].place.to_string();
     assert_eq!(place, "web.yaml: document 1: items[1]");
-}
-
-#[test]
-fn several_json_documents_in_one_file_are_read() {
-    let pod = |name: &str| json!({"kind": "Pod", "metadata": {"name": name}}).to_string();
-    let text = format!("{}\n{}", pod("a"), pod("b"));
-    let documents = parse_text(&text).expect("valid");
-    assert_eq!(names(&documents), ["Pod/a", "Pod/b"]);
 }
 
 #[test]
@@ -226,6 +187,10 @@ fn documents_are_read_however_they_are_written() {
         ("{<<: [{a: 1}, {a: 2, b: 2}]}", json!([{"a": 1, "b": 2}])),
         ("{on: 1, 1.5: 2}", json!([{"true": 1, "1.5": 2}])),
         ("--- # a comment\n...\n---\na: 1\n", json!([{"a": 1}])),
+        (
+            "%YAML 1.2\n---\na: |\n  b\n   --- not a marker\n---\n---\n# nothing\n",
+            json!([{"a": "b\n --- not a marker\n"}]),
+        ),
     ] {
         assert_eq!(value(text), Ok(expected), "{text:?}");
     }

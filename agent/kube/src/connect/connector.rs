@@ -27,7 +27,7 @@ use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
 use super::{
     error::{ConnectError, NO_HEADER},
-    proxy::{Protocol, Proxy},
+    proxy,
 };
 use crate::body::RequestBody;
 
@@ -52,17 +52,14 @@ pub(crate) fn clients(config: &Config, count: usize) -> Result<Vec<Client>, Conn
     let Some(url) = &config.proxy_url else {
         return clients_over(tcp(), config, count);
     };
-    let Proxy {
-        protocol,
-        intercept,
-    } = Proxy::at(url).map_err(|why| ConnectError::Proxy {
+    let intercept = proxy::at(url).map_err(|why| ConnectError::Proxy {
         name: "proxy-url",
         why,
     })?;
     let proxy = intercept.uri().clone();
-    match protocol {
-        Protocol::Http => clients_over(tunnel(proxy, tcp(), &intercept), config, count),
-        Protocol::Https => {
+    match url.scheme_str() {
+        Some("http") => clients_over(tunnel(proxy, tcp(), &intercept), config, count),
+        Some("https") => {
             // As in Go, the trusted certificates are those of the cluster.
             let to_proxy = HttpsConnectorBuilder::new()
                 .with_tls_config(config.rustls_client_config().map_err(refused)?)
@@ -71,7 +68,7 @@ pub(crate) fn clients(config: &Config, count: usize) -> Result<Vec<Client>, Conn
                 .wrap_connector(tcp());
             clients_over(tunnel(proxy, to_proxy, &intercept), config, count)
         }
-        Protocol::Socks5 => {
+        Some(_) | None => {
             let mut socks = SocksV5::new(proxy, tcp());
             if let Some((user, password)) = intercept.raw_auth() {
                 socks = socks.with_auth(user.to_owned(), password.to_owned());

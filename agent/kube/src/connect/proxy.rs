@@ -7,15 +7,6 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::ConnectError;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
-    /// CONNECT over TCP.
-    Http,
-    /// CONNECT over TLS.
-    Https,
-    Socks5,
-}
-
 /// The environment variables for proxies, in upper case or else in lower case.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
@@ -23,12 +14,6 @@ pub(super) struct Variables {
     http: Option<String>,
     /// Hosts, domains and networks that need no proxy.
     exempt: String,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Proxy {
-    pub(super) protocol: Protocol,
-    pub(super) intercept: Intercept,
 }
 
 impl Variables {
@@ -94,49 +79,41 @@ impl Variables {
     }
 }
 
-impl Proxy {
-    /// Returns the URL of the proxy for an API server.
-    ///
-    /// # Errors
-    /// If the setting is not a URL of a proxy.
-    pub(super) fn find(
-        named: Option<&str>,
-        target: &Uri,
-        variables: &Variables,
-    ) -> Result<Option<Uri>, ConnectError> {
-        let Some((text, name)) = variables.choose(named, target) else {
-            return Ok(None);
-        };
-        // As in curl and Go, a host alone is an HTTP proxy.
-        let text = if text.contains("://") {
-            text
-        } else {
-            format!("http://{text}")
-        };
-        let refused = |why: String| ConnectError::Proxy { name, why };
-        let url: Uri = text
-            .parse()
-            .map_err(|error: http::uri::InvalidUri| refused(error.to_string()))?;
-        Self::at(&url).map_err(refused)?;
-        Ok(Some(url))
-    }
+/// Returns the URL of the proxy for an API server.
+///
+/// # Errors
+/// If the setting is not a URL of a proxy.
+pub(super) fn find(
+    named: Option<&str>,
+    target: &Uri,
+    variables: &Variables,
+) -> Result<Option<Uri>, ConnectError> {
+    let Some((text, name)) = variables.choose(named, target) else {
+        return Ok(None);
+    };
+    // As in curl and Go, a host alone is an HTTP proxy.
+    let text = if text.contains("://") {
+        text
+    } else {
+        format!("http://{text}")
+    };
+    let refused = |why: String| ConnectError::Proxy { name, why };
+    let url: Uri = text
+        .parse()
+        .map_err(|error: http::uri::InvalidUri| refused(error.to_string()))?;
+    at(&url).map_err(refused)?;
+    Ok(Some(url))
+}
 
-    pub(super) fn at(url: &Uri) -> Result<Self, String> {
-        let protocol = match url.scheme_str() {
-            Some("http") => Protocol::Http,
-            Some("https") => Protocol::Https,
-            Some("socks5" | "socks5h") => Protocol::Socks5,
-            Some(_) | None => return Err("the scheme is not http, https or socks5".to_owned()),
-        };
-        let matcher = Matcher::builder().all(url.to_string()).build();
-        let any = Uri::from_static("https://kubernetes.invalid");
-        let intercept = matcher.intercept(&any);
-        let intercept = intercept.ok_or_else(|| "it has no host".to_owned())?;
-        Ok(Self {
-            protocol,
-            intercept,
-        })
-    }
+/// The proxy at a URL, with the user and the password in it.
+pub(super) fn at(url: &Uri) -> Result<Intercept, String> {
+    let Some("http" | "https" | "socks5" | "socks5h") = url.scheme_str() else {
+        return Err("the scheme is not http, https or socks5".to_owned());
+    };
+    let matcher = Matcher::builder().all(url.to_string()).build();
+    let any = Uri::from_static("https://kubernetes.invalid");
+    let intercept = matcher.intercept(&any);
+    intercept.ok_or_else(|| "it has no host".to_owned())
 }
 
 #[cfg(test)]
@@ -153,7 +130,7 @@ mod tests {
 
     fn found(named: Option<&str>, target: &str, exempt: &str) -> Option<String> {
         let target = target.parse().expect("it is a URL");
-        let found = Proxy::find(named, &target, &variables(exempt));
+        let found = find(named, &target, &variables(exempt));
         found.expect("it is a proxy").map(|url| url.to_string())
     }
 
@@ -208,7 +185,7 @@ mod tests {
             ..Variables::default()
         };
         let refused = |named| {
-            let found = Proxy::find(named, &target, &variables);
+            let found = find(named, &target, &variables);
             found.expect_err("it is no proxy").to_string()
         };
         assert_eq!(
@@ -221,9 +198,9 @@ mod tests {
     #[test]
     fn password_of_a_proxy_is_read() {
         let url = Uri::from_static("http://user:p%40ss@proxy:3128");
-        let proxy = Proxy::at(&url).expect("it is a proxy");
-        let said = proxy.intercept.basic_auth().expect("it has a password");
+        let proxy = at(&url).expect("it is a proxy");
+        let said = proxy.basic_auth().expect("it has a password");
         assert_eq!(said, "Basic dXNlcjpwQHNz");
-        assert_eq!(proxy.intercept.uri().to_string(), "http://proxy:3128/");
+        assert_eq!(proxy.uri().to_string(), "http://proxy:3128/");
     }
 }
