@@ -118,7 +118,6 @@ impl NameCursor {
         count: usize,
         usage: impl Fn(&str) -> NameUse,
     ) -> Vec<Arc<str>> {
-        let mut name = String::with_capacity(base.len() + SUFFIX_LENGTH);
         let suffixes = self.suffixes;
         let mut names = Vec::with_capacity(count);
         // A repeat of an unanswered create makes no further pod, so it comes first.
@@ -127,10 +126,10 @@ impl NameCursor {
                 if retry.is_open() != is_open {
                     return true;
                 }
-                let text = write_name(&mut name, base, suffixes.suffix(*k));
-                let usage = usage(text);
+                let name = suffixes.name(base, *k);
+                let usage = usage(&name);
                 if usage == NameUse::Free && names.len() < count {
-                    names.push(text.into());
+                    names.push(name.into());
                 }
                 // One of the creates made the pod that has the name. Another create may take effect when that pod is gone.
                 usage != NameUse::Taken || retry.unanswered > 1
@@ -142,9 +141,9 @@ impl NameCursor {
             }
             let k = self.next;
             self.next = (k + 1) % SUFFIXES;
-            let text = write_name(&mut name, base, suffixes.suffix(k));
-            if !self.retries.contains_key(&k) && usage(text) == NameUse::Free {
-                names.push(text.into());
+            let name = suffixes.name(base, k);
+            if !self.retries.contains_key(&k) && usage(&name) == NameUse::Free {
+                names.push(name.into());
             }
         }
         names
@@ -172,13 +171,12 @@ impl NameCursor {
         base: &str,
         usage: impl Fn(&str) -> NameUse,
     ) -> Vec<Arc<str>> {
-        let mut name = String::with_capacity(base.len() + SUFFIX_LENGTH);
         let suffixes = self.suffixes;
         let open = self.retries.iter_mut().filter(|(_, retry)| retry.is_open());
         let shown = open.filter_map(|(k, retry)| {
-            let text = write_name(&mut name, base, suffixes.suffix(*k));
-            retry.is_shown = usage(text) == NameUse::Taken;
-            retry.is_shown.then(|| text.into())
+            let name = suffixes.name(base, *k);
+            retry.is_shown = usage(&name) == NameUse::Taken;
+            retry.is_shown.then(|| name.into())
         });
         shown.collect()
     }
@@ -235,14 +233,14 @@ impl Suffixes {
         }
     }
 
-    fn suffix(self, k: u32) -> [u8; SUFFIX_LENGTH] {
+    fn name(self, base: &str, k: u32) -> String {
         let mut index = (self.factor * (u64::from(k)) + self.offset) % MODULUS;
         let mut suffix = [0; SUFFIX_LENGTH];
         for place in suffix.iter_mut().rev() {
             *place = ALPHABET[(index % 27) as usize];
             index /= 27;
         }
-        suffix
+        [base, str::from_utf8(&suffix).unwrap_or_default()].concat()
     }
 
     /// Returns the k of a name; `None` if its end is no suffix.
@@ -255,14 +253,6 @@ impl Suffixes {
         let k = (index + MODULUS - self.offset) * self.inverse % MODULUS;
         u32::try_from(k).ok()
     }
-}
-
-/// Replaces `text` by a name, so that a test of a name costs no allocation.
-fn write_name<'a>(text: &'a mut String, base: &str, suffix: [u8; SUFFIX_LENGTH]) -> &'a str {
-    text.clear();
-    text.push_str(base);
-    text.push_str(str::from_utf8(&suffix).unwrap_or_default());
-    text
 }
 
 fn fnv1a(bytes: &[u8]) -> u64 {
@@ -278,17 +268,12 @@ const fn finish(hash: u64) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// Returns the inverse modulo 3^15: by Euler, the power 2·3^14 − 1.
+/// Returns the inverse modulo 3^15 of a factor of the form 3n + 1, which ends in 1 in base 3: each step doubles the number of right digits.
 fn inverse(factor: u64) -> u64 {
-    let (mut exponent, mut square, mut product) = (2 * 3_u64.pow(14) - 1, factor, 1);
-    while exponent > 0 {
-        if exponent % 2 == 1 {
-            product = product * square % MODULUS;
-        }
-        square = square * square % MODULUS;
-        exponent /= 2;
-    }
-    product
+    (0..4).fold(1, |inverse, _| {
+        let rest = MODULUS + 2 - factor * inverse % MODULUS;
+        inverse * rest % MODULUS
+    })
 }
 
 #[cfg(test)]

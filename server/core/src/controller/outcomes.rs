@@ -192,9 +192,7 @@ impl Controller {
             (Operation::WriteStatus, Some(After::ReplicaSet(object))) if object.key == *key => {
                 self.status_written(set, *object);
             }
-            (_, None | Some(After::Pod(_) | After::ReplicaSet(_) | After::Gone)) => {
-                return false;
-            }
+            _ => return false,
         }
         true
     }

@@ -11,7 +11,7 @@ fn uid(text: &str) -> Uid {
 }
 
 fn pod_name(base: &str, uid: &Uid, k: u32) -> Arc<str> {
-    write_name(&mut String::new(), base, Suffixes::new(uid).suffix(k)).into()
+    Suffixes::new(uid).name(base, k).into()
 }
 
 /// The first names of a fixed uid.

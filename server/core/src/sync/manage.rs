@@ -80,7 +80,7 @@ pub(super) fn decide(index: &mut Index, config: &Config, id: SetId) -> Option<Pl
         set.pace.unassigned_until = now.plus(Span::seconds(1));
     }
     reasons.extend(limits.into_iter().map(|limit| limit.reason));
-    Some(Plan::new(create(index, config, id, count), reasons))
+    Some(Plan::new(create(index, config, id, count)?, reasons))
 }
 
 pub(super) fn burst(config: &Config, surplus: i64) -> usize {
@@ -89,24 +89,21 @@ pub(super) fn burst(config: &Config, surplus: i64) -> usize {
 }
 
 /// Creates pods with the next `count` names, which are in flight from now on. Creates fewer pods only if the names run out.
-fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action {
-    let (mut generate_name, mut names) = (Arc::default(), Vec::new());
-    if let Some(set) = index.sets.get_mut(&id) {
-        generate_name = Arc::clone(&set.generate_name);
-        let namespace = &set.object.key.namespace;
-        let usage = |name: &str| index.namespaces.name_use(namespace, name);
-        let base = names::base(&generate_name);
-        names = set.cursor.next_names(base, count, usage);
-        for name in &names {
-            let name = Arc::clone(name);
-            index.namespaces.begin_making(namespace, name);
-        }
+fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Option<Action> {
+    let set = index.sets.get_mut(&id)?;
+    let generate_name = Arc::clone(&set.generate_name);
+    let namespace = &set.object.key.namespace;
+    let usage = |name: &str| index.namespaces.name_use(namespace, name);
+    let base = names::base(&generate_name);
+    let names = set.cursor.next_names(base, count, usage);
+    for name in &names {
+        index.namespaces.begin_making(namespace, Arc::clone(name));
     }
-    Action::Create {
+    Some(Action::Create {
         names,
         generate_name,
         slow_start_initial: config.slow_start_initial.max(1),
-    }
+    })
 }
 
 /// Chooses and deletes `count` pods, and compares the pods on both sides of the cut.

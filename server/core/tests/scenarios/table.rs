@@ -154,14 +154,7 @@ impl Table {
             }
             "gone" => gone(rig, words, is_given),
             "begin" => rig.observe(Event::SnapshotBegin(kind(words.word(1)))),
-            "end" => {
-                let next = Some(rig.next_version());
-                let version = words.plain.get(2).map_or(next, |it| version(it));
-                rig.observe(Event::SnapshotEnd {
-                    kind: kind(words.word(1)),
-                    version,
-                });
-            }
+            "end" => end_list(rig, words),
             "bookmark" => {
                 let version = version(words.word(2)).expect("a version");
                 rig.observe(Event::Bookmark {
@@ -195,9 +188,7 @@ impl Table {
                     .for_each(|pod| rig.observe(Event::PodApplied(pod)));
             }
         }
-        let next = Some(rig.next_version());
-        let version = words.plain.get(2).map_or(next, |it| version(it));
-        rig.observe(Event::SnapshotEnd { kind: of, version });
+        end_list(rig, words);
     }
 
     /// The batch that a statement answers, and the operations.
@@ -325,6 +316,13 @@ impl Table {
         self.batches.extend(batches);
         joined(&told, none)
     }
+}
+
+/// Ends a list of a kind, at the version that is given or at the next one.
+fn end_list(rig: &mut Rig, words: &Words<'_>) {
+    let (kind, next) = (kind(words.word(1)), Some(rig.next_version()));
+    let version = words.plain.get(2).map_or(next, |it| version(it));
+    rig.observe(Event::SnapshotEnd { kind, version });
 }
 
 /// Deletes a pod or a ReplicaSet, at the version that is given or at the next one.
