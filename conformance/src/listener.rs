@@ -45,7 +45,9 @@ impl Listener {
 
     pub(crate) async fn accept(&mut self) -> Result<ConnectedAgent, String> {
         self.await_next().await?;
-        self.next.take().ok_or("no stream is there".to_owned())
+        self.next
+            .take()
+            .ok_or_else(|| "no stream is there".to_owned())
     }
 
     /// Forgets the stream that has arrived, because its agent was killed.

@@ -63,7 +63,7 @@ async fn main() -> ExitCode {
         tell(&format!(
             "error: --only {only:?}: no rule contains this\n{hint}"
         ));
-        return 2.into();
+        return ExitCode::from(2);
     }
     let mut command = vec![arguments.target];
     command.extend(arguments.arguments);
