@@ -6,7 +6,7 @@ use decree::v1::{self, FailureClass, Rule, Severity, timeline_entry::Entry};
 use jiff::Timestamp;
 use server_core::wording::count;
 
-use crate::{age, args::Named, server::Server, table::NONE};
+use crate::{age, args::Named, page::STATES, server::Server, table::NONE};
 
 /// The minimum number of ReplicaSets for one line about a cause that they share.
 const GROUP_MIN: usize = 4;
@@ -22,13 +22,8 @@ pub(crate) struct Groups<'a> {
 
 /// The word of the console for how much a ReplicaSet needs a person.
 pub(crate) fn state(set: &v1::ReplicaSetSummary) -> &'static str {
-    match severity(set) {
-        Severity::Blocked => "Blocked",
-        Severity::Slow => "Slow",
-        Severity::Working => "Working",
-        Severity::InSync => "In sync",
-        Severity::Unspecified => "Unknown",
-    }
+    let known = STATES.iter().find(|(it, _)| *it == severity(set));
+    known.map_or("Unknown", |(_, word)| word)
 }
 
 /// The cause and the time of the next attempt; empty without a cause.
@@ -150,12 +145,10 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Whether the cause of a ReplicaSet is one of these.
     pub(crate) fn has(&self, set: &v1::ReplicaSetSummary) -> bool {
         group(set).is_some_and(|group| self.shared.iter().any(|it| it.0 == group))
     }
 
-    /// A line for each cause.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.shared.iter().map(|((_, cluster, group), count)| {
             let of = self.has_clusters.then(|| format!(" of {cluster}"));

@@ -21,7 +21,6 @@ mod agent;
 mod cluster;
 mod permissions;
 
-/// The maximum width of a line.
 const COLUMNS: usize = 100;
 
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {

@@ -1,6 +1,6 @@
 //! A snapshot of a cluster, read at once with the credentials of a kubeconfig. Nothing is written, and nothing is watched.
 
-use std::{io, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use agent_core::{
     api::Kind,
@@ -83,8 +83,7 @@ pub(crate) async fn read(
     }
     if let Some(first) = snapshot.left_out.first() {
         let objects = count(snapshot.left_out.len(), "invalid object");
-        let notice = format!("notice: {objects} left out, such as {first}");
-        writeln!(io.stderr, "{}", one_line(&notice))?;
+        io.notice(&format!("{objects} left out, such as {first}"))?;
     }
     Ok(snapshot)
 }
@@ -126,23 +125,18 @@ impl Progress {
                 let cause = "the API server does not answer in time";
                 return Err(Failure::new(Exit::Unreachable, cause).hint("wait longer: --timeout"));
             }
-            self.tell(snapshot, io)?;
+            self.next *= 2;
+            let [sets, pods] = [Kind::ReplicaSet, Kind::Pod].map(|kind| snapshot.count(kind));
+            let (sets, pods) = (count(sets, "ReplicaSet"), count(pods, "pod"));
+            writeln!(io.stderr, "reading: {sets} and {pods} so far")?;
         }
-    }
-
-    fn tell(&mut self, snapshot: &Snapshot, io: &mut Io<'_>) -> io::Result<()> {
-        if self.begun.elapsed() < self.next {
-            return Ok(());
-        }
-        self.next *= 2;
-        let [sets, pods] = [Kind::ReplicaSet, Kind::Pod].map(|kind| snapshot.count(kind));
-        let (sets, pods) = (count(sets, "ReplicaSet"), count(pods, "pod"));
-        writeln!(io.stderr, "reading: {sets} and {pods} so far")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use tokio::time::sleep;
 
     use super::*;

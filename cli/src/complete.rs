@@ -26,7 +26,6 @@ use crate::{
     source::Source,
 };
 
-/// The maximum number of candidates.
 const OFFERED_MAX: usize = 500;
 /// The timeout of all requests together.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -115,7 +115,7 @@ pub(crate) fn open(
         match quiet(program).arg(&url).spawn() {
             // Nobody needs its end, but the system keeps an ended program until somebody asks.
             Ok(mut browser) => drop(thread::spawn(move || browser.wait())),
-            Err(error) => writeln!(io.stderr, "notice: {program}: {error}; open the address")?,
+            Err(error) => io.notice(&format!("{program}: {error}; open the address"))?,
         }
     }
     Ok(Exit::Done)
@@ -136,8 +136,7 @@ fn print_token(kube: &KubeArgs, pod: &ServerPod, io: &mut Io<'_>) -> Result<(), 
         io.stdout.flush()?;
     } else {
         let (pod, said) = (pod.path(), text(&made.stderr));
-        let notice = format!("notice: the page of pod {pod} asks for a token: {said}");
-        writeln!(io.stderr, "{notice}")?;
+        io.notice(&format!("the page of pod {pod} asks for a token: {said}"))?;
     }
     Ok(())
 }

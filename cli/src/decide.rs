@@ -13,7 +13,6 @@ use crate::{
     page::Io,
     server,
     source::{self, Source},
-    table::one_line,
 };
 
 /// How long a page of a cluster may take.
@@ -48,10 +47,9 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let decisions: Vec<_> = answers.filter_map(|answer| answer.decision).collect();
         for (pod, sets) in contested(&decisions) {
             let sets = sets.join(" and ");
-            let notice = format!(
+            io.notice(&format!(
                 "{pod} matches {sets}: each is decided alone, and the first to adopt it has it"
-            );
-            writeln!(io.stderr, "notice: {}", one_line(&notice))?;
+            ))?;
         }
         decision::write(&args.print, io, decisions)?;
         Ok(Exit::Done)

@@ -177,8 +177,8 @@ fn sorted<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<&'a str> {
     names
 }
 
-fn name(pod: Option<&v1::ObjectRef>) -> &str {
-    pod.map_or(NONE, |pod| &pod.name)
+pub(crate) fn name(object: Option<&v1::ObjectRef>) -> &str {
+    object.map_or(NONE, |object| &object.name)
 }
 
 /// Formats as `NAMESPACE/NAME`.
@@ -189,7 +189,6 @@ pub(crate) fn path(object: Option<&v1::ObjectRef>) -> String {
     )
 }
 
-/// Formats as the rule and its detail.
 pub(crate) fn reason(reason: &v1::Reason) -> String {
     let word = word(reason.rule());
     if reason.detail.is_empty() {

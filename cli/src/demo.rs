@@ -31,10 +31,11 @@ mod stage;
 use acts::Step;
 use stage::Stage;
 
+/// The timeout of an act in another process.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a person on a terminal reads a step, and the beginning of a part.
 const READING: Duration = Duration::from_millis(1_500);
 
-/// Runs the words of a command.
 type RunCommand = fn(Vec<OsString>, Io<'_>) -> Exit;
 
 pub(crate) fn run(
@@ -139,8 +140,6 @@ fn output(
     err.append(&mut out);
     String::from_utf8_lossy(&err).into_owned()
 }
-
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Acts on the embedded cluster of another process.
 fn act_remotely(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failure> {

@@ -51,7 +51,7 @@ impl Deployment {
         let is_rolling = ["", "RollingUpdate"].contains(&strategy);
         let seen = number(object, "/status/observedGeneration");
         Self {
-            named: named(object),
+            named: Named::of(object),
             revision: annotation(object, "revision").to_owned(),
             pods: number(object, "/status/replicas").unwrap_or(0),
             surge: is_rolling.then_some(surge),
@@ -157,7 +157,7 @@ impl Member {
     pub(crate) fn of(object: &Value) -> Self {
         let pods = |name| annotation(object, name).parse().ok();
         Self {
-            name: named(object).name,
+            name: Named::of(object).name,
             created: text(object, "/metadata/creationTimestamp").to_owned(),
             revision: annotation(object, "revision").to_owned(),
             replicas: number(object, "/spec/replicas").unwrap_or(1),
@@ -171,11 +171,6 @@ impl Member {
 /// A quotient of positive numbers to the nearest integer; a half counts as one.
 const fn rounded(dividend: i64, divisor: i64) -> i64 {
     (2 * dividend + divisor).div_euclid(2 * divisor)
-}
-
-fn named(object: &Value) -> Named {
-    let [namespace, name] = ["namespace", "name"].map(|it| object["metadata"][it].as_str());
-    Named::new(namespace.unwrap_or_default(), name.unwrap_or_default())
 }
 
 /// An annotation of the Deployment controller.

@@ -14,7 +14,7 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format,
-    page::{self, Io, Page},
+    page::{Io, Page},
     server::{self, Server},
     source::{self, Source},
     stale,
@@ -116,7 +116,7 @@ pub(crate) fn report(
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    page::write(&verdict(answer), page.text_columns(), out)?;
+    page.text().write(out, 0, &verdict(answer))?;
     agreement(answer, page, out)?;
     let (unexplained, explained): (Vec<_>, Vec<_>) =
         answer.differences.iter().partition(|it| is_unexplained(it));
@@ -146,23 +146,23 @@ fn verdict(answer: &v1::ListDifferencesResponse) -> String {
 }
 
 fn write_difference(difference: &Difference, page: Page, out: &mut dyn Write) -> io::Result<()> {
-    let columns = page.text_columns();
+    let text = page.text();
     let title = format!(
-        "  {}  {}  {}",
+        "{}  {}  {}",
         one_line(&decision::path(difference.replica_set.as_ref())),
         subject(difference.subject()),
         age::time_text(difference.time.as_ref())
     );
     writeln!(out)?;
-    page::write(&title, columns, out)?;
+    text.write(out, 2, &title)?;
     let texts = [
         ("decided", &difference.decided),
         ("done", &difference.done),
         ("why", &difference.why),
     ];
-    for (label, text) in texts {
-        let line = format!("    {label:<7}  {}", one_line(text));
-        page::write(&line, columns, out)?;
+    for (label, said) in texts {
+        let line = format!("{label:<7}  {}", one_line(said));
+        text.write(out, 4, &line)?;
     }
     let mut table = Table::new(page, ["DECIDED HERE", "DONE THERE"]);
     let (decided, done) = (&difference.decided_pods, &difference.done_pods);
@@ -192,7 +192,7 @@ fn agreement(
         pods => format!(" Pods that others deleted: {pods}."),
     };
     let line = format!("{whole} agree, of {extent}.{others}");
-    page::write(&line, page.text_columns(), out)?;
+    page.text().write(out, 0, &line)?;
     writeln!(out)?;
     let headers = [
         "SUBJECT",
@@ -263,7 +263,6 @@ fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
     }
 }
 
-/// The result of all comparisons.
 fn counts(answer: &v1::ListDifferencesResponse) -> String {
     let total = total(&answer.agreements);
     let explained = match total.explained {

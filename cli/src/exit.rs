@@ -25,7 +25,6 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
 }
 
-/// The exit codes, for the help text.
 pub(crate) const HELP: &str = "\
 Exit codes:
   0  success

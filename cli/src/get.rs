@@ -73,7 +73,10 @@ fn print(
 ) -> Result<(), Failure> {
     let sets = &list.replica_sets;
     if !args.print.output.is_for_people() {
-        let names: Vec<_> = sets.iter().map(name).collect();
+        let names = sets
+            .iter()
+            .map(|it| decision::name(it.replica_set.as_ref()));
+        let names: Vec<_> = names.collect();
         let json = format::proto_json("ListReplicaSetsResponse", list)?;
         return args.print.output.write(io.stdout, &json, &names);
     }
@@ -113,7 +116,6 @@ pub(crate) fn nothing_in(namespace: &str) -> String {
     }
 }
 
-/// The named ReplicaSets that do not exist.
 fn missing(scope: &Scope, sets: &[v1::ReplicaSetSummary]) -> Vec<Named> {
     let sets = sets.iter().map(|set| set.replica_set.as_ref());
     let paths: Vec<_> = sets.map(decision::path).collect();
@@ -159,7 +161,9 @@ const REPLICA_SETS: [Column<v1::ReplicaSetSummary>; 13] = [
         let object = set.replica_set.as_ref();
         object.map_or_else(String::new, |object| object.namespace.clone())
     }),
-    ("NAME", |set| name(set).to_owned()),
+    ("NAME", |set| {
+        decision::name(set.replica_set.as_ref()).to_owned()
+    }),
     ("DESIRED", |set| set.replicas.to_string()),
     ("CURRENT", |set| set.active.to_string()),
     ("READY", |set| set.ready.to_string()),
@@ -175,7 +179,6 @@ const REPLICA_SETS: [Column<v1::ReplicaSetSummary>; 13] = [
     ("MESSAGE", |set| cause::words(set).to_owned()),
 ];
 
-/// The columns that these ReplicaSets need.
 fn columns(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Vec<Column<v1::ReplicaSetSummary>> {
     let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
     let columns = REPLICA_SETS
@@ -190,10 +193,6 @@ fn columns(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Vec<Column<v1::Repl
 
 fn cells<T>(columns: &[Column<T>], object: &T) -> Vec<String> {
     columns.iter().map(|(_, cell)| cell(object)).collect()
-}
-
-fn name(set: &v1::ReplicaSetSummary) -> &str {
-    set.replica_set.as_ref().map_or("", |object| &object.name)
 }
 
 fn labels(set: &v1::ReplicaSetSummary) -> String {
@@ -273,7 +272,7 @@ async fn follow(
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
     for line in cause::watched(&first.replica_sets) {
-        writeln!(io.stderr, "notice: {}", one_line(&line))?;
+        io.notice(&line)?;
     }
     let columns = columns(&first.replica_sets, args.print.output.is_wide());
     let cells = |set: &v1::ReplicaSetSummary| cells(&columns, set);
@@ -296,14 +295,15 @@ async fn follow(
         let (changed, gone) = changed(&mut known, list.replica_sets);
         for set in gone.iter().filter(|_| is_whole) {
             let path = decision::path(set.replica_set.as_ref());
-            writeln!(io.stderr, "notice: {} is gone", one_line(&path))?;
+            io.notice(&format!("{path} is gone"))?;
         }
         for set in changed {
             if args.print.output.is_for_people() {
                 stream.write(io.stdout, cells(&set))?;
             } else {
                 let json = json.value("ReplicaSetSummary", &set)?;
-                args.print.output.write(io.stdout, &json, &[name(&set)])?;
+                let name = decision::name(set.replica_set.as_ref());
+                args.print.output.write(io.stdout, &json, &[name])?;
             }
         }
         io.stdout.flush()?;

@@ -13,7 +13,6 @@ use crate::exit::{Exit, Failure};
 
 /// The maximum timeout of a request to an agent, whose pages are small.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The maximum size of an answer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Requests a page, or, with a JSON body, an action. The answer may be a refusal.

@@ -101,7 +101,6 @@ pub(crate) fn read(
     reader.end()
 }
 
-/// Reads objects for an embedded cluster.
 pub(crate) fn read_for_cluster(args: &FileArgs, io: &mut Io<'_>) -> Result<Vec<Document>, Failure> {
     let mut objects = Vec::new();
     if !args.files.is_empty() {
@@ -147,7 +146,6 @@ pub(crate) fn open<'a>(file: &Path, stdin: &'a mut dyn Read) -> io::Result<Box<d
     unpacked(bytes)
 }
 
-/// Unpacks gzip while reading.
 fn unpacked<'a>(bytes: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let (head, bytes) = peek(bytes, GZIP.len())?;
     Ok(if head == GZIP {

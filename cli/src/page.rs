@@ -7,8 +7,17 @@ use std::io::{self, Read, Write};
 use clap::builder::styling::{AnsiColor, Style};
 use decree::v1::Severity;
 
+use crate::table::one_line;
+
 /// The maximum width of a line of running text.
 const COLUMNS: usize = 80;
+/// How much something needs a person, and the word of the console for it.
+pub(crate) const STATES: [(Severity, &str); 4] = [
+    (Severity::Blocked, "Blocked"),
+    (Severity::Slow, "Slow"),
+    (Severity::Working, "Working"),
+    (Severity::InSync, "In sync"),
+];
 /// The additional indentation of the rest of a broken line.
 const HANGING: usize = 4;
 
@@ -25,13 +34,17 @@ impl Page {
     pub(crate) fn new(io: &Io<'_>) -> Self {
         Self {
             columns: (io.columns)(),
-            paint: io.paint(),
+            paint: Paint::new(io.colors.stdout),
         }
     }
 
-    /// The maximum width of running text.
-    pub(crate) fn text_columns(self) -> usize {
-        self.columns.map_or(COLUMNS, |columns| columns.min(COLUMNS))
+    /// The same for running text, which is narrow everywhere.
+    pub(crate) fn text(self) -> Self {
+        let columns = self.columns.map_or(COLUMNS, |columns| columns.min(COLUMNS));
+        Self {
+            columns: Some(columns),
+            ..self
+        }
     }
 
     /// Writes a line after `indent` spaces, broken at spaces to fit, if its words do.
@@ -56,15 +69,11 @@ impl Page {
 
 /// Writes lines of text that fit the terminal, and flushes.
 pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
-    write(text, Page::new(io).text_columns(), io.stdout)?;
+    let page = Page::new(io).text();
+    for line in text.split('\n') {
+        page.write(io.stdout, 0, &service::escaped(line))?;
+    }
     io.stdout.flush()
-}
-
-/// Writes lines of text that fit `columns`.
-pub(crate) fn write(text: &str, columns: usize, out: &mut dyn Write) -> io::Result<()> {
-    let lines = text.split('\n').map(service::escaped);
-    let mut lines = lines.flat_map(|line| wrap(&line, columns));
-    lines.try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// Breaks a line at spaces to fit into `columns`, if its words do.
@@ -138,13 +147,8 @@ const fn style(severity: Severity) -> Style {
 
 /// The severity of a state, for lists without a severity.
 pub(crate) fn severity_of(state: &str) -> Severity {
-    match state {
-        "Blocked" => Severity::Blocked,
-        "Slow" => Severity::Slow,
-        "Working" => Severity::Working,
-        "In sync" => Severity::InSync,
-        _ => Severity::Unspecified,
-    }
+    let known = STATES.iter().find(|(_, word)| *word == state);
+    known.map_or(Severity::Unspecified, |(severity, _)| *severity)
 }
 
 /// The streams of a process.
@@ -171,8 +175,9 @@ pub struct Colors {
 }
 
 impl Io<'_> {
-    pub(crate) const fn paint(&self) -> Paint {
-        Paint::new(self.colors.stdout)
+    /// Tells something on standard error, on one line.
+    pub(crate) fn notice(&mut self, said: &str) -> io::Result<()> {
+        writeln!(self.stderr, "notice: {}", one_line(said))
     }
 }
 

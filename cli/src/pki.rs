@@ -129,7 +129,6 @@ fn create_folder(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a certificate and its key.
 fn write_pair(
     folder: &Path,
     name: &str,

@@ -91,7 +91,6 @@ fn page(name: &str, replay: Replay<impl Read>) -> Result<String, Failure> {
     Ok(format!("{{\"about\":{about},\"steps\":[{json}]}}"))
 }
 
-/// Opens a recording.
 fn open<'a>(
     file: &Path,
     name: &str,

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
                 let (_, held) = ask_agent(url, HOLDS_PATH, None, args.timeout).await?;
                 let annotated = of_agent(url, &asked, args.timeout).await?;
                 if serde_json::from_slice::<HoldsPage>(&held).is_ok_and(|it| it.count == 0) {
-                    writeln!(io.stderr, "notice: the agent at {url} holds nothing")?;
+                    io.notice(&format!("the agent at {url} holds nothing"))?;
                 }
                 Ok(annotated)
             }
@@ -67,11 +67,9 @@ pub(crate) async fn of_agent(
 }
 
 async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, Failure> {
-    let config = KubeClusterConfig {
-        namespace: asked.namespace.clone(),
-        resource: args.resource.clone(),
-        ..args.kube.config()
-    };
+    let mut config = args.kube.config();
+    config.namespace.clone_from(&asked.namespace);
+    config.resource = args.resource.clone();
     let cluster = connect(&config, args.timeout).await?;
     let annotated = tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await;
     annotated.unwrap_or_else(|_| {

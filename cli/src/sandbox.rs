@@ -7,7 +7,7 @@
 
 use std::{error::Error, net::SocketAddr, time::Duration};
 
-use agent_core::budget::BudgetConfig;
+use agent_core::{agent::AgentConfig, budget::BudgetConfig};
 use agent_kube::KubeCluster;
 use decree_agent::{
     Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig,
@@ -27,14 +27,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     exit::{Exit, Failure},
-    near::is_plain,
     server::{Bearer, Server},
 };
 
 pub(crate) mod act;
 pub(crate) mod beginning;
 
-/// The name of the embedded cluster.
 pub(crate) const CLUSTER: &str = "demo";
 /// The interval of repeated checks.
 pub(crate) const AGAIN: Duration = Duration::from_millis(20);
@@ -56,6 +54,12 @@ struct Part {
     name: &'static str,
     task: JoinHandle<Result<(), String>>,
     stop: CancellationToken,
+}
+
+/// The cluster of an agent; a real one with the flags of the agent.
+pub(crate) enum Cluster {
+    Embedded(FakeCluster),
+    Real(Box<KubeCluster>, Box<AgentArgs>),
 }
 
 #[derive(Debug)]
@@ -121,6 +125,17 @@ pub(crate) fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
     }
 }
 
+/// An agent of the embedded cluster.
+pub(crate) fn agent_config(mode: Mode, budget: BudgetConfig) -> AgentConfig {
+    AgentConfig {
+        instance: format!("{CLUSTER}-agent"),
+        cluster_name: CLUSTER.to_owned(),
+        mode: mode.into(),
+        budget,
+        ..AgentConfig::default()
+    }
+}
+
 impl RunningServer {
     /// Starts a server. If its admin port is on the loopback interface, the port takes acts on an embedded cluster.
     pub(crate) async fn start(
@@ -166,80 +181,51 @@ impl RunningServer {
 }
 
 impl RunningAgent {
-    pub(crate) async fn of_embedded_cluster(
+    pub(crate) async fn start(
         server: Connector,
         admin: ListenAddr,
-        cluster: &FakeCluster,
-        (mode, budget): (Mode, BudgetConfig),
+        agent: AgentConfig,
+        cluster: Cluster,
     ) -> Result<Self, Failure> {
-        Self::start(server, admin, |mut config, registry, stop| {
-            config.agent.instance = format!("{CLUSTER}-agent");
-            config.agent.cluster_name = CLUSTER.to_owned();
-            config.agent.mode = mode.into();
-            config.agent.budget = budget;
-            let admin = Admin::new(&config, registry).with_fake(cluster);
-            let cluster = cluster.clone();
-            let work = async move {
-                let ended = decree_agent::run(config, cluster, stop).await;
-                ended.map_err(KubernetesError::from)
-            };
-            (admin, Box::pin(work))
-        })
-        .await
-    }
-
-    pub(crate) async fn of_real_cluster(
-        server: Connector,
-        admin: ListenAddr,
-        cluster: KubeCluster,
-        mut args: AgentArgs,
-    ) -> Result<Self, Failure> {
-        if args.cluster_name.is_empty() {
-            let context = cluster.target().context.as_deref();
-            args.cluster_name = context.map(cluster_name).unwrap_or_default();
-        }
-        Self::start(server, admin, |mut config, registry, stop| {
-            let (instance, seed) = decree_agent::identity();
-            config.agent = args.agent_config(instance, seed);
-            let admin = Admin::new(&config, registry).with_kubernetes(&cluster);
-            let work =
-                async move { decree_agent::run_on_kubernetes(&args, config, cluster, stop).await };
-            (admin, Box::pin(work))
-        })
-        .await
-    }
-
-    /// Starts the agent whose admin port and work `agent` returns.
-    async fn start<F>(
-        server: Connector,
-        admin: ListenAddr,
-        agent: impl FnOnce(ShellConfig, Registry, CancellationToken) -> (Admin, F),
-    ) -> Result<Self, Failure>
-    where
-        F: Future<Output = Result<(), KubernetesError>> + Send + 'static,
-    {
         let mut registry = Registry::default();
         service::transport::Metrics::default().register_tls(&mut registry);
         let version = env!("CARGO_PKG_VERSION");
         let tracer = Tracer::start("decree-agent", version, &mut registry);
         let (tracer, exporter) =
             tracer.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-        let mut config = ShellConfig::new(server);
-        config.tracer = tracer;
-        let stop = CancellationToken::new();
-        let (routes, work) = agent(config, registry, stop.clone());
+        let config = ShellConfig {
+            agent,
+            tracer,
+            ..ShellConfig::new(server)
+        };
+        let routes = Admin::new(&config, registry);
+        let routes = match &cluster {
+            Cluster::Embedded(cluster) => routes.with_fake(cluster),
+            Cluster::Real(cluster, _) => routes.with_kubernetes(cluster),
+        };
         let failed = |error: &dyn Error| {
             let failure = cannot_start("agent", &chain(error));
             failure.hint("use a free port: --agent-admin 127.0.0.1:0")
         };
         let opened = admin.open("agent-admin", "--agent-admin").await;
         let listener = opened.map_err(|error| failed(&error))?;
+        let stop = CancellationToken::new();
         let admin = listener.as_ref().map(|it| it.local_addr()).transpose();
         Ok(Self {
             admin: admin.map_err(|error| failed(&error))?,
             port: listener.map(|listener| routes.serve(listener)),
-            part: Part::start("agent", stop, async move {
-                let ended = work.await;
+            part: Part::start("agent", stop.clone(), async move {
+                let ended = match cluster {
+                    Cluster::Embedded(cluster) => {
+                        let running = decree_agent::run(config, cluster, stop);
+                        Box::pin(running).await.map_err(KubernetesError::from)
+                    }
+                    Cluster::Real(cluster, args) => {
+                        let running =
+                            decree_agent::run_on_kubernetes(&args, config, *cluster, stop);
+                        Box::pin(running).await
+                    }
+                };
                 exporter.finish().await;
                 ended
             }),
@@ -297,12 +283,4 @@ impl Part {
 
 fn cannot_start(name: &str, cause: &str) -> Failure {
     Failure::new(Exit::No, format!("the {name} cannot start: {cause}"))
-}
-
-/// The name of the cluster of a context. A kubeconfig may use characters that the name of a cluster must not have.
-fn cluster_name(context: &str) -> String {
-    let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
-    let plain: String = plain.take(128).collect();
-    let is_end = |c: char| !c.is_ascii_alphanumeric();
-    plain.trim_matches(is_end).to_owned()
 }

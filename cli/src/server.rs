@@ -251,7 +251,6 @@ fn refused(code: Code, status: &Status) -> Failure {
     }
 }
 
-/// The failure for a server that cannot be reached.
 fn unreachable(connector: &Connector, detail: &str) -> Failure {
     let url = connector.endpoint().to_string();
     let (detail, hint) = match connector.spoken() {

@@ -15,6 +15,11 @@ use crate::{
     table::{Table, one_line},
 };
 
+/// The maximum number of names in a cell; `-o wide` has all.
+const NAMES_MAX: usize = 3;
+/// The columns of both tables.
+const SHARED: [&str; 3] = ["REPLICASET", "DESIRED", "CURRENT"];
+
 pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if let Some(change) = change(args) {
         return run_change(args, change, io);
@@ -82,11 +87,10 @@ async fn sizes(
     let parts = members.iter().zip(&divided);
     let parts = parts.map(|(it, to)| format!("{} {} → {to}", it.name, it.replicas));
     let parts = parts.collect::<Vec<_>>().join(", ");
-    let notice = format!("notice: Kubernetes divides {wanted} replicas of {path}: {parts}");
-    writeln!(io.stderr, "{}", one_line(&notice))?;
+    let divides = format!("Kubernetes divides {wanted} replicas of {path}: {parts}");
+    io.notice(&divides)?;
     if !deployment.is_observed {
-        let notice = "notice: its controller has not seen the last change of the Deployment";
-        writeln!(io.stderr, "{notice}")?;
+        io.notice("its controller has not seen the last change of the Deployment")?;
     }
     let named = |name: &str| Named::new(&owner.namespace, name);
     let sizes = members.iter().zip(divided);
@@ -94,7 +98,6 @@ async fn sizes(
     Ok(sizes.collect())
 }
 
-/// The change of the cluster in the flags, if there is one.
 fn change(args: &SimulateArgs) -> Option<Change> {
     let drain = args.drain.clone().map(|node| v1::NodeDrain { node });
     let quota = args.quota.map(|pods| v1::PodQuota {
@@ -105,11 +108,6 @@ fn change(args: &SimulateArgs) -> Option<Change> {
         .map(Change::NodeDrain)
         .or_else(|| quota.map(Change::PodQuota))
 }
-
-/// The maximum number of names in a cell; `-o wide` has all.
-const NAMES_MAX: usize = 3;
-/// The columns of both tables.
-const SHARED: [&str; 3] = ["REPLICASET", "DESIRED", "CURRENT"];
 
 /// Prints the effect of a change, on the cluster of a server or of files.
 fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -127,7 +125,9 @@ fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Resul
     let exit = stale::notice(&answer.stale_views, io)?;
     if !args.print.output.is_for_people() {
         let json = format::proto_json("SimulateClusterResponse", &answer)?;
-        let names: Vec<_> = answer.replica_sets.iter().map(name).collect();
+        let sets = answer.replica_sets.iter();
+        let names = sets.map(|it| decision::name(it.replica_set.as_ref()));
+        let names: Vec<_> = names.collect();
         args.print.output.write(io.stdout, &json, &names)?;
         return Ok(exit);
     }
@@ -145,7 +145,6 @@ fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Resul
     Ok(exit)
 }
 
-/// The summary of all effects.
 fn lines(change: &Change, answer: &v1::SimulateClusterResponse) -> Vec<String> {
     let sets = &answer.replica_sets;
     match change {
@@ -249,8 +248,4 @@ fn names(set: &v1::ReplicaSetEffect, is_wide: bool) -> String {
         ..=0 => names,
         more => format!("{names} and {more} more"),
     }
-}
-
-fn name(set: &v1::ReplicaSetEffect) -> &str {
-    set.replica_set.as_ref().map_or("", |object| &object.name)
 }

@@ -28,7 +28,6 @@ use crate::{
     input::{self, KUBECTL},
     near,
     page::Io,
-    table::one_line,
 };
 
 /// The kinds that a snapshot is made of.
@@ -70,25 +69,21 @@ impl Snapshot {
         let mut snapshot = Self::default();
         input::read(input, &KINDS, io, &mut |object| snapshot.add(&object))?;
         for (kind, count) in &snapshot.ignored {
-            let kind = one_line(kind);
-            writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
+            io.notice(&format!("{count} of kind {kind} ignored"))?;
         }
         let objects = match snapshot.seen.outdated {
             1 => "1 object has".to_owned(),
             many => format!("{many} objects have"),
         };
         if snapshot.seen.outdated > 0 {
-            let notice = "two states; the newer counts";
-            writeln!(io.stderr, "notice: {objects} {notice}")?;
+            io.notice(&format!("{objects} two states; the newer counts"))?;
         }
         let without_pods: Vec<_> = snapshot.without_pods().into_iter().collect();
         if !without_pods.is_empty() {
-            let namespaces = one_line(&near::first_of(&without_pods, NAMED_MAX));
-            let notice = "but ReplicaSets there have pods by their status";
-            writeln!(
-                io.stderr,
-                "notice: the input has no pods in {namespaces}, {notice}; {KUBECTL}"
-            )?;
+            let namespaces = near::first_of(&without_pods, NAMED_MAX);
+            io.notice(&format!(
+                "the input has no pods in {namespaces}, but ReplicaSets there have pods by their status; {KUBECTL}"
+            ))?;
         }
         Ok(snapshot)
     }
@@ -165,7 +160,6 @@ impl Snapshot {
         }
     }
 
-    /// The number of objects of a kind.
     pub(crate) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::ReplicaSet => self.replica_sets.len(),
@@ -173,7 +167,6 @@ impl Snapshot {
         }
     }
 
-    /// Keeps the first objects of a kind.
     pub(crate) fn truncate(&mut self, kind: Kind, length: usize) {
         match kind {
             Kind::ReplicaSet => self.replica_sets.truncate(length),
@@ -327,7 +320,6 @@ impl Answers {
         }
     }
 
-    /// The effect of a change of the cluster.
     pub(crate) fn effect(&self, change: &Change) -> v1::SimulateClusterResponse {
         let (mut walk, quota) = match change {
             Change::NodeDrain(v1::NodeDrain { node }) => (ImpactWalk::drain(node, ("", "")), None),

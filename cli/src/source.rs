@@ -1,4 +1,5 @@
 //! Where a command finds ReplicaSets: at a server, or in a snapshot of files or of a cluster. Both answer with the same messages.
+//! It also finds the ReplicaSets that a written name means: a ReplicaSet itself, those of a Deployment, or that of a pod.
 //!
 //! The order: files, the cluster of a flag, a named server, a server at the default address, the cluster of the kubeconfig.
 
@@ -24,6 +25,20 @@ use crate::{
     snapshot::{Answers, Snapshot},
 };
 
+/// The remedy if nothing is named and nothing listens at the default address.
+const OTHERS: &str =
+    "name a server with --server, a cluster with --kubeconfig or --context, or files with -f";
+/// The command for what only a server knows.
+pub(crate) const RECORDS: &str =
+    "run one beside your controller, read-only: decree up --cluster kubernetes";
+/// The maximum number of existing ReplicaSets in a hint.
+const SHOWN_MAX: usize = 5;
+/// The kinds of owners that a plain name can mean.
+const OWNERS: [&str; 2] = ["Deployment", "Rollout"];
+/// The number of characters that Kubernetes adds to the name of a ReplicaSet for a pod, and how much of that name it keeps.
+const SUFFIX: usize = 5;
+const BASE_MAX: usize = 58;
+
 pub(crate) enum Source {
     Server {
         server: Server,
@@ -35,6 +50,15 @@ pub(crate) enum Source {
         /// The cluster that was read; `None` for files.
         cluster: Option<KubeCluster>,
     },
+}
+
+/// The ReplicaSets that a name means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    /// The ReplicaSets with pods; all if none has pods.
+    pub(crate) sets: Vec<Named>,
+    /// The kind and the name of their owner, if the name is that of an owner.
+    pub(crate) owner: Option<(&'static str, Named)>,
 }
 
 impl Source {
@@ -132,7 +156,6 @@ impl Source {
         Ok(decisions)
     }
 
-    /// The ReplicaSets of a scope.
     pub(crate) async fn list(&self, scope: &Scope) -> Result<v1::ListReplicaSetsResponse, Failure> {
         match self {
             Self::Server { server, cluster } => {
@@ -147,7 +170,6 @@ impl Source {
         }
     }
 
-    /// The effect of a change of the cluster.
     pub(crate) async fn effect(
         &self,
         change: &Change,
@@ -181,7 +203,6 @@ impl Source {
         not_found::together(unknown)
     }
 
-    /// The failure for ReplicaSets that are missing.
     pub(crate) async fn missing(&self, missing: &[Named]) -> Failure {
         match self {
             Self::Server { server, cluster } => {
@@ -227,66 +248,7 @@ impl Source {
         }
         Ok(Some((deployment, members)))
     }
-}
 
-/// Reads files, or a cluster if none are named.
-pub(crate) async fn read(
-    (input, kube): (&FileArgs, &KubeArgs),
-    namespaces: &mut NamespaceArgs,
-    wanted: impl FnOnce(&NamespaceArgs) -> Result<BTreeSet<Option<String>>, Failure>,
-    patience: Duration,
-    io: &mut Io<'_>,
-) -> Result<(Snapshot, Option<KubeCluster>), Failure> {
-    if !input.files.is_empty() && kube.is_given() {
-        let cause = "files and the cluster of a kubeconfig cannot be read together";
-        return Err(Failure::new(Exit::Usage, cause).hint("leave out one of them"));
-    }
-    if !input.files.is_empty() || !kube.is_given() && !agent_kube::is_configured() {
-        return Ok((Snapshot::read(input, io)?, None));
-    }
-    let cluster = cluster::connect(kube, patience, io).await?;
-    namespaces.of_context = Some(cluster.target().namespace.clone());
-    let wanted = wanted(namespaces)?;
-    let snapshot = cluster::read(&cluster, wanted, patience, io).await?;
-    Ok((snapshot, Some(cluster)))
-}
-
-/// The remedy if nothing is named and nothing listens at the default address.
-const OTHERS: &str =
-    "name a server with --server, a cluster with --kubeconfig or --context, or files with -f";
-/// The command for what only a server knows.
-pub(crate) const RECORDS: &str =
-    "run one beside your controller, read-only: decree up --cluster kubernetes";
-
-/// The maximum number of existing ReplicaSets in a hint.
-const SHOWN_MAX: usize = 5;
-/// The kinds of owners that a plain name can mean.
-const OWNERS: [&str; 2] = ["Deployment", "Rollout"];
-/// The number of characters that Kubernetes adds to the name of a ReplicaSet for a pod, and how much of that name it keeps.
-const SUFFIX: usize = 5;
-const BASE_MAX: usize = 58;
-
-/// The ReplicaSets that a name means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Meaning {
-    /// The ReplicaSets with pods; all if none has pods.
-    pub(crate) sets: Vec<Named>,
-    /// The kind and the name of their owner, if the name is that of an owner.
-    pub(crate) owner: Option<(&'static str, Named)>,
-}
-
-/// The ReplicaSets of a server that the flags select. Fails if a name has no meaning. The name of a ReplicaSet always has one, even if it
-/// is missing.
-pub(crate) async fn scope(args: &ScopeArgs, source: &Source) -> Result<Scope, Failure> {
-    let (only, unknown) = source.replica_sets(&args.names, &args.namespace).await?;
-    if !unknown.is_empty() {
-        let missing = source.missing_among(&only).await?;
-        source.check_found(&missing, unknown).await?;
-    }
-    Ok(Scope::of(only, args.namespace.filter()))
-}
-
-impl Source {
     /// The ReplicaSets that names mean, each once, in the written order, and the failures of names without meaning.
     pub(crate) async fn replica_sets(
         &self,
@@ -391,11 +353,43 @@ impl Source {
     }
 }
 
+/// The ReplicaSets of a server that the flags select. Fails if a name has no meaning. The name of a ReplicaSet always has one, even if it
+/// is missing.
+pub(crate) async fn scope(args: &ScopeArgs, source: &Source) -> Result<Scope, Failure> {
+    let (only, unknown) = source.replica_sets(&args.names, &args.namespace).await?;
+    if !unknown.is_empty() {
+        let missing = source.missing_among(&only).await?;
+        source.check_found(&missing, unknown).await?;
+    }
+    Ok(Scope::of(only, args.namespace.filter()))
+}
+
+/// Reads files, or a cluster if none are named.
+pub(crate) async fn read(
+    (input, kube): (&FileArgs, &KubeArgs),
+    namespaces: &mut NamespaceArgs,
+    wanted: impl FnOnce(&NamespaceArgs) -> Result<BTreeSet<Option<String>>, Failure>,
+    patience: Duration,
+    io: &mut Io<'_>,
+) -> Result<(Snapshot, Option<KubeCluster>), Failure> {
+    if !input.files.is_empty() && kube.is_given() {
+        let cause = "files and the cluster of a kubeconfig cannot be read together";
+        return Err(Failure::new(Exit::Usage, cause).hint("leave out one of them"));
+    }
+    if !input.files.is_empty() || !kube.is_given() && !agent_kube::is_configured() {
+        return Ok((Snapshot::read(input, io)?, None));
+    }
+    let cluster = cluster::connect(kube, patience, io).await?;
+    namespaces.of_context = Some(cluster.target().namespace.clone());
+    let wanted = wanted(namespaces)?;
+    let snapshot = cluster::read(&cluster, wanted, patience, io).await?;
+    Ok((snapshot, Some(cluster)))
+}
+
 fn named(set: &v1::ReplicaSetSummary) -> Option<Named> {
     set.replica_set.clone().map(Named::from)
 }
 
-/// The owners of this kind.
 fn owners<'a>(
     kind: &'a str,
     known: &'a [v1::ReplicaSetSummary],

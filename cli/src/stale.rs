@@ -8,7 +8,6 @@ use crate::{
     age,
     exit::{Exit, Failure},
     page::Io,
-    table::one_line,
 };
 
 /// Names the stale views of an answer on stderr. Returns the exit code: [`Exit::Unreachable`] if the answer lacks what a session knows.
@@ -18,7 +17,7 @@ pub(crate) fn notice<'a>(
 ) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for view in views {
-        writeln!(io.stderr, "notice: {}", one_line(&text(view)))?;
+        io.notice(&text(view))?;
         if view.missing {
             exit = Exit::Unreachable;
         }

@@ -26,18 +26,10 @@ pub(crate) const NONE: &str = "-";
 /// Rows under headers. Owned by the command that prints it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    rows: Vec<Row>,
+    /// The cells of each row, and whether a line above the table says the last one too.
+    rows: Vec<(Vec<String>, bool)>,
     stream: TableStream,
     has_headers: bool,
-}
-
-#[derive(Debug)]
-enum Row {
-    Cells(Vec<String>),
-    /// A row whose last cell a line above the table says too.
-    Told(Vec<String>),
-    /// Text across all columns.
-    Line(String),
 }
 
 /// A table that is printed while its rows arrive; its columns grow and never shrink.
@@ -83,17 +75,12 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(Row::Cells(one_lines(cells)));
+        self.rows.push((one_lines(cells), false));
     }
 
     /// Adds a row whose last cell a line above the table says too. It is left out where it does not fit beside the other cells.
     pub(crate) fn told_row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(Row::Told(one_lines(cells)));
-    }
-
-    /// Adds text across all columns.
-    pub(crate) fn line(&mut self, text: &str) {
-        self.rows.push(Row::Line(one_line(text)));
+        self.rows.push((one_lines(cells), true));
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -104,23 +91,14 @@ impl Table {
     pub(crate) fn write(mut self, out: &mut dyn Write, indent: usize) -> io::Result<()> {
         let headers = self.stream.headers.clone();
         if self.has_headers {
-            self.rows.insert(0, Row::Cells(headers));
+            self.rows.insert(0, (headers, false));
         }
-        for row in &self.rows {
-            if let Row::Cells(cells) | Row::Told(cells) = row {
-                self.stream.widen(cells);
-            }
-        }
-        let layout = self.stream.layout(indent);
-        let stream = &self.stream;
-        for row in &self.rows {
-            match row {
-                Row::Cells(cells) => stream.write_row(out, &layout, cells, false)?,
-                Row::Told(cells) => stream.write_row(out, &layout, cells, true)?,
-                Row::Line(text) => stream.page.write(out, indent, text)?,
-            }
-        }
-        Ok(())
+        self.rows
+            .iter()
+            .for_each(|(cells, _)| self.stream.widen(cells));
+        let (layout, stream) = (self.stream.layout(indent), &self.stream);
+        let mut rows = self.rows.iter();
+        rows.try_for_each(|(cells, is_told)| stream.write_row(out, &layout, cells, *is_told))
     }
 }
 
@@ -154,7 +132,6 @@ impl TableStream {
         self.write_row(out, &self.layout(0), &cells, false)
     }
 
-    /// Widens the columns to fit these cells.
     pub(crate) fn widen(&mut self, cells: &[String]) {
         for (width, cell) in self.widths.iter_mut().zip(cells) {
             *width = (*width).max(cell.chars().count());
@@ -320,7 +297,6 @@ mod tests {
                 table.row(cells);
             }
         }
-        table.line("and 1 more");
         text(|out| table.write(out, 1))
     }
 
@@ -340,7 +316,6 @@ mod tests {
                          Quota exceeded in shop
                      ledger   1       Blocked   Quota exceeded
                      api      3       In sync   -
-                     and 1 more
                 "#]],
             ),
             (
@@ -351,7 +326,6 @@ mod tests {
                          Quota exceeded in shop
                      ledger 1     Blocked
                      api    3     In sync -
-                     and 1 more
                 "#]],
             ),
             (
@@ -364,7 +338,6 @@ mod tests {
                              shop
                      ledger   1       Blocked
                      api      3       In sync
-                     and 1 more
                 "#]],
             ),
             (
@@ -382,7 +355,6 @@ mod tests {
                          Blocked
                      api      3
                          In sync
-                     and 1 more
                 "#]],
             ),
         ] {

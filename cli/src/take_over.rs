@@ -23,7 +23,6 @@ use crate::{
     server::block_on,
 };
 
-/// The interval of looks at the cluster.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long an agent leads by this declaration until it acts, or has found another controller on.
 const BEGINS_WITHIN: SignedDuration = SignedDuration::from_secs(3);

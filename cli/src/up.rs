@@ -15,14 +15,17 @@ use tokio::{
 };
 
 use crate::{
-    args::{self, Scope, UpArgs},
+    args::{self, Named, Scope, UpArgs},
     diff,
     exit::{Exit, Failure},
     format::PrintArgs,
     input,
+    near::is_plain,
     page::{Io, Page, say},
     resume,
-    sandbox::{self, AGAIN, CLUSTER, RunningAgent, RunningServer, ServerSettings, act, beginning},
+    sandbox::{
+        self, AGAIN, CLUSTER, Cluster, RunningAgent, RunningServer, ServerSettings, beginning,
+    },
     server::Server,
     watch,
 };
@@ -55,15 +58,16 @@ async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let server = RunningServer::start(&settings(args, Some(seed)), Some(&cluster)).await?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
     let budget = settings_of_the_agent()?.budget.config();
-    let agent = RunningAgent::of_embedded_cluster(
-        server.connector.clone(),
-        args.agent_admin,
-        &cluster,
-        (mode, budget),
-    )
-    .await?;
+    let config = sandbox::agent_config(mode, budget);
+    let (connector, embedded) = (server.connector.clone(), Cluster::Embedded(cluster.clone()));
+    let agent = RunningAgent::start(connector, args.agent_admin, config, embedded).await?;
     let target = format!("embedded cluster \"{CLUSTER}\"");
-    let set = cluster.with(|cluster| cluster.objects(Kind::ReplicaSet).next().map(act::named));
+    let set = cluster.with(|cluster| {
+        cluster
+            .objects(Kind::ReplicaSet)
+            .next()
+            .map(|it| Named::of(it))
+    });
     let (set, namespace) = set.map_or_else(
         || ("NAMESPACE/NAME".to_owned(), "NAMESPACE".to_owned()),
         |set| (set.path(), set.namespace),
@@ -116,7 +120,14 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let target = format!("{}{context}\n{effect}", api.api_server);
     let server = RunningServer::start(&settings(args, None), None).await?;
     let connector = server.connector.clone();
-    let agent = RunningAgent::of_real_cluster(connector, args.agent_admin, cluster, flags);
+    if flags.cluster_name.is_empty() {
+        let context = cluster.target().context.as_deref();
+        flags.cluster_name = context.map(cluster_name).unwrap_or_default();
+    }
+    let (instance, seed) = decree_agent::identity();
+    let config = flags.agent_config(instance, seed);
+    let real = Cluster::Real(Box::new(cluster), Box::new(flags));
+    let agent = RunningAgent::start(connector, args.agent_admin, config, real);
     let more = "  decree explain NAMESPACE/NAME";
     keep(server, agent.await?, mode, (&target, more), io).await
 }
@@ -133,6 +144,14 @@ const fn settings(args: &UpArgs, seed: Option<u64>) -> ServerSettings {
 fn settings_of_the_agent() -> Result<AgentArgs, Failure> {
     let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
     flags.map_err(|error| args::failure(&config::without_passwords(error), &[]))
+}
+
+/// The name of the cluster of a context. A kubeconfig may use characters that the name of a cluster must not have.
+fn cluster_name(context: &str) -> String {
+    let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
+    let plain: String = plain.take(128).collect();
+    let is_end = |c: char| !c.is_ascii_alphanumeric();
+    plain.trim_matches(is_end).to_owned()
 }
 
 /// Prints what runs and decisions until a signal, and ends it. `target` is the cluster, and `more` are further commands to try.
@@ -195,7 +214,6 @@ async fn follow(client: &Server, io: &mut Io<'_>) -> Result<(), Failure> {
     watch::follow(client, "", &all, (&PrintArgs::default(), false), None, io).await
 }
 
-/// Prints the comparison and its differences.
 async fn report(server: &RunningServer, io: &mut Io<'_>) -> Result<(), Failure> {
     let request = v1::ListDifferencesRequest::default();
     let client = server.client().await?;

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::{
     age,
-    args::{Scope, WatchArgs},
+    args::{Named, Scope, WatchArgs},
     cause, decision,
     exit::{Exit, Failure},
     format::PrintArgs,
@@ -16,14 +16,14 @@ use crate::{
     pages,
     server::{self, Server},
     source::{self, Source},
-    table::{TableStream, one_line},
+    table::TableStream,
 };
 
 const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "PODS"];
 /// The minimum widths of the columns, so that later rows are rarely wider.
 const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 
-/// How often the command looks whether the agents have sent all ReplicaSets.
+/// How often the command looks whether the named ReplicaSets are still there.
 const PERIOD: Duration = Duration::from_secs(1);
 
 struct Printer<'a> {
@@ -63,16 +63,16 @@ pub(crate) async fn follow(
     let sessions = match server.check_connected(cluster).await {
         // An agent of an unnamed cluster may still connect.
         Err(nothing) if cluster.is_empty() && nothing.exit == Exit::No => {
-            writeln!(io.stderr, "notice: {}; waiting for one", nothing.cause)?;
+            io.notice(&format!("{}; waiting for one", nothing.cause))?;
             Vec::new()
         }
         checked => checked?,
     };
     for session in &sessions {
         if let Some(mode) = cause::mode_without_effect(session.mode()) {
-            let cluster = one_line(get::cluster(session));
+            let cluster = get::cluster(session);
             let agent = format!("the agent of {cluster} is in {mode} mode");
-            writeln!(io.stderr, "notice: {agent}: its decisions are not executed")?;
+            io.notice(&format!("{agent}: its decisions are not executed"))?;
         }
     }
     let request = v1::WatchDecisionsRequest {
@@ -82,11 +82,12 @@ pub(crate) async fn follow(
     };
     let decisions = server.inspection().watch_decisions(request).await;
     let mut decisions = server.answer(decisions)?;
-    let mut is_checked = check_names(server, cluster, scope, io).await?;
+    let mut watched = None;
+    look(server, cluster, scope, &mut watched, io).await?;
     let mut printer = Printer::new(print, io)?;
     while left != Some(0) {
         let Ok(next) = timeout(PERIOD, decisions.message()).await else {
-            is_checked = is_checked || check_names(server, cluster, scope, io).await?;
+            look(server, cluster, scope, &mut watched, io).await?;
             continue;
         };
         let next = next.map_err(|status| server.failure(&status))?;
@@ -118,27 +119,37 @@ pub(crate) async fn follow(
     Ok(())
 }
 
-/// Fails if one of the names is wrong, once the agents have sent all ReplicaSets. Returns whether they have.
-async fn check_names(
+/// Fails if one of the names is wrong, as soon as the agents have sent all ReplicaSets. From then on, `watched` has the named ReplicaSets,
+/// and this tells once of each that is gone.
+async fn look(
     server: &Server,
     cluster: &str,
     scope: &Scope,
+    watched: &mut Option<Vec<Named>>,
     io: &mut Io<'_>,
-) -> Result<bool, Failure> {
+) -> Result<(), Failure> {
+    let source = Source::of_server(server, cluster);
+    if let Some(watched) = watched {
+        for named in source.missing_among(watched).await? {
+            io.notice(&format!("{} is gone", named.path()))?;
+            watched.retain(|it| *it != named);
+        }
+        return Ok(());
+    }
     let sessions = server.sessions(cluster).await?.sessions;
     if sessions.is_empty() || sessions.iter().any(|it| !it.synced) {
-        return Ok(false);
+        return Ok(());
     }
-    let source = Source::of_server(server, cluster);
     let missing = source.missing_among(&scope.only).await?;
     source.check_found(&missing, Vec::new()).await?;
     let namespace = &scope.namespace;
     let known = pages::replica_sets(server, cluster, namespace, 1).await?;
     if known.replica_sets.is_empty() {
         let said = get::nothing_in(namespace);
-        writeln!(io.stderr, "notice: {said} Waiting for decisions.")?;
+        io.notice(&format!("{said} Waiting for decisions."))?;
     }
-    Ok(true)
+    *watched = Some(scope.only.clone());
+    Ok(())
 }
 
 impl<'a> Printer<'a> {
@@ -165,7 +176,7 @@ impl<'a> Printer<'a> {
             return Ok(io.stdout.flush()?);
         }
         if *missed > 0 {
-            writeln!(io.stderr, "notice: {missed} decisions were missed")?;
+            io.notice(&format!("{missed} decisions were missed"))?;
         }
         if let Some(record) = decision {
             let reason = record.reasons.first();

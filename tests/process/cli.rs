@@ -78,7 +78,8 @@ const ASKING: [(&str, i32); 5] = [
     ("--server http://@CLOSED", 4),
 ];
 /// Further commands that end with each code, one or two of each; the tests of the package run the others.
-const CASES: [(&str, i32); 19] = [
+const CASES: [(&str, i32); 20] = [
+    ("watch --server http://@CLOSED", 4),
     ("diff --server http://@SERVER", 2),
     ("diff --server http://@CLOSED", 4),
     ("check --only server --server http://@SERVER", 0),

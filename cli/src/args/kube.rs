@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agent_kube::{CredentialSource, KubeClusterConfig};
+use agent_kube::KubeClusterConfig;
 use clap::Args as Group;
 
 use super::{AdminArgs, Output, name::NameArg};
@@ -47,14 +47,10 @@ impl KubeArgs {
     }
 
     pub(crate) fn config(&self) -> KubeClusterConfig {
-        let config = KubeClusterConfig::of_person(self.kubeconfig.clone(), self.context.clone());
-        KubeClusterConfig {
-            source: CredentialSource {
-                impersonate: self.impersonate.clone(),
-                ..config.source
-            },
-            ..config
-        }
+        let (file, context) = (self.kubeconfig.clone(), self.context.clone());
+        let mut config = KubeClusterConfig::of_person(file, context);
+        config.source.impersonate.clone_from(&self.impersonate);
+        config
     }
 }
 

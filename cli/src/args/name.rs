@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, str::FromStr};
 
 use clap::Args as Group;
 use decree::v1;
+use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 
@@ -63,6 +64,12 @@ impl Named {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         }
+    }
+
+    /// Reads the metadata of an object of Kubernetes.
+    pub(crate) fn of(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        Self::new(text("namespace"), text("name"))
     }
 
     /// Formats as `NAMESPACE/NAME`.

@@ -14,7 +14,6 @@ use crate::{
     sandbox::beginning::NEW,
 };
 
-/// A step of a part.
 pub(super) enum Step {
     Say(&'static str),
     /// A command line, and the words that its output must have. In the line, `@AGENT` and `@SHADOW` are addresses.
@@ -30,7 +29,6 @@ const ANSWER_LATE: Duration = Duration::from_millis(100);
 /// The minimum number of pods when the server is killed.
 const KILLED_AT: usize = 7;
 
-/// The titles of the parts, and their steps.
 pub(super) const ACTS: [(&str, &[Step]); 5] = [
     (
         "Ask which pods would go",

@@ -28,7 +28,6 @@ use crate::{
     sandbox::{self, AGAIN},
 };
 
-/// The capacity of the queue of frames for the agent.
 const FRAMES_MAX: usize = 16;
 /// Longer than the part takes, so the server sends no heartbeats.
 const HEARTBEAT_SECONDS: i64 = 30;
@@ -42,7 +41,6 @@ struct Rogue {
     answers: mpsc::Sender<Vec<String>>,
 }
 
-/// The session of an agent.
 struct Session {
     incoming: Streaming<v1::ReconcileRequest>,
     outgoing: mpsc::Sender<Result<v1::ReconcileResponse, Status>>,

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     exit::{Exit, Failure},
     sandbox::{
-        self, AGAIN, RunningAgent, RunningServer, ServerSettings,
+        self, AGAIN, Cluster, RunningAgent, RunningServer, ServerSettings,
         act::is_active,
         beginning::{self, NAMESPACE, OLD},
     },
@@ -52,11 +52,9 @@ struct Shadow {
 /// The number of writes that a cluster executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Writes {
-    /// Created pods.
     pub(super) creates: u64,
     /// Requests to delete a pod, including repeated ones.
     pub(super) deletes: u64,
-    /// Changes of objects.
     pub(super) changes: u64,
 }
 
@@ -137,7 +135,6 @@ impl Stage {
         )
     }
 
-    /// The address of the server.
     pub(super) const fn address(&self) -> SocketAddr {
         self.settings.listen
     }
@@ -247,7 +244,9 @@ async fn agent(
         ..BudgetConfig::default()
     };
     budget.deletes.replica_set = Limit::count(DELETES_MAX);
-    RunningAgent::of_embedded_cluster(server, ListenAddr::At(FREE), cluster, (mode, budget)).await
+    let config = sandbox::agent_config(mode, budget);
+    let cluster = Cluster::Embedded(cluster.clone());
+    RunningAgent::start(server, ListenAddr::At(FREE), config, cluster).await
 }
 
 impl Writes {

@@ -44,21 +44,23 @@ pub(super) fn write(
         return output.write(io.stdout, &json, &[&named.name]);
     }
     let (page, is_wide) = (Page::new(io), output.is_wide());
-    let (time, reason, pods, shown) = if let Some(last) = &last {
-        let reason = last.pods.iter().find(|it| is_its(it));
-        let reason = reason.and_then(|it| it.reason.as_ref());
+    let (time, pods, shown) = if let Some(last) = &last {
         let pods = format!("{} active pods, {} desired", last.from, last.to);
-        let shown = table(last, pod, is_wide, page);
-        (&last.time, reason, pods, shown)
+        (&last.time, pods, table(last, pod, is_wide, page))
     } else if let Some(record) = &record {
-        let reason = record.targets.iter().find(|it| it.name == pod);
-        let reason = reason.and_then(|it| it.reason.as_ref());
         let pods = record.reasons.first().map(|it| it.detail.clone());
         let shown = victims(record, pod, is_wide, page);
-        (&record.time, reason, pods.unwrap_or_default(), shown)
+        (&record.time, pods.unwrap_or_default(), shown)
     } else {
         return Err(unknown(source, &set, pod));
     };
+    // A decision has the rule between a pod and those that stay, and the last scale-down the one between it and the next pod.
+    let mut targets = record.iter().flat_map(|it| &it.targets);
+    let target = targets.find(|it| it.name == pod);
+    let mut ranked = last.iter().flat_map(|it| &it.pods);
+    let ranked = ranked.find(|it| is_its(it));
+    let reason = target.and_then(|it| it.reason.as_ref());
+    let reason = reason.or_else(|| ranked?.reason.as_ref());
     let why = reason.map_or_else(String::new, |it| format!(": {}", why(it, is_wide)));
     let time = age::time_text(time.as_ref());
     let answer = format!("{pod} was deleted at {time}{why}. {set} had {pods}.");
@@ -77,7 +79,7 @@ fn victims(record: &v1::DecisionRecord, asked: &str, is_wide: bool, page: Page) 
     }
     let more = decision::unnamed(record);
     if more > 0 {
-        table.line(&format!("and {more} more"));
+        table.row([format!("and {more} more"), String::new()]);
     }
     table
 }

@@ -13,7 +13,8 @@ use server_session::{
 
 use crate::{decision, decision::reason, near, table::one_line};
 
-/// The maximum number of names of one decision.
+/// The maximum number of lines for one difference. JSON has all lines.
+const LINES_MAX: usize = 20;
 const NAMES_MAX: usize = 2;
 /// The text for the side without a decision.
 const NOTHING: &str = "nothing";
@@ -27,7 +28,6 @@ pub(super) struct Pair {
     pub(super) decided: String,
 }
 
-/// A difference as pairs.
 pub(super) fn of(difference: &Difference) -> Vec<Pair> {
     match difference {
         Difference::Frame {
@@ -218,9 +218,6 @@ fn status(status: Option<&v1::ReplicaSetStatus>) -> String {
         count(status.conditions.len(), "condition")
     )
 }
-
-/// The maximum number of lines for one difference. JSON has all lines.
-const LINES_MAX: usize = 20;
 
 /// Writes a line for each object.
 pub(super) fn write(now: Now, inputs: &[Input], out: &mut dyn Write) -> io::Result<()> {

@@ -22,6 +22,7 @@ const LINES_MAX: usize = 60;
 type Counts = [i64; 5];
 
 /// The steps of a recording.
+#[derive(Default)]
 pub(super) struct Steps {
     /// The steps in JSON, separated by commas.
     pub(super) json: String,
@@ -34,10 +35,11 @@ pub(super) struct Steps {
     /// Whether time has passed since the last other input.
     is_idle: bool,
     /// The counts after the last call.
-    known: Vec<(Key, Counts)>,
+    known: BTreeMap<Key, Counts>,
 }
 
 /// An input with its consequences.
+#[derive(Default)]
 struct Step {
     title: String,
     time: Timestamp,
@@ -59,10 +61,6 @@ pub(super) fn read(replay: &mut Replay<impl Read>) -> Result<Steps, ReadError> {
     Ok(steps)
 }
 
-fn path(key: &Key) -> (&str, &str) {
-    (&key.namespace, &key.name)
-}
-
 /// As many lines as a step shows.
 fn shown(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(LINES_MAX);
@@ -79,15 +77,14 @@ impl Steps {
         let (agent, epoch) = (&identity.agent_instance, identity.epoch);
         let mode = cause::mode_without_effect(identity.mode).unwrap_or("enforce");
         let hello = format!("agent {agent}, mode {mode}, epoch {epoch}");
-        let title = "the agent opens the session".to_owned();
         Self {
-            json: String::new(),
-            count: 0,
-            differences: 0,
-            is_cut: false,
-            step: Step::new(title, identity.started, vec![hello]),
-            is_idle: false,
-            known: Vec::new(),
+            step: Step {
+                title: "the agent opens the session".to_owned(),
+                time: identity.started,
+                input: vec![hello],
+                ..Step::default()
+            },
+            ..Self::default()
         }
     }
 
@@ -130,28 +127,25 @@ impl Steps {
             return ControlFlow::Break(());
         }
         self.write();
-        self.step = Step::new(title, time, input);
+        self.step = Step {
+            title,
+            time,
+            input,
+            ..Step::default()
+        };
         self.is_idle = false;
         ControlFlow::Continue(())
     }
 
-    /// Adds to the step how the counts have changed. Both lists are in the order of namespace and name.
+    /// Adds to the step how the counts have changed.
     fn count(&mut self, session: &Session) {
         let counts = session.controller().inspect().counts();
-        let after: Vec<_> = counts.map(|(key, counts)| (key.clone(), counts)).collect();
-        let mut known = self.known.iter().peekable();
-        for (key, after) in &after {
-            while let Some((gone, before)) = known.next_if(|(it, _)| path(it) < path(key)) {
-                self.step.change(gone, *before, Counts::default());
-            }
-            let before = known.next_if(|(it, _)| path(it) == path(key));
-            let before = before.map(|(_, before)| *before).unwrap_or_default();
-            self.step.change(key, before, *after);
+        let counts = counts.map(|(key, counts)| (key.clone(), counts));
+        let before = mem::replace(&mut self.known, counts.collect());
+        for key in before.keys().chain(self.known.keys()) {
+            let of = |all: &BTreeMap<Key, Counts>| all.get(key).copied().unwrap_or_default();
+            self.step.change(key, of(&before), of(&self.known));
         }
-        for (gone, before) in known {
-            self.step.change(gone, *before, Counts::default());
-        }
-        self.known = after;
     }
 
     /// Adds the step to the JSON. Leaves it without content.
@@ -170,16 +164,6 @@ impl Steps {
 }
 
 impl Step {
-    const fn new(title: String, time: Timestamp, input: Vec<String>) -> Self {
-        Self {
-            title,
-            time,
-            input,
-            answer: Vec::new(),
-            changes: BTreeMap::new(),
-        }
-    }
-
     fn change(&mut self, key: &Key, before: Counts, after: Counts) {
         if before != after {
             let path = format!("{}/{}", key.namespace, key.name);

@@ -3,7 +3,7 @@
 //! **Invariant:** only a program of this machine acts. The port must be on the loopback interface, and it refuses foreign pages. The
 //! request must be JSON, which no page of a browser can send elsewhere without asking.
 
-use agent_fake::{ApiError, Cluster, DeleteOptions, Kind, Object};
+use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use decree_agent::FakeCluster;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,6 @@ use crate::{
     near, not_found,
 };
 
-/// The path for acts.
 pub(crate) const PATH: &str = "/demo/act";
 const QUOTA: &str = "pods";
 /// The maximum number of existing nodes in a message.
@@ -26,20 +25,25 @@ const NAMED_MAX: usize = 5;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Act {
-    /// Scale a ReplicaSet.
     Scale {
         namespace: String,
         name: String,
         replicas: i32,
     },
-    /// Delete a pod.
-    Delete { namespace: String, name: String },
-    /// The node stops responding.
-    Fail { node: String },
-    /// The node responds again.
-    Restore { node: String },
-    /// Limit the number of pods.
-    Quota { namespace: String, pods: u32 },
+    Delete {
+        namespace: String,
+        name: String,
+    },
+    Fail {
+        node: String,
+    },
+    Restore {
+        node: String,
+    },
+    Quota {
+        namespace: String,
+        pods: u32,
+    },
 }
 
 pub(crate) fn routes(cluster: FakeCluster) -> Router {
@@ -124,19 +128,13 @@ pub(crate) fn is_active(pod: &Value) -> bool {
         && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// The namespace and the name of an object.
-pub(crate) fn named(object: &Object) -> Named {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    Named::new(text("namespace"), text("name"))
-}
-
 /// Fails if an object is missing, with those that exist.
 fn check(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Result<(), Failure> {
     if cluster.peek(kind, namespace, name).is_some() {
         return Ok(());
     }
     let missing = Named::new(namespace, name);
-    let known: Vec<_> = cluster.objects(kind).map(named).collect();
+    let known: Vec<_> = cluster.objects(kind).map(|it| Named::of(it)).collect();
     let failure = |noun: &str| Failure::new(Exit::No, format!("{noun} not found"));
     Err(match kind {
         Kind::ReplicaSet => not_found::failure(&[missing], &known, not_found::LIST),

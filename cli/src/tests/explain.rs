@@ -51,6 +51,16 @@ hint: its place in the order of deletion: decree simulate default/web-5f6a8b --r
 Last scale-down: 3 → 1 at 2… ago), 2 pods
 …   yes …   yes …   stays …"
     ));
+    for replicas in [2, 1] {
+        system.scale("web-5f6a8b", replicas);
+        system.settle();
+    }
+    // It is not in the last deletion any more.
+    system.check(&format!(
+        "[0] explain web-5f6a8b --why {victim}
+{victim} was deleted at 2…: …default/web-5f6a8b had 3 active pods, 1 desired.
+…  > {victim}   …"
+    ));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use agent_fake::{Cluster, Kind};
 use serde_json::{Value, json};
 
-use super::{decree_on, path, system::System, text};
+use super::{decree_on, system::System, text};
 use crate::Exit;
 
 const COLUMNS: usize = 80;
@@ -194,22 +194,4 @@ fn tables_fit_a_terminal_of_80_columns() {
         };
         assert_fits(line, &system.decree_while(&words, Some(&act)).out);
     }
-}
-
-#[test]
-fn cell_that_does_not_fit_stands_below_its_row() {
-    let mut out = Vec::new();
-    let state = path("docs/examples/state.yaml");
-    let line = ["decide", "-f", &state, "--now", "2026-05-01T12:00:00Z"];
-    decree_on(|| Some(COLUMNS), "", &mut out, "decree", &line);
-    expect_test::expect![[r#"
-        REPLICASET    ACTION   POD         RULE             DETAIL
-        default/web   adopt    web-lost4   ORPHAN_MATCHES
-            1 orphan matches the selector
-        default/web   delete   web-jv8tl   NOT_READY        not ready
-        default/web   delete   web-7qz9m   DELETION_COST    deletion cost -5 < 0
-        default/web   status   -           STATUS_DIFFERS
-            5 replicas, 5 fully labeled, 4 ready, 4 available, 0 terminating
-    "#]]
-    .assert_eq(&text(out));
 }
