@@ -129,16 +129,15 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     ]);
     let mode = cause::mode_without_effect(summary.mode());
     lines.extend(mode.map(|mode| ("Mode:", format!("{mode}: the decisions are not executed"))));
-    let reasons = summary.reasons.iter();
-    let (held_back, because): (Vec<_>, Vec<_>) = reasons.partition(|it| obstacle(it).is_some());
+    let because = summary.reasons.iter().filter(|it| obstacle(it).is_none());
     let labels = std::iter::once("Because:").chain(std::iter::repeat(""));
-    lines.extend(labels.zip(because.into_iter().map(decision::reason)));
+    lines.extend(labels.zip(because.map(decision::reason)));
     if cause::is_open(&summary)
         && let Some(said) = cause::newest_refusal(&answer.timeline)
     {
         lines.push(("Refused:", said));
     }
-    let held_back = held_back.into_iter().filter_map(obstacle);
+    let held_back = summary.reasons.iter().filter_map(obstacle);
     lines.extend(held_back.map(|said| ("Held back:", said)));
     let in_flight = match answer.in_flight.as_str() {
         "" => "nothing",
