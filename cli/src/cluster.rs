@@ -5,7 +5,6 @@ use std::{pin::pin, time::Duration};
 use agent_core::{
     api::Kind,
     cluster::{Cluster as _, PageStream as _},
-    watch::List,
 };
 use agent_kube::KubeCluster;
 use server_core::wording::count;
@@ -72,7 +71,7 @@ pub(crate) async fn read(
                 let Some(page) = next else { break };
                 let page = page.map_err(|error| refused(error, namespace))?;
                 // A list that begins again replaces its earlier pages.
-                if part.begins {
+                if page.part.begins {
                     snapshot.truncate(kind, before);
                 }
                 snapshot.take(page.items);

@@ -69,7 +69,6 @@ pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
 }
 
 /// The page of a recording, for this machine only. `steps` is the JSON of the page.
-#[must_use]
 pub fn recording_page(steps: &str) -> Router {
     let steps = Arc::<str>::from(steps);
     let data = get(move || {

@@ -1,11 +1,10 @@
 //! Assembly: sockets, services, and the drain.
 
-use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
-use service::build_info::{COMMIT, VERSION};
-use service::transport::{Acceptor, Connector, ListenEndpoint, Listener};
+use service::transport::{Acceptor, ListenEndpoint, Listener};
 use service::{Readiness, admin, process};
 use tokio::{
     net::TcpListener,
