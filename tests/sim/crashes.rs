@@ -4,7 +4,7 @@ use tests::{
     crashes::{self, Plan, Topology, boundaries, check, plans},
     mutants::Mutant,
     workloads::Workload,
-    world::{Boundary, Crash, Moment, Strike},
+    world::{Boundary, Crash, Moment, PlannedCrash},
 };
 
 /// The minimum number of plans.
@@ -62,9 +62,9 @@ fn standby_takes_over_wherever_the_leader_crashes() {
     let (workload, topology) = (Workload::Create, Topology::Redundant);
     let passed = boundaries(workload, topology, None).expect("the canonical tests say so");
     let crashes = plans(workload, topology, passed.len()).filter(|plan| {
-        let Strike {
+        let PlannedCrash {
             boundary, crash, ..
-        } = plan.strike;
+        } = plan.planned;
         passed[boundary].what == "create_pod" && crash == Crash::Agent
     });
     let mut count = 0;

@@ -9,7 +9,7 @@ use crate::{
     mutants::Mutant,
     simulation::{Simulation, test_name},
     workloads::Workload,
-    world::{Boundary, Crash, InFlight, Strike, World},
+    world::{Boundary, Crash, InFlight, PlannedCrash, World},
 };
 
 /// The seed of the world of each workload.
@@ -30,7 +30,7 @@ pub struct Plan {
     /// The processes.
     pub topology: Topology,
     /// The crash, and its time.
-    pub strike: Strike,
+    pub planned: PlannedCrash,
 }
 
 /// The processes of a world.
@@ -63,11 +63,11 @@ pub fn plans(
     topology: Topology,
     boundaries: usize,
 ) -> impl Iterator<Item = Plan> {
-    let strikes = (0..boundaries).flat_map(Strike::at);
-    strikes.map(move |strike| Plan {
+    let crashes = (0..boundaries).flat_map(PlannedCrash::at);
+    crashes.map(move |planned| Plan {
         workload,
         topology,
-        strike,
+        planned,
     })
 }
 
@@ -90,9 +90,11 @@ pub fn check(workload: Workload) {
         let boundaries = boundaries.unwrap_or_else(|failure| panic!("{failure}"));
         let mut counts: BTreeMap<Boundary, usize> = BTreeMap::new();
         for plan in chosen(plans(workload, topology, boundaries.len())) {
-            let expected = boundaries[plan.strike.boundary];
+            let expected = boundaries[plan.planned.boundary];
             match run(plan, None) {
-                Ok(world) => assert_eq!(world.struck(), Some(expected), "{plan} strikes elsewhere"),
+                Ok(world) => {
+                    assert_eq!(world.crashed(), Some(expected), "{plan} crashes elsewhere")
+                }
                 Err(_) => panic!("{}", record(plan)),
             }
             *counts.entry(expected).or_default() += 1;
@@ -142,7 +144,7 @@ impl Plan {
     fn simulation(self, mutant: Option<Mutant>) -> Simulation {
         let chaos = self.topology.chaos();
         let mut simulation = Simulation::within(self.workload, SEED, chaos, mutant);
-        simulation.clusters.first_mut().plan_strike(self.strike);
+        simulation.clusters.first_mut().plan_crash(self.planned);
         simulation.repeat = format!(
             "{ONE}={self} cargo test -p tests --test sim crashes::{}",
             test_name(self.workload)
@@ -156,8 +158,8 @@ impl fmt::Display for Plan {
         let Self {
             workload,
             topology,
-            strike:
-                Strike {
+            planned:
+                PlannedCrash {
                     boundary,
                     crash,
                     in_flight,
@@ -179,7 +181,7 @@ impl FromStr for Plan {
             return Err("it is not WORKLOAD:TOPOLOGY:BOUNDARY:CRASH:IN_FLIGHT".to_owned());
         };
         let boundary = boundary.parse();
-        let strike = Strike {
+        let planned = PlannedCrash {
             boundary: boundary.map_err(|_| "the boundary is not a number".to_owned())?,
             crash: named(&Crash::ALL, crash)?,
             in_flight: named(&InFlight::ALL, in_flight)?,
@@ -187,7 +189,7 @@ impl FromStr for Plan {
         Ok(Self {
             workload: named(&Workload::ALL, workload)?,
             topology: named(&Topology::ALL, topology)?,
-            strike,
+            planned,
         })
     }
 }

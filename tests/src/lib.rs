@@ -47,7 +47,7 @@
 //! [`workloads::Workload`]. Add a promise as a function in [`invariants`] or [`rest`], with a mutant that it catches.
 //!
 //! In [`crashes`], server and agent die at each boundary of an operation in a quiet world, with one run each. A boundary is the
-//! moment at which a frame, call or list is sent, received or handled. `world/strikes.rs` passes a boundary.
+//! moment at which a frame, call or list is sent, received or handled. `world/processes.rs` passes a boundary.
 
 /// Defines an enum of plain variants, and lists of the variants in their order.
 macro_rules! listed {

@@ -3,9 +3,9 @@
 //! Each file of the world depends only on earlier files:
 //!
 //! 1. the events: `happening`, `telling`, `boundaries`
-//! 2. the state: `leadership`, `caches`, `past`, `state`
-//! 3. starts and ends: `processes`, `strikes`
-//! 4. messages in flight and their effects: `mutations`, `spoils`, `api_server`, `watches`, `link`, `lease`, `user`, `restores`
+//! 2. the state: `leadership`, `caches`, `state`
+//! 3. starts and ends: `processes`
+//! 4. messages in flight and their effects: `mutations`, `api_server`, `watches`, `link`, `lease`, `user`, `restores`
 //! 5. the outputs of the machines: `effects`
 //! 6. the faults: `faults`
 //! 7. the step
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use self::happening::Happening;
 pub use self::{
-    boundaries::{Boundary, Crash, InFlight, Moment, Strike},
+    boundaries::{Boundary, Crash, InFlight, Moment, PlannedCrash},
     restores::ILL_SET,
     state::World,
 };
@@ -31,12 +31,9 @@ mod lease;
 mod link;
 mod mutations;
 mod pages;
-mod past;
 mod processes;
 mod restores;
-mod spoils;
 mod state;
-mod strikes;
 mod telling;
 mod user;
 mod watches;

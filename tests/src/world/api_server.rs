@@ -6,6 +6,7 @@ use agent_core::api::{self, Call, CallId, CreatePod, Reply, Request};
 use agent_fake::{ApiError, DeleteOptions, Kind, Object};
 use decree::v1;
 use decree_agent::cluster::fake::calls;
+use serde_json::Value;
 
 use super::{
     boundaries::{Moment, Party},
@@ -16,7 +17,7 @@ use crate::{
     actors::CREATES,
     facts::{Cause, Fact},
     mutants::Mutant,
-    workloads::BYSTANDER,
+    workloads::{BYSTANDER, NAMESPACE},
 };
 
 impl World {
@@ -173,7 +174,7 @@ impl World {
                 resource_version,
             } => self.delete_pod(&pod, resource_version, cause),
             // A patch that changes nothing is answered with the pod as it is.
-            Request::AdoptPod { pod, .. } if self.befalls(self.chaos.orphan) => {
+            Request::AdoptPod { pod, .. } if self.occurs(self.chaos.orphan) => {
                 let (namespace, name) = (pod.namespace, pod.name);
                 calls::call(&mut self.cluster, Request::ReadPod { namespace, name })
             }
@@ -223,7 +224,7 @@ impl World {
         let created = self.cluster.create(pod);
         self.note_created(&created, cause.as_ref());
         if let Ok(pod) = &created {
-            self.spoil_new(pod);
+            self.end_new(pod);
         }
         if let Some(replay) = replay {
             let replayed = self.cluster.create(replay);
@@ -291,6 +292,33 @@ impl World {
             });
         }
         calls::deleted(&deletion)
+    }
+
+    /// Lets webhooks change a pod before its creation.
+    pub(super) fn relabel_new(&mut self, pod: &mut Value) {
+        if self.occurs(self.chaos.relabel) {
+            pod["metadata"]["labels"] = Value::Null;
+        }
+        if self.occurs(self.chaos.orphan) {
+            pod["metadata"]["ownerReferences"] = Value::Null;
+        }
+    }
+
+    /// Ends a pod that was just created.
+    pub(super) fn end_new(&mut self, pod: &Object) {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        if self.occurs(self.chaos.reject) {
+            let failed = self.cluster.fail_pod(NAMESPACE, name, "Rejected");
+            failed.expect("it is there");
+        } else if self.occurs(self.chaos.remove) {
+            let removed = self.cluster.remove_pod_now(NAMESPACE, name);
+            removed.expect("it is there");
+        }
+    }
+
+    /// Draws nothing if the chance is zero, so that worlds without the fault do not change.
+    pub(super) fn occurs(&mut self, per_mille: u64) -> bool {
+        per_mille > 0 && self.rng.chance(per_mille)
     }
 }
 

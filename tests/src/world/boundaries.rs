@@ -1,6 +1,6 @@
 //! The boundaries of operations: moments between two actions of a half, of the connection or of the API server.
 //!
-//! A world counts the boundaries that it passes. A strike has a crash and its boundary.
+//! A world counts the boundaries that it passes. A planned crash has a boundary.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ pub enum InFlight {
 
 /// A crash at one boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Strike {
+pub struct PlannedCrash {
     /// The boundary, counted from 0.
     pub boundary: usize,
     /// The crash.
@@ -74,13 +74,13 @@ pub(super) enum Party {
     Connection(u64),
 }
 
-/// The passed boundaries of a world, and the strike at one of them.
+/// The passed boundaries of a world, and the planned crash at one of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Boundaries {
     count: usize,
     passed: Option<Vec<Boundary>>,
-    strike: Option<Strike>,
-    struck: Option<Boundary>,
+    planned: Option<PlannedCrash>,
+    crashed: Option<Boundary>,
 }
 
 impl Crash {
@@ -93,7 +93,7 @@ impl InFlight {
     pub const ALL: [Self; 2] = [Self::Delivered, Self::Lost];
 }
 
-impl Strike {
+impl PlannedCrash {
     /// Returns all crashes at a boundary.
     pub fn at(boundary: usize) -> impl Iterator<Item = Self> {
         let crashes = Crash::ALL.into_iter();
@@ -129,13 +129,13 @@ impl Boundaries {
         self.passed.as_deref().unwrap_or_default()
     }
 
-    pub(super) const fn plan(&mut self, strike: Strike) {
-        self.strike = Some(strike);
+    pub(super) const fn plan(&mut self, planned: PlannedCrash) {
+        self.planned = Some(planned);
     }
 
     /// The boundary of the planned crash, once it has happened.
-    pub(super) const fn struck(&self) -> Option<Boundary> {
-        self.struck
+    pub(super) const fn crashed(&self) -> Option<Boundary> {
+        self.crashed
     }
 
     /// Passes a boundary. Returns the crash there.
@@ -145,9 +145,9 @@ impl Boundaries {
         if let Some(passed) = &mut self.passed {
             passed.push(boundary);
         }
-        let strike = self.strike.filter(|strike| strike.boundary == number)?;
-        self.struck = Some(boundary);
-        Some(strike.crash)
+        let planned = self.planned.filter(|planned| planned.boundary == number)?;
+        self.crashed = Some(boundary);
+        Some(planned.crash)
     }
 }
 

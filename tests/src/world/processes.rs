@@ -1,10 +1,12 @@
-//! The processes of a world, and the connections between them: their start, their end, and the queue of a stopped process.
+//! The processes of a world, and the connections between them: their start, their end, the queue of a stopped process, and
+//! planned crashes.
 
 use std::time::Duration;
 
 use agent_core::link::Disconnect;
 
 use super::{
+    boundaries::{Boundary, Crash, InFlight, Moment, Party, PlannedCrash},
     happening::{Destination, Happening},
     state::World,
 };
@@ -192,6 +194,62 @@ impl World {
             Destination::Process(life) => Some(life),
             Destination::Agent(connection) => self.routes.get(&connection).map(|route| route.life),
             Destination::Server(_) | Destination::Elsewhere => None,
+        }
+    }
+
+    /// Starts to record the passed boundaries.
+    pub fn record_boundaries(&mut self) {
+        self.boundaries.record();
+    }
+
+    /// Returns the passed boundaries, if recorded.
+    #[must_use]
+    pub fn boundaries(&self) -> &[Boundary] {
+        self.boundaries.passed()
+    }
+
+    /// Plans a crash.
+    pub const fn plan_crash(&mut self, planned: PlannedCrash) {
+        let chance = match planned.in_flight {
+            InFlight::Delivered => 0,
+            InFlight::Lost => 1_000,
+        };
+        self.chaos.lose_frames = chance;
+        self.chaos.lose_calls = chance;
+        self.boundaries.plan(planned);
+    }
+
+    /// Returns the boundary of the planned crash, once it has happened.
+    #[must_use]
+    pub const fn crashed(&self) -> Option<Boundary> {
+        self.boundaries.crashed()
+    }
+
+    /// Passes the boundary of an operation of an agent, and executes a crash planned there.
+    pub(super) fn pass(&mut self, what: &'static str, moment: Moment, party: Party) {
+        let Some(crash) = self.boundaries.pass(Boundary { what, moment }) else {
+            return;
+        };
+        let life = match party {
+            Party::Life(life) => Some(life),
+            Party::Connection(connection) => self.routes.get(&connection).map(|route| route.life),
+        };
+        life.into_iter().for_each(|life| self.crash(crash, life));
+    }
+
+    fn crash(&mut self, crash: Crash, life: u64) {
+        let actor = self.agents.get(&life);
+        let connection = actor.and_then(|actor| actor.connection);
+        let route = connection.and_then(|connection| self.routes.get(&connection));
+        let server = route.map_or(0, |route| route.server);
+        if matches!(crash, Crash::Server | Crash::Both) {
+            self.kill_server(server);
+        }
+        if matches!(crash, Crash::Agent | Crash::Both) {
+            self.end_agent(life);
+        }
+        if crash == Crash::Connection {
+            connection.into_iter().for_each(|it| self.cut(it));
         }
     }
 }

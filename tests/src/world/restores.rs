@@ -7,7 +7,10 @@ use agent_fake::{Kind, OpenWatches};
 use decree_agent::cluster::fake::calls;
 use serde_json::{Value, json};
 
-use super::{happening::Happening, past::Lost, state::World};
+use super::{
+    happening::Happening,
+    state::{Lost, World},
+};
 use crate::{
     actors::AgentActor,
     builders::replica_set,

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use agent_core::{api, budget, watch::Items};
+use agent_core::{
+    api, budget,
+    watch::{Items, List},
+};
 use agent_fake::{Cluster, ClusterConfig, Kind};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    boundaries::Boundaries, caches::Caches, happening::Happening, leadership::Leadership,
-    past::Past,
-};
+use super::{boundaries::Boundaries, caches::Caches, happening::Happening, leadership::Leadership};
 use crate::{
     actors::{AgentActor, Clock, DecisionServer, malicious::Malice},
     builders::pod,
@@ -95,6 +95,23 @@ pub(super) struct Route {
 pub(super) struct Silence {
     pub(super) to_server: bool,
     pub(super) to_agent: bool,
+}
+
+/// The state of lost stores.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    pub(super) backup: Option<Box<Cluster>>,
+    /// The cache of an API server that keeps running during a restore of its store.
+    pub(super) lost: Option<Box<Lost>>,
+    /// The highest version of a lost store.
+    pub(super) newest: u64,
+}
+
+/// The lists of a lost store, and its version.
+#[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) lists: [List; 2],
+    pub(super) version: u64,
 }
 
 impl World {
