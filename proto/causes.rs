@@ -15,7 +15,6 @@ pub const CREATES_ARE_SLOW: &str = "Creates are slow";
 pub const QUARANTINED: &str = "Quarantined";
 
 /// The first sentence of the detail of a reason why creates wait: what happened. The second one says how they continue.
-#[must_use]
 pub fn what_happened(detail: &str) -> &str {
     detail.split_once(". ").map_or(detail, |(what, _)| what)
 }

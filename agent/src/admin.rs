@@ -25,7 +25,6 @@ pub struct Admin {
 impl Admin {
     /// Creates the port of an agent that runs with `config`. `registry` has the metrics of the server connection; this
     /// function adds the metrics of the agent and the process.
-    #[must_use]
     pub fn new(config: &ShellConfig, mut registry: Registry) -> Self {
         config.metrics.register(&mut registry);
         process::register(&mut registry, "decree_agent");
@@ -37,14 +36,12 @@ impl Admin {
     }
 
     /// Adds the metrics of the calls to a real cluster.
-    #[must_use]
     pub fn with_kubernetes(mut self, cluster: &KubeCluster) -> Self {
         cluster.register_metrics(&mut self.registry);
         self
     }
 
     /// Adds the route by which people resume the holds of a budget in an embedded cluster.
-    #[must_use]
     pub fn with_fake(mut self, cluster: &FakeCluster) -> Self {
         self.routes = self.routes.merge(resume::router(cluster.clone()));
         self

@@ -238,7 +238,6 @@ pub enum Mode {
 
 impl AgentArgs {
     /// Returns the configuration of the agent.
-    #[must_use]
     pub fn agent_config(&self, instance: String, seed: u64) -> agent_core::agent::AgentConfig {
         let namespaces = self.namespaces.iter().filter(|it| !it.is_empty());
         let (shard, budget) = (self.shard.shard(), self.budget.config());
@@ -291,7 +290,6 @@ impl AgentArgs {
 
     /// Returns the configuration of the lease; with shards, of the one with their number. `own_namespace` is the namespace of this
     /// process's pod, if any.
-    #[must_use]
     pub fn lease_config(&self, identity: String, own_namespace: Option<&str>) -> LeaseConfig {
         let namespace = self.kube.lease_namespace.as_deref().or(own_namespace);
         LeaseConfig {
@@ -309,7 +307,6 @@ impl AgentArgs {
     }
 
     /// Returns the configuration of the connection to a real cluster.
-    #[must_use]
     pub fn kube_config(&self) -> agent_kube::KubeClusterConfig {
         let kube = self.kube.clone();
         let namespace = match self.namespaces.as_slice() {
@@ -331,7 +328,6 @@ impl AgentArgs {
 
 impl FakeArgs {
     /// Returns the configuration of an embedded cluster whose time begins at `start`. `seed` applies if the flags name none.
-    #[must_use]
     pub fn fake_config(&self, start: jiff::Timestamp, seed: u64) -> agent_fake::ClusterConfig {
         agent_fake::ClusterConfig {
             seed: self.fake_seed.unwrap_or(seed),

@@ -166,7 +166,6 @@ async fn run_elected(
 ///
 /// The name begins with the host name, which is the name of the pod in a pod: so a Lease shows which pod leads. The rest is random: a pod
 /// of a StatefulSet has the name of its predecessor, and must not take the predecessor's Lease for its own.
-#[must_use]
 pub fn identity() -> (String, u64) {
     let drawn = || RandomState::new().build_hasher().finish();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -42,7 +42,6 @@ pub fn router(cluster: FakeCluster) -> Router {
 
 impl ResumeRequest {
     /// Returns which holds to resume.
-    #[must_use]
     pub const fn extent(&self) -> Extent {
         match self.name {
             Some(_) => Extent::ReplicaSet,

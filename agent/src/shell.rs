@@ -117,7 +117,6 @@ impl Refusals {
 
 impl ShellConfig {
     /// Creates a configuration with defaults for everything but the server.
-    #[must_use]
     pub fn new(server: Connector) -> Self {
         Self {
             server,

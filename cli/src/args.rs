@@ -294,7 +294,6 @@ fn program(arguments: &[OsString]) -> &'static str {
 }
 
 /// The commands of the program, with their help.
-#[must_use]
 pub fn command() -> clap::Command {
     help::complete(Args::command(), "", "decree")
 }

@@ -125,7 +125,6 @@ impl Notes {
 
 impl Rule {
     /// The address of the rule's section in docs/protocol.md.
-    #[must_use]
     pub fn link(&self) -> String {
         format!("{PAGE}#{}", self.section)
     }
@@ -133,7 +132,6 @@ impl Rule {
 
 impl Score {
     /// Whether each rule is kept.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.0.iter().all(|row| row.verdict.is_ok())
     }

@@ -200,7 +200,6 @@ impl Default for Config {
 
 impl Config {
     /// The maximum number of files and sockets that the server opens.
-    #[must_use]
     pub fn files(&self) -> u64 {
         let limits = &self.limits;
         let streams = usize::from(limits.console_streams_max);
@@ -208,7 +207,6 @@ impl Config {
     }
 
     /// The default configuration with free ports of the loopback interface, for use inside another process.
-    #[must_use]
     pub fn embedded() -> Self {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self {
@@ -221,7 +219,6 @@ impl Config {
 
 impl Limits {
     /// The maximum number of connections: room for a new connection of each session beside its old one.
-    #[must_use]
     pub fn connections_max(&self) -> usize {
         CONNECTIONS_MIN.max(self.sessions_max.saturating_mul(2))
     }

@@ -109,7 +109,6 @@ impl Server {
     }
 
     /// Adds routes to the admin port, for a process that contains more than the server.
-    #[must_use]
     pub fn with_admin_routes(self, admin_routes: axum::Router) -> Self {
         Self {
             admin_routes,
@@ -118,7 +117,6 @@ impl Server {
     }
 
     /// The listen addresses of the server.
-    #[must_use]
     pub const fn addresses(&self) -> &Addresses {
         &self.addresses
     }

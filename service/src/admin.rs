@@ -81,7 +81,6 @@ async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
 
 impl Readiness {
     /// A state that is not ready, with the reason.
-    #[must_use]
     pub fn not_ready(why: &'static str) -> Self {
         Self(watch::Sender::new(Err(why)))
     }

@@ -16,7 +16,6 @@ const UNKNOWN: &str = "unknown";
 const DIGITS: usize = 12;
 
 /// Version and commit, such as `0.1.0 (commit 1f2e3d4c5b6a)`.
-#[must_use]
 pub fn text() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| format!("{VERSION} (commit {COMMIT})"));
     &TEXT

@@ -22,7 +22,6 @@ pub fn parse<A: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
 }
 
 /// Hides user and password of each URL in an error of clap, which quotes the wrong value.
-#[must_use]
 pub fn without_passwords(mut error: clap::Error) -> clap::Error {
     let quoted = error.context().filter_map(|(kind, value)| {
         let ContextValue::String(text) = value else {
@@ -58,7 +57,6 @@ fn parsed<A: Parser>(arguments: &[OsString]) -> Result<A, clap::Error> {
 ///
 /// # Panics
 /// If a flag must be given.
-#[must_use]
 pub fn defaults<A: Args>() -> A {
     let command = without_environment(A::augment_args(Command::new("")));
     let matches = command.try_get_matches_from([""]);

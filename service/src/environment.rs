@@ -11,7 +11,6 @@ const PREFIX: &str = "DECREE_";
 const WRONG_OF_TEN: usize = 3;
 
 /// A warning for each variable of this process that is almost one of the variables of a program.
-#[must_use]
 pub fn misspelt<A: CommandFactory>() -> Vec<String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     misspelt_among(names, &variables(&A::command()))

@@ -4,14 +4,12 @@ use std::{borrow::Cow, fmt::Write as _};
 
 /// Escapes a text of foreign origin, so that a terminal can show it safely. Nothing in the result moves the cursor, begins a line,
 /// changes the text direction, or is invisible. URLs lose user and password.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     let escape = |it: char, text: &mut String| text.extend(it.escape_default());
     escaped_where(&without_passwords(text), steers, escape).into_owned()
 }
 
 /// The first 1 KiB of a text of foreign origin, [escaped], for a place with little space.
-#[must_use]
 pub fn excerpt(text: &str) -> String {
     const BYTES_MAX: usize = 1024;
     match text.floor_char_boundary(BYTES_MAX) {
@@ -21,7 +19,6 @@ pub fn excerpt(text: &str) -> String {
 }
 
 /// Escapes the characters in JSON that [`escaped`] escapes, as JSON does. The line breaks between values stay, and so does the meaning.
-#[must_use]
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
     // JSON escapes these control characters in strings itself, and uses some of them between values.
     let is_left = |it: char| steers(it) && it > '\u{1f}';
@@ -34,7 +31,6 @@ pub fn escaped_json(json: &str) -> Cow<'_, str> {
 }
 
 /// Hides user and password of each URL in a text.
-#[must_use]
 pub(crate) fn without_passwords(text: &str) -> Cow<'_, str> {
     if !text.contains("://") || !text.contains('@') {
         return text.into();

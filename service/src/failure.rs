@@ -27,7 +27,6 @@ pub fn report(error: &dyn Error) {
 }
 
 /// An error and its causes in one line, without repetitions.
-#[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let mut texts = causes(error);
     texts.insert(0, error.to_string());

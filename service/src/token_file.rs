@@ -45,7 +45,6 @@ pub enum TokenFileError {
 
 impl TokenFile {
     /// The file is only read when a token is needed.
-    #[must_use]
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }

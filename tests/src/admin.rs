@@ -26,7 +26,6 @@ pub fn get(address: &str, path: &str) -> io::Result<String> {
 ///
 /// # Panics
 /// If there are no metrics.
-#[must_use]
 pub fn metric(address: &str, name: &str) -> u64 {
     let mut text = get(address, "/metrics");
     // A connection of an admin port lasts 20 s, which a busy machine can use up.

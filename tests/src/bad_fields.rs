@@ -33,7 +33,6 @@ impl BadFields {
     ///
     /// # Panics
     /// If the table is invalid.
-    #[must_use]
     pub fn read() -> Self {
         toml::from_str(include_str!("../bad_fields.toml")).expect("it is a table of objects")
     }
@@ -41,13 +40,11 @@ impl BadFields {
 
 impl BadField {
     /// Returns the pod.
-    #[must_use]
     pub fn pod(&self) -> v1::Pod {
         self.template("a", &[]).pod(0)
     }
 
     /// Returns the ReplicaSet.
-    #[must_use]
     pub fn replica_set(&self) -> v1::ReplicaSet {
         self.template("web", &["match.app=web", "replicas=3"])
             .replica_set(0)

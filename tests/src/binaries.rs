@@ -23,7 +23,6 @@ pub fn folder() -> &'static Path {
 ///
 /// # Panics
 /// Never: a package is in its checkout.
-#[must_use]
 pub fn checkout() -> &'static Path {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().expect("the package lies in the checkout")
@@ -34,7 +33,6 @@ pub fn checkout() -> &'static Path {
 ///
 /// # Panics
 /// If a folder has a colon in its name.
-#[must_use]
 pub fn shell(script: &str, folders: &[&Path]) -> Command {
     let before = env::var_os("PATH").unwrap_or_default();
     let first = folders.iter().copied().chain([folder()]);

@@ -103,7 +103,6 @@ pub enum Manner {
 
 impl Manner {
     /// Returns whether the agent reports no outcome of a batch.
-    #[must_use]
     pub const fn withholds(self, batch: u64) -> bool {
         match self {
             Self::WithholdsAll => true,
@@ -153,7 +152,6 @@ pub enum Fault {
 
 impl Chaos {
     /// Returns a quiet world, in which everything arrives soon.
-    #[must_use]
     pub const fn calm() -> Self {
         Self {
             network_max: Duration::from_millis(2),
@@ -242,7 +240,6 @@ impl Chaos {
     }
 
     /// Returns this world without faults; slow, narrow, bare or bad parts stay.
-    #[must_use]
     pub fn healed(&self) -> Self {
         Self {
             network_max: self.network_max,

@@ -18,7 +18,6 @@ pub struct Clusters {
 
 impl Clusters {
     /// Returns worlds that share the servers of the first.
-    #[must_use]
     pub fn new(first: World, others: impl IntoIterator<Item = World>) -> Self {
         let worlds = [first].into_iter().chain(others);
         let mut worlds: Vec<_> = worlds.collect();
@@ -65,7 +64,6 @@ impl Clusters {
     }
 
     /// Returns the first world.
-    #[must_use]
     pub fn first(&self) -> &World {
         &self.worlds[0]
     }
@@ -76,21 +74,18 @@ impl Clusters {
     }
 
     /// Returns the first world, with the servers.
-    #[must_use]
     pub fn into_first(mut self) -> World {
         self.hand_servers_to(0);
         self.worlds.swap_remove(0)
     }
 
     /// Returns the time.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         let times = self.iter().map(World::now);
         times.max().unwrap_or_default()
     }
 
     /// Returns the trace, in the order of time; with several worlds, each line names its world.
-    #[must_use]
     pub fn trace(&self) -> Trace {
         match self.worlds.as_slice() {
             [only] => only.trace.clone(),
@@ -99,7 +94,6 @@ impl Clusters {
     }
 
     /// Returns the encounters of all worlds.
-    #[must_use]
     pub fn encounters(&self) -> Encounters {
         let mut all = Encounters::default();
         self.iter().for_each(|world| all.add(&world.encounters));

@@ -9,7 +9,6 @@ use std::{env, str::FromStr};
 ///
 /// # Panics
 /// If the variable has another value: an unknown value must not reduce the depth.
-#[must_use]
 pub fn is_full() -> bool {
     match env::var("DECREE_DEPTH").as_deref() {
         Ok("full") => true,
@@ -23,7 +22,6 @@ pub fn is_full() -> bool {
 ///
 /// # Panics
 /// As [`is_full`].
-#[must_use]
 pub fn is_full_for_worlds() -> bool {
     is_full() && !cfg!(debug_assertions)
 }
@@ -32,7 +30,6 @@ pub fn is_full_for_worlds() -> bool {
 ///
 /// # Panics
 /// If the value is not a number.
-#[must_use]
 pub fn number<N: FromStr>(variable: &str) -> Option<N> {
     let text = env::var(variable).ok()?;
     let number = text.parse().ok();

@@ -74,13 +74,11 @@ impl Encounters {
     }
 
     /// Returns the count of a word.
-    #[must_use]
     pub fn count(&self, word: &str) -> u64 {
         self.0.get(word).copied().unwrap_or(0)
     }
 
     /// Returns the words of [`EXPECTED`] without an encounter.
-    #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let met = |word: &&'static str| self.0.contains_key(word);
         EXPECTED.into_iter().filter(|word| !met(word)).collect()

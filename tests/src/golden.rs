@@ -16,7 +16,6 @@ use server_core::{Pod, ReplicaSet, Timestamp};
 ///
 /// # Panics
 /// If the file cannot be read, or a line is not JSON.
-#[must_use]
 pub fn cases(file: &str) -> Vec<Value> {
     let folder = env::var_os("DECREE_GOLDEN").map_or_else(recorded, PathBuf::from);
     let path = folder.join(format!("{file}.gz"));
@@ -36,7 +35,6 @@ fn recorded() -> PathBuf {
 ///
 /// # Panics
 /// If a conversion refuses it.
-#[must_use]
 pub fn pod(object: &Value) -> Pod {
     let projected = objects::pod(object).expect("golden pods can be projected");
     server_session::wire::decode::pod(&projected).expect("golden pods keep the contract")
@@ -46,7 +44,6 @@ pub fn pod(object: &Value) -> Pod {
 ///
 /// # Panics
 /// If a conversion refuses it.
-#[must_use]
 pub fn replica_set(object: &Value) -> ReplicaSet {
     let projected = objects::replica_set(object).expect("golden ReplicaSets can be projected");
     server_session::wire::decode::unverified_replica_set(&projected.projected)
@@ -57,7 +54,6 @@ pub fn replica_set(object: &Value) -> ReplicaSet {
 ///
 /// # Panics
 /// If the value is not a time.
-#[must_use]
 pub fn time(value: &Value) -> Timestamp {
     let text = value.as_str().expect("a time is a text");
     let time: jiff::Timestamp = text.parse().expect("a time is written as RFC 3339");

@@ -33,7 +33,6 @@ impl Issuer {
     ///
     /// # Panics
     /// If the folder cannot be written.
-    #[must_use]
     pub fn new(folder: &Path) -> Self {
         let random = SystemRandom::new();
         let issuer = Self {
@@ -47,7 +46,6 @@ impl Issuer {
     }
 
     /// Returns the file with the set of keys.
-    #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -62,7 +60,6 @@ impl Issuer {
     ///
     /// # Panics
     /// If the clock is before 1970.
-    #[must_use]
     pub fn claims(subject: &str, seconds: i64) -> Value {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = i64::try_from(now.expect("after 1970").as_secs()).expect("before year 292e9");
@@ -70,13 +67,11 @@ impl Issuer {
     }
 
     /// Returns a token for `subject` that is valid for an hour.
-    #[must_use]
     pub fn token(&self, subject: &str) -> String {
         self.sign(&Self::claims(subject, 3_600))
     }
 
     /// Returns a token with these claims.
-    #[must_use]
     pub fn sign(&self, claims: &Value) -> String {
         self.sign_as(&json!({"alg": "ES256", "kid": self.id.to_string()}), claims)
     }
@@ -85,7 +80,6 @@ impl Issuer {
     ///
     /// # Panics
     /// If there is no randomness.
-    #[must_use]
     pub fn sign_as(&self, header: &Value, claims: &Value) -> String {
         let signed = signed(header, claims);
         let signature = self.key.sign(&self.random, signed.as_bytes());
@@ -93,7 +87,6 @@ impl Issuer {
     }
 
     /// Returns a token signed with the published key as a shared secret.
-    #[must_use]
     pub fn sign_by_public_key(&self, claims: &Value) -> String {
         let signed = signed(&json!({"alg": "HS256", "kid": self.id.to_string()}), claims);
         let secret = hmac::Key::new(hmac::HMAC_SHA256, self.key.public_key().as_ref());

@@ -39,7 +39,6 @@ pub enum Ages {
 
 impl Load {
     /// Returns a controller with `replica_sets` ReplicaSets of `pods` ready pods each, and no work left.
-    #[must_use]
     pub fn at_rest(replica_sets: u32, pods: u32, ages: Ages) -> Self {
         let mut load = Self {
             // The benchmark deletes pods often, to measure their replacement.
@@ -80,7 +79,6 @@ impl Load {
     }
 
     /// Returns the controller, without the state of the load itself.
-    #[must_use]
     pub fn into_controller(self) -> Controller {
         self.controller
     }

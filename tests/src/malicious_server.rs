@@ -48,7 +48,6 @@ pub struct Survived {
 ///
 /// # Panics
 /// At the first exceeded limit, with the seed.
-#[must_use]
 pub fn check() -> Vec<Survived> {
     let runs = number("DECREE_MALICIOUS_RUNS").unwrap_or(RUNS);
     let first: u64 = number("DECREE_MALICIOUS_SEED").unwrap_or(0);

@@ -208,13 +208,11 @@ listed! {
 
 impl Mutant {
     /// Returns whether agents refuse nothing in a world with this mutant, because refusals would hide what the checkers must see.
-    #[must_use]
     pub fn needs_lenience(self) -> bool {
         !Self::TROUBLED.contains(&self)
     }
 
     /// Returns whether the break is between clusters, and visible only if several share a server.
-    #[must_use]
     pub const fn needs_clusters(self) -> bool {
         matches!(
             self,

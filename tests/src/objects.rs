@@ -17,7 +17,6 @@ pub struct ReplicaSetBuilder(v1::ReplicaSet);
 pub struct PodBuilder(v1::Pod);
 
 /// Returns the options of a session that replaces lost pods at once.
-#[must_use]
 pub fn replacing_at_once() -> v1::Options {
     v1::Options {
         create_back_off: Some(false),
@@ -26,7 +25,6 @@ pub fn replacing_at_once() -> v1::Options {
 }
 
 /// Returns the settings of a session with the defaults of a server, and few objects.
-#[must_use]
 pub const fn session_config() -> Config {
     Config {
         server_version: Cow::Borrowed("tested"),
@@ -42,7 +40,6 @@ pub const fn session_config() -> Config {
 }
 
 /// Starts a ReplicaSet with no desired replicas and an up-to-date status.
-#[must_use]
 pub fn replica_set(name: &str) -> ReplicaSetBuilder {
     let app = [("app".to_owned(), name.to_owned())];
     ReplicaSetBuilder(v1::ReplicaSet {
@@ -67,7 +64,6 @@ pub fn replica_set(name: &str) -> ReplicaSetBuilder {
 }
 
 /// Starts a running, ready pod that a ReplicaSet controls.
-#[must_use]
 pub fn pod(name: &str, owner: &str) -> PodBuilder {
     let ready = v1::ReadyCondition {
         ready: true,
@@ -101,7 +97,6 @@ pub fn pod(name: &str, owner: &str) -> PodBuilder {
 }
 
 /// Returns the reference to a pod.
-#[must_use]
 pub fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
     v1::ObjectRef {
         namespace: pod.namespace.clone(),
@@ -111,7 +106,6 @@ pub fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
 }
 
 /// Returns the reference to a ReplicaSet.
-#[must_use]
 pub fn set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
     v1::ObjectRef {
         namespace: set.namespace.clone(),
@@ -121,7 +115,6 @@ pub fn set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
 }
 
 /// Returns the Hello of the only agent of a cluster.
-#[must_use]
 pub fn hello(cluster: &str) -> v1::Hello {
     v1::Hello {
         protocol_min: 1,
@@ -174,7 +167,6 @@ pub fn lists(
 }
 
 /// Returns the frame with the successes of all operations of a batch.
-#[must_use]
 pub fn done(batch_id: u64, objects: Vec<Object>) -> Frame {
     let outcome = |(operation, object)| {
         let (uid, resource_version) = match &object {
@@ -199,7 +191,6 @@ pub fn done(batch_id: u64, objects: Vec<Object>) -> Frame {
 
 impl ReplicaSetBuilder {
     /// Sets the pods in its status, all of them ready.
-    #[must_use]
     pub fn ready(mut self, pods: i32) -> Self {
         if let Some(status) = &mut self.0.status {
             status.replicas = pods;
@@ -211,21 +202,18 @@ impl ReplicaSetBuilder {
     }
 
     /// Sets the desired replicas.
-    #[must_use]
     pub fn replicas(mut self, replicas: i32) -> Self {
         self.0.replicas = Some(replicas);
         self
     }
 
     /// Moves it to another namespace.
-    #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.0.namespace);
         self
     }
 
     /// Returns the message.
-    #[must_use]
     pub fn build(self) -> v1::ReplicaSet {
         self.0
     }
@@ -233,14 +221,12 @@ impl ReplicaSetBuilder {
 
 impl PodBuilder {
     /// Sets the version.
-    #[must_use]
     pub fn version(mut self, version: u64) -> Self {
         self.0.resource_version = version.to_string();
         self
     }
 
     /// Returns the message.
-    #[must_use]
     pub fn build(self) -> v1::Pod {
         self.0
     }

@@ -15,7 +15,6 @@ pub struct OtherController {
 
 impl OtherController {
     /// Returns a controller of the ReplicaSet of this name, whose pods have its name as the label `app`.
-    #[must_use]
     pub const fn new(set: &'static str) -> Self {
         Self {
             set,

@@ -66,7 +66,6 @@ impl Authority {
     ///
     /// # Panics
     /// Never: its parameters are valid.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -84,7 +83,6 @@ impl Authority {
     ///
     /// # Panics
     /// If a certificate cannot have the names.
-    #[must_use]
     pub fn issue(&self, request: &Request) -> Pair {
         let (params, serial) = request.params();
         let key = KeyPair::generate().expect("there is randomness");
@@ -102,7 +100,6 @@ impl Authority {
     ///
     /// # Panics
     /// Never: its parameters are valid.
-    #[must_use]
     pub fn revoke(&self, pairs: &[&Pair], next_update: SystemTime) -> String {
         let revoked = |pair: &&Pair| RevokedCertParams {
             serial_number: pair.serial.clone(),
@@ -125,7 +122,6 @@ impl Authority {
 
 impl Request {
     /// Returns the request of a server on this machine.
-    #[must_use]
     pub fn server() -> Self {
         Self {
             names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
@@ -136,7 +132,6 @@ impl Request {
     }
 
     /// Returns the request of a client with a SPIFFE id.
-    #[must_use]
     pub fn client(uri: &str) -> Self {
         let now = SystemTime::now();
         Self {
@@ -149,7 +144,6 @@ impl Request {
     }
 
     /// Sets the purpose.
-    #[must_use]
     pub fn usage(self, usage: ExtendedKeyUsagePurpose) -> Self {
         Self {
             usage: Some(usage),
@@ -158,7 +152,6 @@ impl Request {
     }
 
     /// Sets the validity.
-    #[must_use]
     pub fn valid(self, not_before: SystemTime, not_after: SystemTime) -> Self {
         Self {
             not_before,
@@ -171,7 +164,6 @@ impl Request {
     ///
     /// # Panics
     /// If a certificate cannot have the names.
-    #[must_use]
     pub fn self_signed(&self) -> Pair {
         let (params, serial) = self.params();
         let key = KeyPair::generate().expect("there is randomness");
@@ -207,7 +199,6 @@ impl Pair {
     ///
     /// # Panics
     /// Never: certificate and key match.
-    #[must_use]
     pub fn server_config(&self, versions: &[&'static SupportedProtocolVersion]) -> ServerConfig {
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_protocol_versions(versions);
@@ -224,7 +215,6 @@ impl Files {
     ///
     /// # Panics
     /// If the files cannot be written.
-    #[must_use]
     pub fn new(pair: &Pair, ca: &str) -> Self {
         let files = Self {
             folder: tempfile::tempdir().expect("a folder"),
@@ -246,13 +236,11 @@ impl Files {
     }
 
     /// Returns the path of a file.
-    #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Returns the flags for a server.
-    #[must_use]
     pub fn server(&self, tls_client_auth: ClientAuth) -> ServerArgs {
         ServerArgs {
             files: self.args(),
@@ -262,7 +250,6 @@ impl Files {
     }
 
     /// Returns the flags for a client.
-    #[must_use]
     pub fn client(&self) -> ClientArgs {
         ClientArgs {
             files: self.args(),
@@ -271,7 +258,6 @@ impl Files {
     }
 
     /// Returns the flags as command-line arguments.
-    #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let file = |flag: &str, name| format!("{flag}={}", self.path(name).display());
         let files = [
@@ -296,7 +282,6 @@ impl Files {
 
 /// Certificates that no current tool issues, of a CA with a key of 1,024 bits and of one that signs with SHA-1: the CA and its
 /// certificate.
-#[must_use]
 pub fn weak() -> [(&'static str, Pair); 2] {
     let pair = |cert: &str| Pair {
         cert: cert.to_owned(),

@@ -85,7 +85,6 @@ pub async fn found<T>(mut find: impl AsyncFnMut() -> Result<T, String>) -> T {
 ///
 /// # Panics
 /// If the CLI was not built.
-#[must_use]
 pub fn decree(arguments: &[&str]) -> Output {
     let program = binaries::folder().join("decree");
     let output = Command::new(program).args(arguments).output();

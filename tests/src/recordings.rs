@@ -32,7 +32,6 @@ pub struct Recording {
 ///
 /// # Panics
 /// If a recording cannot be read.
-#[must_use]
 pub fn kept() -> Vec<(String, Vec<u8>)> {
     kept_in(&folder())
 }
@@ -41,7 +40,6 @@ pub fn kept() -> Vec<(String, Vec<u8>)> {
 ///
 /// # Panics
 /// If a recording cannot be read.
-#[must_use]
 pub fn kept_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -77,7 +75,6 @@ pub fn keep(recordings: &[(&str, Vec<u8>)]) {
 ///
 /// # Panics
 /// If the recording is damaged.
-#[must_use]
 pub fn replay(bytes: &[u8]) -> (Vec<Difference>, Summary) {
     let mut replay = Replay::open(bytes).expect("it is a recording");
     let mut differences = Vec::new();
@@ -142,7 +139,6 @@ impl Recording {
     ///
     /// # Panics
     /// If the recording is torn or damaged.
-    #[must_use]
     pub fn decode(bytes: &[u8]) -> Self {
         let line = bytes.iter().position(|byte| *byte == b'\n');
         let (magic, mut rest) = bytes.split_at(line.expect("it begins with a line") + 1);
@@ -160,7 +156,6 @@ impl Recording {
     }
 
     /// Encodes the recording.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let Self {
             magic,

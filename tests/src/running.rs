@@ -50,7 +50,6 @@ impl Running {
     ///
     /// # Panics
     /// If the process does not start.
-    #[must_use]
     pub fn start(mut command: Command, voice: Voice) -> Self {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped());
@@ -111,27 +110,23 @@ impl Running {
     }
 
     /// Returns all lines so far.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.said.lock().0.clone()
     }
 
     /// Returns the last lines.
-    #[must_use]
     pub fn tail(&self) -> Vec<String> {
         let state = self.said.lock();
         state.0[state.0.len().saturating_sub(TAIL)..].to_vec()
     }
 
     /// Returns the number of output bytes so far.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let state = self.said.lock();
         state.0.iter().map(|line| line.len() as u64 + 1).sum()
     }
 
     /// Returns how often a message was logged so far.
-    #[must_use]
     pub fn messages(&self, message: &str) -> usize {
         let state = self.said.lock();
         let logged = state.0.iter().filter_map(|line| parse(line));
@@ -164,13 +159,11 @@ impl Running {
     }
 
     /// Returns whether the output has ended with the process.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         self.said.lock().1
     }
 
     /// Returns the id of the process.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -193,7 +186,6 @@ impl Running {
     ///
     /// # Panics
     /// If the process does not end within [`PATIENCE`].
-    #[must_use]
     pub fn wait_for_end(self) -> Vec<String> {
         let said = Arc::clone(&self.said);
         let _ = self.wait();
@@ -204,7 +196,6 @@ impl Running {
     ///
     /// # Panics
     /// If the process does not end within [`PATIENCE`].
-    #[must_use]
     pub fn wait(mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         let mut state = self.said.lock();

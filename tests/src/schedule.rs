@@ -28,7 +28,6 @@ pub struct Schedule<T> {
 
 impl<T> Schedule<T> {
     /// Returns an empty queue at a time.
-    #[must_use]
     pub const fn new(now: Timestamp) -> Self {
         Self {
             now,
@@ -39,7 +38,6 @@ impl<T> Schedule<T> {
     }
 
     /// Returns the time.
-    #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.now
     }
@@ -63,7 +61,6 @@ impl<T> Schedule<T> {
     }
 
     /// Returns the time of the next event.
-    #[must_use]
     pub fn next_at(&self) -> Option<Timestamp> {
         self.queue.keys().next().map(|(at, _)| *at)
     }

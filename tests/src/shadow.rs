@@ -92,7 +92,6 @@ impl Shadow {
     ///
     /// # Panics
     /// If the session has ended.
-    #[must_use]
     pub fn found(&self) -> v1::ListDifferencesResponse {
         assert_eq!(self.session.poll_end(), None);
         let found = self.session.differences("", "");

@@ -141,7 +141,6 @@ impl Simulation {
     }
 
     /// Returns a workload in a given world.
-    #[must_use]
     pub fn within(workload: Workload, seed: u64, chaos: Chaos, mutant: Option<Mutant>) -> Self {
         let drawn = (rng_of(workload, seed), chaos);
         Self::of(workload, seed, drawn, Vec::new(), mutant)
@@ -325,7 +324,6 @@ fn rng_of(workload: Workload, seed: u64) -> Rng {
 }
 
 /// Returns the name of the test of a workload, in its module.
-#[must_use]
 pub fn test_name(workload: Workload) -> String {
     let mut name = String::new();
     for (index, letter) in format!("{workload:?}").char_indices() {

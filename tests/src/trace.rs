@@ -50,7 +50,6 @@ impl Trace {
     }
 
     /// Returns the last lines, which a failure shows.
-    #[must_use]
     pub fn last(&self) -> &[String] {
         let lines = self.lines();
         let shown = number("DECREE_SIM_TRACE").unwrap_or(SHOWN);
@@ -58,7 +57,6 @@ impl Trace {
     }
 
     /// Returns the lines.
-    #[must_use]
     pub fn lines(&self) -> &[String] {
         self.lines.as_deref().unwrap_or_default()
     }

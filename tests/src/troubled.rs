@@ -94,7 +94,6 @@ enum Cue {
 ///
 /// # Panics
 /// At the first failed run, with its seed and the command that repeats it.
-#[must_use]
 pub fn check() -> Healed {
     let schedules: Option<u64> = number("DECREE_SIM_RUNS");
     let runs = schedules.map_or(RUNS, |it| it.div_ceil(SCHEDULES_PER_WORLD));

@@ -6,7 +6,6 @@ use std::fs;
 const TICKS: f64 = 100.0;
 
 /// Returns the processor time of a process in seconds; 0 if the process is gone.
-#[must_use]
 pub fn processor_s(process: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name in parentheses may contain blanks; the state, the third field, follows it.
@@ -16,13 +15,11 @@ pub fn processor_s(process: u32) -> f64 {
 }
 
 /// Returns the resident memory of a process in MB; 0 if the process is gone.
-#[must_use]
 pub fn memory_mb(process: u32) -> f64 {
     status_mb(process, "VmRSS:")
 }
 
 /// Returns the peak of the resident memory of a process in MB; 0 if the process is gone.
-#[must_use]
 pub fn peak_mb(process: u32) -> f64 {
     status_mb(process, "VmHWM:")
 }

@@ -103,7 +103,6 @@ pub enum Act {
 }
 
 /// The cluster of all workloads, with short delays, so that a world soon rests.
-#[must_use]
 pub fn cluster() -> ClusterConfig {
     let millis = Duration::from_millis;
     ClusterConfig {
@@ -127,7 +126,6 @@ pub fn cluster() -> ClusterConfig {
 impl Workload {
     /// Returns the maximum difference between clocks: if availability depends on time, small enough for the world to reach the
     /// desired state.
-    #[must_use]
     pub const fn clock_skew_max(self) -> Duration {
         match self {
             Self::MinReadySeconds => Duration::from_secs(1),

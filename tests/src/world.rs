@@ -81,7 +81,6 @@ impl World {
     }
 
     /// Returns the time of the next event here, or on a server that this world has.
-    #[must_use]
     pub fn next_at(&self) -> Option<Timestamp> {
         let awake = |life: &u64| !self.paused.contains_key(life);
         let agents = self.agents.values().filter(|actor| awake(&actor.life));

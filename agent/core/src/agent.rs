@@ -48,7 +48,6 @@ pub struct Agent {
 
 impl Agent {
     /// Creates an agent that connects at once.
-    #[must_use]
     pub fn new(config: AgentConfig) -> Self {
         Self {
             mode: config.mode,
@@ -238,7 +237,6 @@ impl Agent {
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) and the polls are due without other input.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let link = self.link.poll_timeout(self.is_settled());
         let unsettled = self.batches.unsettled.until();
@@ -248,7 +246,6 @@ impl Agent {
     }
 
     /// Returns whether a frame waits to be sent.
-    #[must_use]
     pub fn has_frames(&self) -> bool {
         let waits = self.outbox.has_frame() || !self.batches.outcomes.is_empty();
         (waits && self.link.session.is_some()) || self.link.has_own_frame()
@@ -256,7 +253,6 @@ impl Agent {
 
     /// Returns whether everything has ended after [`handle_shutdown`](Self::handle_shutdown): no call is in flight, and no create can still
     /// take effect. Another agent may then begin.
-    #[must_use]
     pub fn is_stopped(&self, now: Timestamp) -> bool {
         let unsettled = self.batches.unsettled.until();
         let is_settled = unsettled.is_none_or(|until| until <= now);
@@ -264,7 +260,6 @@ impl Agent {
     }
 
     /// Returns the id of the open session.
-    #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.link
             .session
@@ -273,7 +268,6 @@ impl Agent {
     }
 
     /// Returns how many operations, and how many calls, are under way.
-    #[must_use]
     pub fn in_flight(&self) -> (usize, usize) {
         (self.batches.operations, self.batches.calls_in_flight())
     }

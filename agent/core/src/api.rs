@@ -297,7 +297,6 @@ impl Kind {
     pub const ALL: [Self; 2] = [Self::ReplicaSet, Self::Pod];
 
     /// Returns the name of the resource in logs and metrics.
-    #[must_use]
     pub const fn plural(self) -> &'static str {
         match self {
             Self::ReplicaSet => "replicasets",
@@ -306,7 +305,6 @@ impl Kind {
     }
 
     /// Returns the contract's value for the kind.
-    #[must_use]
     pub const fn to_wire(self) -> v1::Kind {
         match self {
             Self::ReplicaSet => v1::Kind::ReplicaSet,
@@ -321,7 +319,6 @@ impl Kind {
 
 impl Request {
     /// Returns the verb and kind for logs and metrics.
-    #[must_use]
     pub const fn verb(&self) -> &'static str {
         match self {
             Self::CreatePod(_) => "create_pod",
@@ -357,7 +354,6 @@ impl From<Object> for Reply {
 
 impl ApiError {
     /// Returns the error of a call without an answer.
-    #[must_use]
     pub fn no_answer(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -373,7 +369,6 @@ impl ApiError {
 
     /// Returns the error for an event that cannot be read. The event may hide a change, so the error has the effect of a version that is
     /// gone.
-    #[must_use]
     pub fn unreadable(message: impl Into<String>) -> Self {
         Self {
             code: Some(410),
@@ -388,7 +383,6 @@ impl ApiError {
     }
 
     /// Returns whether this is an expected error: a version that is gone, unless the error is for an event that cannot be read.
-    #[must_use]
     pub fn is_everyday(&self) -> bool {
         self.is_gone() && self.reason != UNREADABLE
     }

@@ -123,7 +123,6 @@ impl Hold {
     }
 
     /// Returns the cause of the hold and how to end it, for people.
-    #[must_use]
     pub fn message(&self) -> String {
         let (verb, scope, since) = (self.verb.as_str(), &self.scope, self.since);
         let (detail, command) = (&self.detail, self.scope.command());

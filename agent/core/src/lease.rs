@@ -142,7 +142,6 @@ impl Record {
     }
 
     /// Returns when the lease ends without a renewal, by the clock of its holder; `None` if it was never renewed.
-    #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
         self.renewed?.checked_add(self.duration).ok()
     }
@@ -205,7 +204,6 @@ impl LeaseConfig {
 
 impl Lease {
     /// Creates a lease that has seen nothing.
-    #[must_use]
     pub const fn new(config: LeaseConfig) -> Self {
         Self {
             config,
@@ -221,13 +219,11 @@ impl Lease {
     }
 
     /// Returns the lead, while it lasts.
-    #[must_use]
     pub fn lead(&self, now: Timestamp) -> Option<Lead> {
         self.lead.filter(|lead| !self.lost && now < lead.until)
     }
 
     /// Returns whether a lead has ended. It does not come back: a former leader begins as a new process.
-    #[must_use]
     pub fn is_lost(&self, now: Timestamp) -> bool {
         self.lost || self.lead.is_some_and(|lead| lead.until <= now)
     }
@@ -251,7 +247,6 @@ impl Lease {
     }
 
     /// Returns when [`poll_command`](Self::poll_command) or [`is_lost`](Self::is_lost) is due.
-    #[must_use]
     pub fn poll_timeout(&self) -> Timestamp {
         let next = self.asked.map_or(self.next, |_| Timestamp::MAX);
         self.lead.map_or(next, |lead| next.min(lead.until))

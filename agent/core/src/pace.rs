@@ -72,7 +72,6 @@ pub(crate) fn after(now: Timestamp, wait: Duration) -> Timestamp {
 }
 
 /// Returns the time from `earlier` to `now`, at least zero.
-#[must_use]
 pub fn since(now: Timestamp, earlier: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(earlier)).unwrap_or_default()
 }
@@ -87,7 +86,6 @@ pub struct TokenBucket {
 
 impl TokenBucket {
     /// Creates a full bucket of at least one token, with one new token per interval.
-    #[must_use]
     pub const fn new(every: Duration, burst: u32) -> Self {
         Self {
             every,

@@ -124,7 +124,6 @@ struct Written {
 
 impl Event {
     /// Returns the namespace of the event's object; `default` for the cluster.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         if self.reason.concerns_cluster() {
             "default"
@@ -136,7 +135,6 @@ impl Event {
 
 impl Reason {
     /// Returns upstream's word, if it has one.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SuccessfulCreate => "SuccessfulCreate",
@@ -153,7 +151,6 @@ impl Reason {
     }
 
     /// Returns the type of an event of this reason.
-    #[must_use]
     pub const fn event_type(self) -> &'static str {
         if let Self::SuccessfulCreate | Self::SuccessfulDelete | Self::BudgetResumed = self {
             "Normal"
@@ -163,7 +160,6 @@ impl Reason {
     }
 
     /// Returns whether the object of such an event is the namespace kube-system, which represents the cluster, and no ReplicaSet.
-    #[must_use]
     pub const fn concerns_cluster(self) -> bool {
         matches!(self, Self::VersionsWentBack)
     }
@@ -213,7 +209,6 @@ impl<K: Clone + Eq + Hash, V> Recent<K, V> {
 
 impl Recorder {
     /// Creates a recorder for this process, and for ReplicaSets of a group and version.
-    #[must_use]
     pub fn new(instance: impl Into<String>, api_version: impl Into<String>) -> Self {
         Self {
             api_version: api_version.into(),

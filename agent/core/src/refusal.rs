@@ -69,7 +69,6 @@ impl Rule {
     ];
 
     /// Returns the value of a metric's label.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Session => "session",

@@ -145,7 +145,6 @@ pub struct TakeOver {
 
 impl Declaration {
     /// Reads the value of the [annotation](DECLARATION_ANNOTATION).
-    #[must_use]
     pub fn parse(value: &str) -> Self {
         let built_in = match value.split_whitespace().next() {
             Some("off") => BuiltIn::Off,
@@ -157,7 +156,6 @@ impl Declaration {
     }
 
     /// Returns the record of a person who turns the built-in controller off or on.
-    #[must_use]
     pub fn by_person(now: Timestamp, is_off: bool, user: &str) -> Self {
         let word = if is_off { "off" } else { "on" };
         Self::parse(&format!("{word} since {now:.0}, declared by {user}"))
@@ -171,7 +169,6 @@ impl Declaration {
     }
 
     /// Returns the time of the record; `None` if it has another form.
-    #[must_use]
     pub fn since(&self) -> Option<Timestamp> {
         let time = self.text.split_whitespace().nth(2)?;
         time.trim_end_matches([',', ':']).parse().ok()
@@ -183,7 +180,6 @@ impl Why {
     pub const CAUSES: [&str; 4] = ["undeclared", "on", "found_on", "no_probe"];
 
     /// Returns the cause in one word.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Starting | Self::Failed(_) => "no_probe",
@@ -210,7 +206,6 @@ impl fmt::Display for Why {
 
 impl TakeOver {
     /// Creates the state of an agent that has read nothing; `flag` declares that the built-in controller is off.
-    #[must_use]
     pub fn new(agent: String, flag: bool) -> Self {
         Self {
             agent,
@@ -310,14 +305,12 @@ impl TakeOver {
     }
 
     /// Returns when a poll is due without other input.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let silent = self.silent_at().filter(|_| self.stage == Stage::Lead);
         self.due().into_iter().chain(silent).min()
     }
 
     /// Returns who has answered the last question.
-    #[must_use]
     pub fn answered_by(&self) -> Option<&str> {
         let answered = self
             .probe

@@ -171,13 +171,11 @@ impl Items {
 
 impl List {
     /// Returns the number of objects, unreadable ones included.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.items.len() + self.invalid.len()
     }
 
     /// Returns this list with its next page, of the same kind; or the page alone if it begins another list.
-    #[must_use]
     pub fn joined(mut self, page: Self) -> Self {
         if page.part.begins {
             return page;

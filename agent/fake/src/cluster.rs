@@ -31,7 +31,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// Creates a cluster with the namespaces `default` and `kube-system` and its nodes.
-    #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
         let mut cluster = Self {
             state: State::new(config),
@@ -48,7 +47,6 @@ impl Cluster {
     }
 
     /// Returns the time in the cluster.
-    #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.state.now()
     }
@@ -62,7 +60,6 @@ impl Cluster {
     }
 
     /// Returns when [`Self::advance`] has its next task.
-    #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         self.state.timeline.next_due()
     }
@@ -276,13 +273,11 @@ impl Cluster {
     }
 
     /// Returns the calls that were answered.
-    #[must_use]
     pub const fn requests(&self) -> &Requests {
         &self.requests
     }
 
     /// Returns an object without a call: no fault strikes, and the call is not counted.
-    #[must_use]
     pub fn peek(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Object> {
         let key = ObjectKey::new(scope(kind, namespace), name);
         self.state.store.find(kind, &key)
@@ -294,7 +289,6 @@ impl Cluster {
     }
 
     /// Returns the newest version of any object.
-    #[must_use]
     pub const fn version(&self) -> u64 {
         self.state.store.version()
     }

@@ -78,7 +78,6 @@ impl Default for Kubelet {
 
 impl Kubelet {
     /// Returns a kubelet that does nothing: pods stay as created until a test changes them.
-    #[must_use]
     pub const fn idle() -> Self {
         Self {
             schedule_after: Duration::MAX,

@@ -27,7 +27,6 @@ pub struct ApiError {
 
 impl ApiError {
     /// Creates an error with this code, reason and message, without causes.
-    #[must_use]
     pub fn new(code: u16, reason: &str, message: impl Display) -> Self {
         Self {
             code,
@@ -39,28 +38,24 @@ impl ApiError {
     }
 
     /// Returns this error with another cause.
-    #[must_use]
     pub fn with_cause(mut self, cause: &str) -> Self {
         self.causes.push(cause.to_owned());
         self
     }
 
     /// Returns 500 `InternalError`.
-    #[must_use]
     pub fn internal(message: impl Display) -> Self {
         let message = format!("Internal error occurred: {message}");
         Self::new(500, "InternalError", message)
     }
 
     /// Returns 503 `ServiceUnavailable`.
-    #[must_use]
     pub fn unavailable() -> Self {
         let message = "the server is currently unable to handle the request";
         Self::new(503, "ServiceUnavailable", message)
     }
 
     /// Returns 429 `TooManyRequests`, with the time to wait.
-    #[must_use]
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
         let message = "Too many requests, please try again later.";
         Self {
@@ -70,14 +65,12 @@ impl ApiError {
     }
 
     /// Returns 504 `Timeout`: the effect of the call is unknown.
-    #[must_use]
     pub fn timeout() -> Self {
         let message = "Timeout: request did not complete within the allotted timeout";
         Self::new(504, "Timeout", message)
     }
 
     /// Returns 403 `Forbidden` for an object, with the reason of the refusal.
-    #[must_use]
     pub fn forbidden(kind: Kind, name: &str, why: impl Display) -> Self {
         let message = format!("{} \"{name}\" is forbidden: {why}", kind.resource());
         Self::new(403, "Forbidden", message)

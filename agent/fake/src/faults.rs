@@ -27,20 +27,17 @@ pub(crate) enum Harm {
 
 impl Fault {
     /// Refuses calls with this answer; nothing is stored.
-    #[must_use]
     pub const fn refuse(answer: ApiError) -> Self {
         Self::new(Harm::Refuse(answer))
     }
 
     /// Loses replies: a write is stored, and the caller gets [`ApiError::timeout`].
-    #[must_use]
     pub const fn lose_reply() -> Self {
         Self::new(Harm::LoseReply)
     }
 
     /// Delays replies: the effect is immediate, and [`crate::Cluster::take_latency`] returns the delay. A create with a shorter timeout
     /// ([`crate::Cluster::create_within`]) has no effect.
-    #[must_use]
     pub const fn delay(by: Duration) -> Self {
         Self::new(Harm::Delay(by))
     }
@@ -55,21 +52,18 @@ impl Fault {
     }
 
     /// Strikes calls of this verb only.
-    #[must_use]
     pub const fn on(mut self, verb: Verb) -> Self {
         self.verb = Some(verb);
         self
     }
 
     /// Strikes calls on this kind only.
-    #[must_use]
     pub const fn of(mut self, kind: Kind) -> Self {
         self.kind = Some(kind);
         self
     }
 
     /// Strikes this many calls, and then no more.
-    #[must_use]
     pub const fn times(mut self, calls: u64) -> Self {
         self.left = Some(calls);
         self

@@ -28,13 +28,11 @@ impl Kind {
     ];
 
     /// Returns the kind of this name, as in the field `kind` of an object.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Returns the name, as in the field `kind` of an object.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pod => "Pod",
@@ -46,7 +44,6 @@ impl Kind {
     }
 
     /// Returns the group and version.
-    #[must_use]
     pub const fn api_version(self) -> &'static str {
         match self {
             Self::ReplicaSet => "apps/v1",
@@ -55,7 +52,6 @@ impl Kind {
     }
 
     /// Returns the resource with its group, as in messages.
-    #[must_use]
     pub const fn resource(self) -> &'static str {
         match self {
             Self::Pod => "pods",
@@ -67,7 +63,6 @@ impl Kind {
     }
 
     /// Returns whether objects of this kind have a namespace.
-    #[must_use]
     pub const fn is_namespaced(self) -> bool {
         match self {
             Self::Pod | Self::ReplicaSet | Self::ResourceQuota => true,

@@ -35,14 +35,12 @@ impl Requests {
     }
 
     /// Returns the number of calls with this verb and kind, with any answer.
-    #[must_use]
     pub fn count(&self, verb: Verb, kind: Kind) -> u64 {
         let range = (verb, kind, 0)..=(verb, kind, u16::MAX);
         self.0.range(range).map(|(_, count)| count).sum()
     }
 
     /// Returns the number of calls with this verb and kind that were answered with this code.
-    #[must_use]
     pub fn count_answered(&self, verb: Verb, kind: Kind, code: u16) -> u64 {
         self.0.get(&(verb, kind, code)).copied().unwrap_or(0)
     }

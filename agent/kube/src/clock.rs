@@ -12,7 +12,6 @@ pub struct Clock {
 
 impl Clock {
     /// Creates a clock that shows `start` now.
-    #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
         Self {
             origin: Instant::now(),
@@ -21,7 +20,6 @@ impl Clock {
     }
 
     /// Returns the time.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         let elapsed = SignedDuration::try_from(self.origin.elapsed());
         let now = elapsed

@@ -68,7 +68,6 @@ pub struct KubeCluster {
 
 impl KubeClusterConfig {
     /// Returns the settings for the requests of a person.
-    #[must_use]
     pub fn of_person(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
         Self {
             source: CredentialSource {
@@ -105,7 +104,6 @@ impl KubeCluster {
     }
 
     /// Returns the identity of the cluster.
-    #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
     }
@@ -134,14 +132,12 @@ impl KubeCluster {
     }
 
     /// Returns a handle whose calls leave only while this fence also allows them.
-    #[must_use]
     pub fn fenced(self, fence: &Fence) -> Self {
         let fence = self.fence.and(fence);
         Self { fence, ..self }
     }
 
     /// Returns a handle whose calls fail once `revoked` is cancelled, unless they have left.
-    #[must_use]
     pub fn until(self, revoked: CancellationToken) -> Self {
         Self { revoked, ..self }
     }
@@ -172,7 +168,6 @@ impl KubeCluster {
     }
 
     /// Returns the namespace of this process, if it runs in a pod.
-    #[must_use]
     pub fn own_namespace(&self) -> Option<&str> {
         self.own_namespace.as_deref()
     }

@@ -172,7 +172,6 @@ impl fmt::Display for Origin {
 }
 
 /// Returns whether there are credentials without a flag: from `KUBECONFIG`, a pod, or `~/.kube/config`.
-#[must_use]
 pub fn is_configured() -> bool {
     found().is_some()
 }
@@ -240,7 +239,6 @@ pub(crate) fn identify(config: &mut Config) {
 }
 
 /// Returns whether this process runs in a pod with a service account.
-#[must_use]
 pub fn in_pod() -> bool {
     const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
     env::var_os("KUBERNETES_SERVICE_HOST").is_some() && std::path::Path::new(TOKEN).exists()

@@ -23,13 +23,11 @@ struct HeldLease {
 
 impl Fence {
     /// Creates the fence of a lead. `lead` gets each renewal, with times of this clock.
-    #[must_use]
     pub fn new(lead: watch::Receiver<Option<Lead>>, clock: Clock) -> Self {
         Self([HeldLease { lead, clock }].into())
     }
 
     /// Returns the fence with the leases of both.
-    #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self(self.0.iter().chain(&*other.0).cloned().collect())
     }

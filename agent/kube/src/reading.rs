@@ -216,7 +216,6 @@ impl Events {
 
 impl EventReader {
     /// Creates the reader of a watch on this kind.
-    #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,

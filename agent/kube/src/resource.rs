@@ -16,7 +16,6 @@ pub struct Resource {
 
 impl Resource {
     /// Returns the group and version as in objects and references, such as `apps/v1`.
-    #[must_use]
     pub fn api_version(&self) -> String {
         format!("{}/{}", self.group, self.version)
     }
@@ -31,13 +30,11 @@ impl Resource {
     }
 
     /// Returns the name of the resource in paths and permissions, such as `replicasets`.
-    #[must_use]
     pub fn plural(&self) -> &str {
         &self.plural
     }
 
     /// Returns its API group, such as `apps`.
-    #[must_use]
     pub fn group(&self) -> &str {
         &self.group
     }

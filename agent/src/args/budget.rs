@@ -44,7 +44,6 @@ pub enum BudgetAction {
 
 impl BudgetArgs {
     /// Returns the configuration of the budget.
-    #[must_use]
     pub const fn config(&self) -> BudgetConfig {
         BudgetConfig {
             action: match self.budget_action {

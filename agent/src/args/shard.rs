@@ -15,7 +15,6 @@ pub enum ShardArg {
 
 impl ShardArg {
     /// Returns the name of the shard in Hello.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Name(name) => name.clone(),
@@ -24,7 +23,6 @@ impl ShardArg {
     }
 
     /// Returns the shard; `None` for the whole cluster.
-    #[must_use]
     pub const fn shard(&self) -> Option<Shard> {
         match self {
             Self::Name(_) => None,
@@ -33,7 +31,6 @@ impl ShardArg {
     }
 
     /// Returns the name of the Lease, which is `given` if the flag for it is set; with shards, of the Lease with their number.
-    #[must_use]
     pub fn lease_name(&self, given: Option<&str>) -> String {
         match (given, self) {
             (Some(given), _) => given.to_owned(),

@@ -29,7 +29,6 @@ pub struct Admission {
 impl Authority {
     /// Creates the authority of a policy. Without a policy, everyone may do everything, or everyone with a proven identity if
     /// `needs_proof`.
-    #[must_use]
     pub const fn new(policy: Option<Policy>, needs_proof: bool) -> Self {
         Self {
             policy,
@@ -43,7 +42,6 @@ impl Authority {
     }
 
     /// The permissions of an identity.
-    #[must_use]
     pub fn permissions(&self, identity: &Identity) -> Permissions {
         match &self.policy {
             Some(policy) => policy.permissions(identity),

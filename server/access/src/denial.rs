@@ -41,7 +41,6 @@ pub enum Denial {
 
 impl Denial {
     /// Whether the peer lacks a proof of its identity, and not a permission.
-    #[must_use]
     pub const fn is_about_proof(&self) -> bool {
         matches!(
             self,
@@ -50,7 +49,6 @@ impl Denial {
     }
 
     /// The reason for programs: `ErrorInfo.reason`, in metrics and in logs.
-    #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::CredentialRequired => "CREDENTIAL_REQUIRED",

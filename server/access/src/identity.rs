@@ -34,7 +34,6 @@ const KINDS: [&str; 5] = ["anonymous", "console", "dns:", "sub:", "uid:"];
 
 impl Identity {
     /// Whether a credential proves it.
-    #[must_use]
     pub const fn is_proven(&self) -> bool {
         !matches!(self, Self::Anonymous | Self::Console)
     }

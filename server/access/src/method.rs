@@ -77,14 +77,12 @@ pub const METHODS: &[Method] = {
 };
 
 /// The method of a path.
-#[must_use]
 pub fn find(path: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.path == path)
 }
 
 impl Shape {
     /// The word of grpc-prometheus.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unary => "unary",

@@ -43,7 +43,6 @@ impl GrantScope {
 
 impl Permissions {
     /// The permissions of everyone, without a restriction.
-    #[must_use]
     pub fn unrestricted() -> Self {
         Self {
             is_unrestricted: true,
@@ -52,7 +51,6 @@ impl Permissions {
     }
 
     /// Whether a method with this need may be called at all; its cluster is checked separately.
-    #[must_use]
     pub const fn may_call(&self, need: Option<Need>) -> bool {
         let has_any = self.is_admin || !self.agent.is_empty() || !self.viewer.is_empty();
         self.is_unrestricted
@@ -64,13 +62,11 @@ impl Permissions {
     }
 
     /// Whether a session for a cluster may be opened, by the identity's own grants.
-    #[must_use]
     pub fn may_open(&self, cluster: NamedCluster<'_>) -> bool {
         self.is_unrestricted || self.agent.iter().any(|scope| scope.contains(cluster))
     }
 
     /// Whether the data of a cluster may be seen. Its agent may see the data, since they all come from it.
-    #[must_use]
     pub fn may_view(&self, cluster: NamedCluster<'_>) -> bool {
         let mut scopes = self.viewer.iter().chain(&self.agent);
         self.is_unrestricted || self.is_admin || scopes.any(|scope| scope.contains(cluster))

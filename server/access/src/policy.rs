@@ -28,7 +28,6 @@ impl Policy {
     }
 
     /// The permissions of an identity.
-    #[must_use]
     pub fn permissions(&self, identity: &Identity) -> Permissions {
         let mut permissions = Permissions::default();
         for grant in self.grants.iter().filter(|it| it.is_for(identity)) {

@@ -227,19 +227,16 @@ impl Timestamp {
     }
 
     /// This time plus `span`, saturating.
-    #[must_use]
     pub const fn plus(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 
     /// The span from `earlier` to this time, saturating.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
     /// This time without its fraction of a second, as the API writes times.
-    #[must_use]
     pub const fn truncated(self) -> Self {
         Self(self.0 - self.0.rem_euclid(1_000_000_000))
     }

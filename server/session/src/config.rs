@@ -32,7 +32,6 @@ const SILENT_INTERVALS: u32 = 4;
 
 impl Config {
     /// How long the agent may be silent.
-    #[must_use]
     pub fn patience(&self) -> Duration {
         self.heartbeat_interval * SILENT_INTERVALS
     }

@@ -163,7 +163,6 @@ fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> SessionIde
 
 impl SessionIdentity {
     /// The cluster's name, or its UID if it has none.
-    #[must_use]
     pub fn cluster(&self) -> &str {
         if self.cluster_name.is_empty() {
             &self.cluster_uid
@@ -173,7 +172,6 @@ impl SessionIdentity {
     }
 
     /// The cluster as answers name it.
-    #[must_use]
     pub fn cluster_ref(&self) -> ClusterRef<'_> {
         ClusterRef {
             name: self.cluster(),
@@ -182,13 +180,11 @@ impl SessionIdentity {
     }
 
     /// Whether `wanted` is the UID or the name of this cluster; the empty text names every cluster.
-    #[must_use]
     pub fn is_of(&self, wanted: &str) -> bool {
         wanted.is_empty() || wanted == self.cluster_uid || wanted == self.cluster_name
     }
 
     /// The sort key of sessions for people.
-    #[must_use]
     pub fn order(&self) -> (&str, &str, &str) {
         (self.cluster(), &self.cluster_uid, &self.shard)
     }

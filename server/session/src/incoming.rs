@@ -56,7 +56,6 @@ impl IncomingFrame {
     }
 
     /// The bytes.
-    #[must_use]
     pub const fn as_bytes(&self) -> &Bytes {
         &self.0
     }

@@ -18,7 +18,6 @@ use crate::{
 impl Session {
     /// Returns up to `limit` ReplicaSets of a namespace, or of all namespaces for the empty text, after the namespace and name of `after`
     /// in that order.
-    #[must_use]
     pub fn list(
         &self,
         now: Timestamp,
@@ -41,7 +40,6 @@ impl Session {
     }
 
     /// Returns one ReplicaSet with its last decisions; `None` if it is unknown.
-    #[must_use]
     pub fn describe(
         &self,
         now: Timestamp,
@@ -69,7 +67,6 @@ impl Session {
 
     /// Returns the differences of another controller for a ReplicaSet, or for all with empty names, the newest first, and the results of all
     /// comparisons. Returns `None` outside of shadow mode.
-    #[must_use]
     pub fn differences(&self, namespace: &str, name: &str) -> Option<v1::ListDifferencesResponse> {
         let found = self.state.shadow.as_ref()?.found(namespace, name);
         let replica_sets = self.state.controller.inspect().sizes().replica_sets;
@@ -81,7 +78,6 @@ impl Session {
     }
 
     /// Returns the state of the session in short.
-    #[must_use]
     pub fn overview(&self) -> Overview {
         let controller = self.controller();
         Overview {
@@ -94,7 +90,6 @@ impl Session {
 }
 
 /// Describes a ReplicaSet of a snapshot, which has no session: the cause is as the objects tell it.
-#[must_use]
 pub fn summary_without_session(
     cluster: ClusterRef<'_>,
     now: Timestamp,
@@ -127,7 +122,6 @@ fn summarize(
 
 impl Overview {
     /// Describes the session of an agent.
-    #[must_use]
     pub fn summarize(&self, identity: &SessionIdentity, config: &Config) -> v1::SessionSummary {
         let Self {
             stats,

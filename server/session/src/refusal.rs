@@ -135,13 +135,11 @@ pub enum Refusal {
 
 impl Refusal {
     /// The refusal of one field.
-    #[must_use]
     pub fn field(violation: Violation) -> Self {
         Self::Invalid(vec![violation], 0)
     }
 
     /// The word for programs; docs/protocol.md explains each.
-    #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Invalid(..) => "INVALID_FIELD",
@@ -167,7 +165,6 @@ impl Refusal {
     }
 
     /// The details of the reason, for programs.
-    #[must_use]
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::ProtocolUnsupported { supported, .. } => {

@@ -86,19 +86,16 @@ impl Session {
 
     /// Returns the lost creates of the session, for the next session of the cluster. Nobody follows the pods of creates in flight, and pods
     /// that are younger than a minute, so these creates count as lost.
-    #[must_use]
     pub fn leave(&self) -> Ledger {
         self.controller().leave()
     }
 
     /// The identity of the agent and its cluster.
-    #[must_use]
     pub const fn identity(&self) -> &Arc<SessionIdentity> {
         &self.state.identity
     }
 
     /// The controller, for questions about its objects.
-    #[must_use]
     pub const fn controller(&self) -> &Controller {
         &self.state.controller
     }
@@ -203,7 +200,6 @@ impl Session {
     }
 
     /// Returns when, on the monotonic clock, [`Self::handle_timeout`] is due and [`Self::poll_frame`] may return a frame.
-    #[must_use]
     pub fn poll_timeout(&self) -> Duration {
         let due = self.state.poll_timeout();
         let due = due.map(|due| self.clock.reaches(due));
@@ -214,7 +210,6 @@ impl Session {
     }
 
     /// Returns how the session ended, if it has. Call it when [`Self::poll_frame`] has returned `None`.
-    #[must_use]
     pub fn poll_end(&self) -> Option<End> {
         let drained = self.draining && !self.state.is_busy();
         self.end.clone().or_else(|| {
@@ -225,13 +220,11 @@ impl Session {
     }
 
     /// The size of the session, and its counters.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         self.state.stats()
     }
 
     /// The ages of the unfinished syncs. The cost is a step for each of them.
-    #[must_use]
     pub fn unfinished(&self) -> Unfinished {
         self.controller().inspect().unfinished(self.clock.time())
     }

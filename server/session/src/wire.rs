@@ -117,7 +117,6 @@ impl Violation {
     }
 
     /// Returns the same violation as seen from one level further out.
-    #[must_use]
     pub fn within(mut self, parent: &str) -> Self {
         self.field = match self.field.as_str() {
             "" => parent.to_owned(),
@@ -135,7 +134,6 @@ impl fmt::Display for Violation {
 
 impl Fault {
     /// The word in `FieldViolation.reason`.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Required => "REQUIRED",
@@ -156,7 +154,6 @@ impl Fault {
 
 impl Rejected {
     /// The message for the agent, for an object of the frame `sequence`.
-    #[must_use]
     pub fn into_message(self, sequence: u64) -> v1::Rejection {
         let Self {
             kind,

@@ -118,7 +118,6 @@ impl Open {
 
 impl AdminPeer {
     /// Keeps the connection until the return value is dropped. From now on it does not count for the limit.
-    #[must_use]
     pub fn keep(&self) -> KeptConnection {
         self.open.kept.fetch_add(1, Ordering::AcqRel);
         let slot = self.open.slot.lock();

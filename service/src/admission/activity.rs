@@ -24,7 +24,6 @@ struct Calls {
 
 impl Activity {
     /// A connection that was just accepted.
-    #[must_use]
     pub fn start() -> Self {
         Self(Arc::new(Mutex::new(Calls {
             active: 0,
@@ -34,7 +33,6 @@ impl Activity {
     }
 
     /// Counts a call until the return value is dropped.
-    #[must_use]
     pub fn begin_call(&self) -> ActiveCall {
         let mut calls = lock(&self.0);
         calls.active += 1;
@@ -45,7 +43,6 @@ impl Activity {
 
     /// The time at which the connection is idle for too long: `first_call` after the accept, or `idle` after its last call. `None` during a
     /// call.
-    #[must_use]
     pub fn idle_until(&self, first_call: Duration, idle: Duration) -> Option<Instant> {
         let calls = lock(&self.0);
         let patience = if calls.begun { idle } else { first_call };

@@ -19,7 +19,6 @@ pub struct Certificate {
 
 impl Certificate {
     /// Parses a chain. `None` if its first entry is not a certificate, or its alternative names are unreadable or there twice.
-    #[must_use]
     pub fn read(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let (_, own) = parse_x509_certificate(chain.first()?).ok()?;
         let (mut uri_names, mut dns_names) = (Vec::new(), Vec::new());

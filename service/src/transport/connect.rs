@@ -92,7 +92,6 @@ impl Connector {
     }
 
     /// A connector for the sockets of a server on this machine, which speaks plain text.
-    #[must_use]
     pub fn local(server: &ListenEndpoint) -> Self {
         let endpoint = match server {
             ListenEndpoint::Tcp(address) => Endpoint::Http(HostPort {
@@ -109,14 +108,12 @@ impl Connector {
     }
 
     /// The endpoint of the server.
-    #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
     /// What the port speaks instead of gRPC, if the server is to speak plain text over TCP and its port does not. Blocks the thread
     /// for a look-up of the name, and 0.3 seconds for each address and for the answer.
-    #[must_use]
     pub fn spoken(&self) -> Option<Spoken> {
         match &self.endpoint {
             Endpoint::Http(at) => Spoken::at(at),

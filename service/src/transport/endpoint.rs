@@ -48,7 +48,6 @@ pub enum ListenEndpoint {
 
 impl Endpoint {
     /// Whether all data stays on this machine.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
             Self::Unix(_) => true,
@@ -60,7 +59,6 @@ impl Endpoint {
     }
 
     /// The URI for HTTP. A Unix socket gets a placeholder.
-    #[must_use]
     pub fn uri(&self) -> Uri {
         match self {
             Self::Http(_) | Self::Https(_) => self.to_string().parse().unwrap_or_default(),
@@ -123,7 +121,6 @@ impl fmt::Display for HostPort {
 
 impl ListenEndpoint {
     /// Whether only this machine can connect.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp(address) => address.ip().is_loopback(),
@@ -132,7 +129,6 @@ impl ListenEndpoint {
     }
 
     /// The address of a TCP socket.
-    #[must_use]
     pub const fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(address) => Some(*address),

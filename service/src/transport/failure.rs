@@ -79,7 +79,6 @@ pub enum SetupError {
 
 impl HandshakeError {
     /// The label in the metric of failed handshakes.
-    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Deadline(_) => "deadline",

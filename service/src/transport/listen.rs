@@ -94,7 +94,6 @@ impl Listener {
     }
 
     /// The listen address, with the actual port.
-    #[must_use]
     pub const fn endpoint(&self) -> &ListenEndpoint {
         &self.endpoint
     }

@@ -58,7 +58,6 @@ pub enum Ended {
 
 impl Peer {
     /// A peer whose credential is valid for the whole connection.
-    #[must_use]
     pub const fn new(address: PeerAddress, credential: Credential) -> Self {
         Self {
             address,
@@ -68,7 +67,6 @@ impl Peer {
     }
 
     /// The reason if the peer's certificate is not valid any more.
-    #[must_use]
     pub fn has_ended(&self) -> Option<Ended> {
         let standing = self.standing.as_ref();
         standing.and_then(|standing| *standing.borrow())
@@ -89,7 +87,6 @@ impl Peer {
 
 impl PeerAddress {
     /// The machine of the peer; the loopback address for a Unix socket.
-    #[must_use]
     pub const fn ip(&self) -> IpAddr {
         match self {
             Self::Tcp(address) => address.ip(),

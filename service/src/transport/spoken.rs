@@ -24,7 +24,6 @@ pub enum Spoken {
 
 impl Spoken {
     /// Why gRPC in plain text fails there.
-    #[must_use]
     pub const fn cause(self) -> &'static str {
         match self {
             Self::Http => "the port speaks HTTP/1.1, as an admin port does",
@@ -34,7 +33,6 @@ impl Spoken {
     }
 
     /// What to do.
-    #[must_use]
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Http => "name the port for gRPC with --server; it is 50051 by default",

@@ -75,7 +75,6 @@ pub struct OpenWatch {
 
 impl AgentActor {
     /// Returns an agent that starts in an epoch.
-    #[must_use]
     pub fn new(process: Process, epoch: i64, seed: u64, mutant: Option<Mutant>) -> Self {
         let Process {
             now,
@@ -114,13 +113,11 @@ impl AgentActor {
     }
 
     /// Returns the time on the clock of the agent at a time of the cluster.
-    #[must_use]
     pub fn local(&self, now: Timestamp) -> Timestamp {
         self.clock.monotonic(now)
     }
 
     /// Returns the deadline of the machine, if it is in the future.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let due = self.clock.when_monotonic(self.agent.poll_timeout()?);
         Some(due).filter(|at| *at > self.served)

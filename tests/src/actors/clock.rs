@@ -21,7 +21,6 @@ pub struct Clock {
 impl Clock {
     /// Returns the clocks of a process that starts now on a machine whose clock is ahead by `offset` and drifts by `drift`
     /// millionths.
-    #[must_use]
     pub fn new(now: Timestamp, offset: SignedDuration, drift: i32) -> Self {
         Self {
             begun: now,
@@ -37,7 +36,6 @@ impl Clock {
     }
 
     /// Returns the monotonic clock at a time of the cluster.
-    #[must_use]
     pub fn monotonic(&self, now: Timestamp) -> Timestamp {
         let passed = now.duration_since(self.begun).as_nanos();
         let shown = passed + passed * i128::from(self.drift) / ONE;
@@ -45,20 +43,17 @@ impl Clock {
     }
 
     /// Returns the wall clock at a time of the cluster.
-    #[must_use]
     pub fn wall(&self, now: Timestamp) -> Timestamp {
         self.monotonic(now) + self.set
     }
 
     /// Returns the first time of the cluster at which the wall clock shows `shown` or later, unless the clock is set.
-    #[must_use]
     pub fn when_wall(&self, shown: Timestamp) -> Timestamp {
         let shown = shown.as_nanosecond() - self.set.as_nanos();
         self.when_monotonic(bounded(shown))
     }
 
     /// Returns the first time of the cluster at which the monotonic clock shows `shown` or later, to the nanosecond.
-    #[must_use]
     pub fn when_monotonic(&self, shown: Timestamp) -> Timestamp {
         let passed = shown.as_nanosecond() - self.showed.as_nanosecond();
         let speed = ONE + i128::from(self.drift);

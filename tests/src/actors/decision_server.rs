@@ -45,7 +45,6 @@ impl DecisionServer {
     }
 
     /// Returns when the server started; a malicious server has no such time.
-    #[must_use]
     pub fn started(&self) -> Timestamp {
         match self {
             Self::Honest(it) => it.started,
@@ -85,7 +84,6 @@ impl DecisionServer {
     }
 
     /// Returns when [`Self::handle_timeout`] is due.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         match self {
             Self::Honest(it) => it.poll_timeout(),
@@ -94,7 +92,6 @@ impl DecisionServer {
     }
 
     /// Returns whether the server drains and its process may end.
-    #[must_use]
     pub fn is_drained(&self) -> bool {
         matches!(self, Self::Honest(it) if it.is_drained())
     }
@@ -108,7 +105,6 @@ impl DecisionServer {
     }
 
     /// Returns the number of batches in flight, as far as the server counts them.
-    #[must_use]
     pub fn batches_in_flight(&self) -> usize {
         match self {
             Self::Honest(it) => it.batches_in_flight(),

@@ -56,7 +56,6 @@ struct Stream {
 
 impl MaliciousServer {
     /// Returns a server that draws from the seed, with one kind of attack or with all kinds.
-    #[must_use]
     pub fn new(seed: u64, only: Option<Attack>) -> Self {
         Self {
             rng: Rng::new(seed),

@@ -97,7 +97,6 @@ struct Held {
 
 impl ServerActor {
     /// Returns a server without a session, with this limit of operations in flight and these clocks, that starts now.
-    #[must_use]
     pub fn new(
         mutant: Option<Mutant>,
         operations_max: usize,
@@ -221,7 +220,6 @@ impl ServerActor {
     }
 
     /// Returns when [`Self::handle_timeout`] is due.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let sessions = self.sessions.values();
         let due = sessions.map(|held| Timestamp::UNIX_EPOCH + held.session.poll_timeout());
@@ -230,7 +228,6 @@ impl ServerActor {
     }
 
     /// Returns whether the server drains and its process may end.
-    #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_draining() && self.sessions.is_empty() && self.waiting.is_empty()
     }
@@ -242,7 +239,6 @@ impl ServerActor {
     }
 
     /// Returns the number of batches in flight.
-    #[must_use]
     pub fn batches_in_flight(&self) -> usize {
         let sessions = self.sessions.values();
         sessions
@@ -457,7 +453,6 @@ impl Held {
 }
 
 /// Returns the id of the session on a connection.
-#[must_use]
 pub fn session_id(connection: u64) -> String {
     format!("session-{connection}")
 }

@@ -91,7 +91,6 @@ impl FaultySession {
     }
 
     /// Returns whether the session forgets the lost creates after this frame.
-    #[must_use]
     pub fn forgets(mutant: Mutant, frame: &request::Frame) -> bool {
         let request::Frame::Events(events) = frame else {
             return false;
@@ -327,7 +326,6 @@ impl FaultySession {
 }
 
 /// Returns the batches of a frame again, under other numbers.
-#[must_use]
 pub fn repeated(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
     let mut again = frame.clone();
     again.sequence += 1;

@@ -64,7 +64,6 @@ impl Mutant {
     }
 
     /// Returns the workload that uses what the mutant breaks.
-    #[must_use]
     pub const fn workload(self) -> Workload {
         match self {
             Self::FreezeReplicas

@@ -26,26 +26,22 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent with flags beside the required ones, and returns when its admin endpoint listens. The agent logs the
     /// messages that [`says`](Self::says) reads, unless the flags set the log level.
-    #[must_use]
     pub fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[&str]) -> Self {
         Self::start_at(&server.url(), kubeconfig, flags)
     }
 
     /// Starts an agent as [`Self::start`] does, without a flag that declares the built-in controller off.
-    #[must_use]
     pub fn start_undeclared(server: &DecisionServer, kubeconfig: &Path, flags: &[&str]) -> Self {
         let program = Path::new(PROGRAM);
         Self::start_program(program, &server.url(), kubeconfig, (flags, &[]))
     }
 
     /// Starts an agent whose server is at a URL.
-    #[must_use]
     pub fn start_at(url: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
         Self::start_program(Path::new(PROGRAM), url, kubeconfig, (flags, &[DECLARES]))
     }
 
     /// Starts the agent in a folder of programs, without the server's limits of creates.
-    #[must_use]
     pub fn start_in(
         programs: &Path,
         server: &DecisionServer,
@@ -91,7 +87,6 @@ impl Agent {
     }
 
     /// Returns the address of the admin endpoint, such as `127.0.0.1:8081`.
-    #[must_use]
     pub fn admin(&self) -> &str {
         &self.admin
     }
@@ -104,31 +99,26 @@ impl Agent {
     }
 
     /// Returns how often the agent has logged a message.
-    #[must_use]
     pub fn said(&self, message: &str) -> usize {
         self.kept.running().messages(message)
     }
 
     /// Returns the running process.
-    #[must_use]
     pub fn running(&self) -> &Running {
         self.kept.running()
     }
 
     /// Returns its metrics.
-    #[must_use]
     pub fn metrics(&self) -> String {
         admin::get(&self.admin, "/metrics").expect("it serves its metrics")
     }
 
     /// Returns the number of its calls of a verb, such as `create_pod`.
-    #[must_use]
     pub fn calls(&self, verb: &str) -> u64 {
         self.metric(&format!("decree_agent_calls_total{{verb=\"{verb}\"}}"))
     }
 
     /// Returns the value of a metric; 0 if it is not set yet.
-    #[must_use]
     pub fn metric(&self, name: &str) -> u64 {
         admin::metric(&self.admin, name)
     }
@@ -150,7 +140,6 @@ impl Agent {
     }
 
     /// Sends SIGTERM, and waits for the end of the process.
-    #[must_use]
     pub fn terminate(self) -> ExitStatus {
         self.ask_to_end();
         self.wait()
@@ -162,13 +151,11 @@ impl Agent {
     }
 
     /// Waits until the process ends by itself.
-    #[must_use]
     pub fn wait(self) -> ExitStatus {
         self.kept.wait()
     }
 
     /// Returns the id of the process, for measurements.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.kept.process()
     }

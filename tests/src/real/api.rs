@@ -72,13 +72,11 @@ impl Api {
     }
 
     /// Returns the kubeconfig of this client.
-    #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
     /// Returns the underlying client, for requests that this client does not support.
-    #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }

@@ -99,19 +99,16 @@ impl ApiServer {
     }
 
     /// Returns the address.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
     /// Returns the file with its CA certificate.
-    #[must_use]
     pub fn ca(&self) -> PathBuf {
         self.folder.path().join("certs/apiserver.crt")
     }
 
     /// Returns the kubeconfig of a user, which stays valid across restarts.
-    #[must_use]
     pub fn kubeconfig(&self, user: User) -> PathBuf {
         let name = match user {
             User::Admin => "admin",
@@ -224,14 +221,12 @@ impl ApiServer {
     }
 
     /// Returns the end of the API server's log.
-    #[must_use]
     pub fn log(&self) -> String {
         let server = self.server.as_ref();
         server.map(Program::tail).unwrap_or_default()
     }
 
     /// Returns the ids of the processes, of the API server and of etcd, for measurements.
-    #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         let programs = self.server.iter().chain([&self.etcd]);
         programs.map(Program::pid).collect()

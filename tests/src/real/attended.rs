@@ -45,13 +45,11 @@ impl Attended {
     }
 
     /// Returns the API server.
-    #[must_use]
     pub fn cluster(&self) -> &ApiServer {
         &self.cluster
     }
 
     /// Returns the agent.
-    #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.agent
     }

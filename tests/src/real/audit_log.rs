@@ -20,7 +20,6 @@ impl AuditLog {
     ///
     /// # Panics
     /// If temporary files cannot be written.
-    #[must_use]
     pub fn of(rules: &Value) -> Self {
         let folder = TempDir::with_prefix("decree-audit-").expect("there is room");
         let policy = json!({
@@ -31,7 +30,6 @@ impl AuditLog {
     }
 
     /// Returns the flags of the API server that writes the log.
-    #[must_use]
     pub fn flags(&self) -> [String; 2] {
         let policy = self.folder.path().join("policy.json");
         [
@@ -44,7 +42,6 @@ impl AuditLog {
     ///
     /// # Panics
     /// If the API server has not created the log.
-    #[must_use]
     pub fn lines(&self, skipped: u64) -> Vec<Value> {
         let mut log = File::open(self.path()).expect("the API server has begun it");
         let mut text = String::new();
@@ -59,7 +56,6 @@ impl AuditLog {
     }
 
     /// Returns the file, which the API server creates.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("audit.log")
     }

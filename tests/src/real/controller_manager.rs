@@ -12,13 +12,11 @@ pub struct ControllerManager {
 
 impl ControllerManager {
     /// Starts all controllers but the ReplicaSet controller, without a wait for their readiness.
-    #[must_use]
     pub fn start_others(server: &ApiServer) -> Self {
         Self::start(server, &["--controllers=*,-replicaset-controller"])
     }
 
     /// Starts the controllers, with further flags, without a wait for their readiness.
-    #[must_use]
     pub fn start(server: &ApiServer, flags: &[&str]) -> Self {
         let program = Program::start(
             server.assets(),
@@ -33,7 +31,6 @@ impl ControllerManager {
     ///
     /// # Panics
     /// If there is no room for a link.
-    #[must_use]
     pub fn start_as(server: &ApiServer, name: &'static str, flags: &[&str]) -> Self {
         let folder = server.folder().join("named");
         fs::create_dir_all(&folder).expect("there is room");
@@ -45,13 +42,11 @@ impl ControllerManager {
     }
 
     /// Returns the end of its log.
-    #[must_use]
     pub fn log(&self) -> String {
         self.program.tail()
     }
 
     /// Returns the id of its process, for measurements.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.program.pid()
     }

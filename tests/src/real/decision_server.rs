@@ -26,34 +26,29 @@ pub struct DecisionServer {
 
 impl DecisionServer {
     /// Starts a server on free ports, and returns when it listens.
-    #[must_use]
     pub fn start() -> Self {
         Self::start_at("127.0.0.1:0", Vec::new())
     }
 
     /// Starts a server with flags.
-    #[must_use]
     pub fn start_with(flags: &[&str]) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         Self::start_at("127.0.0.1:0", flags)
     }
 
     /// Starts a server that records its sessions in a folder.
-    #[must_use]
     pub fn recording(folder: &Path) -> Self {
         let folder = folder.to_string_lossy().into_owned();
         Self::start_at("127.0.0.1:0", vec!["--record".to_owned(), folder])
     }
 
     /// Starts a server from a folder of programs, with flags, that listens at `listen`: an address or `unix:PATH`.
-    #[must_use]
     pub fn start_in(programs: &Path, listen: &str, flags: &[&str]) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         Self::start_program(&programs.join(PROGRAM), listen, flags)
     }
 
     /// Returns its URL for gRPC.
-    #[must_use]
     pub fn url(&self) -> String {
         if self.address.starts_with("unix:") {
             self.address.clone()
@@ -63,7 +58,6 @@ impl DecisionServer {
     }
 
     /// Returns its address for gRPC.
-    #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -75,32 +69,27 @@ impl DecisionServer {
     }
 
     /// Returns the value of a metric; 0 if it is not set yet.
-    #[must_use]
     pub fn metric(&self, name: &str) -> u64 {
         admin::metric(&self.admin, name)
     }
 
     /// Returns the running process.
-    #[must_use]
     pub fn running(&self) -> &Running {
         self.kept.running()
     }
 
     /// Returns its metrics.
-    #[must_use]
     pub fn metrics(&self) -> String {
         admin::get(&self.admin, "/metrics").expect("it serves its metrics")
     }
 
     /// Runs a command of the CLI on the server to its end.
-    #[must_use]
     pub fn ask(&self, arguments: &[&str]) -> Output {
         let asked = ["--server", &self.url(), "--timeout", ANSWERED_WITHIN];
         decree(&[arguments, &asked].concat())
     }
 
     /// Runs a command of the CLI that prints one JSON document; `None` if it fails.
-    #[must_use]
     pub fn ask_json(&self, arguments: &[&str]) -> Option<Value> {
         let output = self.ask(&[arguments, &["-o", "json"]].concat());
         let answered = output.status.success();
@@ -108,7 +97,6 @@ impl DecisionServer {
     }
 
     /// Kills the server, and starts another in its place.
-    #[must_use]
     pub fn restart(self) -> Self {
         let Self {
             kept,
@@ -122,7 +110,6 @@ impl DecisionServer {
     }
 
     /// Sends SIGTERM, waits until the server has drained its sessions, and starts another in its place.
-    #[must_use]
     pub fn replace(self) -> Self {
         let (address, flags) = (self.address.clone(), self.flags.clone());
         let ended = self.terminate();
@@ -131,14 +118,12 @@ impl DecisionServer {
     }
 
     /// Sends SIGTERM, and waits for the end of the process.
-    #[must_use]
     pub fn terminate(self) -> ExitStatus {
         self.kept.signal("TERM");
         self.kept.wait()
     }
 
     /// Returns the id of the process, for measurements.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.kept.process()
     }

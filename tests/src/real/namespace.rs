@@ -33,31 +33,26 @@ impl Namespace {
     }
 
     /// Returns the name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the client that created the namespace.
-    #[must_use]
     pub fn api(&self) -> &Api {
         &self.api
     }
 
     /// Returns the path of a pod of this name, or of all pods for an empty name.
-    #[must_use]
     pub fn pod(&self, name: &str) -> String {
         self.path("/api/v1", "pods", name)
     }
 
     /// Returns the path of a ReplicaSet of this name, or of all ReplicaSets for an empty name.
-    #[must_use]
     pub fn replica_set(&self, name: &str) -> String {
         self.path("/apis/apps/v1", "replicasets", name)
     }
 
     /// Returns a path below a group such as `/apis/apps/v1`.
-    #[must_use]
     pub fn path(&self, group: &str, resource: &str, name: &str) -> String {
         let namespace = &self.name;
         let path = format!("{group}/namespaces/{namespace}/{resource}/{name}");

@@ -32,7 +32,6 @@ impl Proxy {
     ///
     /// # Panics
     /// If there is no free port.
-    #[must_use]
     pub fn start(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
         let address = listener.local_addr().expect("it is bound").to_string();
@@ -57,7 +56,6 @@ impl Proxy {
     ///
     /// # Panics
     /// If `like` is not a kubeconfig of one cluster.
-    #[must_use]
     pub fn kubeconfig(&self, like: &Path, url: &str) -> PathBuf {
         let text = fs::read_to_string(like).expect("it is there");
         assert!(text.contains(url), "{text} names {url}");
@@ -73,14 +71,12 @@ impl Proxy {
     }
 
     /// Returns the number of connections since the last cut.
-    #[must_use]
     pub fn accepted(&self) -> usize {
         let ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         ways.len()
     }
 
     /// Cuts all connections, and returns their number. The proxy accepts new connections.
-    #[must_use]
     pub fn cut(&self) -> usize {
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         let cut = ways.drain(..);

@@ -29,7 +29,6 @@ impl ReplicaSetController {
     }
 
     /// Returns the end of its log, which all such controllers of a cluster share.
-    #[must_use]
     pub fn log(&self) -> String {
         self.program.tail()
     }

@@ -22,7 +22,6 @@ impl Service {
     ///
     /// # Panics
     /// If there is no free port.
-    #[must_use]
     pub fn start(seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
         let address = listener.local_addr().expect("it is bound").to_string();
@@ -41,7 +40,6 @@ impl Service {
     }
 
     /// Returns its address as a URL of a decision server.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

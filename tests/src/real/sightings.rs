@@ -36,7 +36,6 @@ struct Sighting {
 
 impl Sightings {
     /// Starts to watch a namespace. Existing pods count as seen.
-    #[must_use]
     pub fn begin(namespace: &Namespace) -> Self {
         let seen = Arc::default();
         let watcher = Watcher {
@@ -49,13 +48,11 @@ impl Sightings {
     }
 
     /// Returns the number of pods seen.
-    #[must_use]
     pub fn count(&self) -> usize {
         lock(&self.seen).by_uid.len()
     }
 
     /// Returns the names of the deleted pods.
-    #[must_use]
     pub fn gone(&self) -> Vec<String> {
         let seen = lock(&self.seen);
         let gone = seen.by_uid.values().filter(|sighting| sighting.deleted);
@@ -63,7 +60,6 @@ impl Sightings {
     }
 
     /// Returns the maximum number of concurrent active pods of the controller of this name.
-    #[must_use]
     pub fn most(&self, controller: &str) -> usize {
         let seen = lock(&self.seen);
         seen.active.get(controller).map_or(0, |(_, most)| *most)

@@ -15,7 +15,6 @@ pub struct Up {
 
 impl Up {
     /// Starts the command on free ports, with replacement of lost pods at once. Does not wait for its readiness.
-    #[must_use]
     pub fn start(kubeconfig: &Path) -> Self {
         let kubeconfig = kubeconfig.to_string_lossy();
         let mut flags = vec!["up", "--mode", "enforce", "--kubeconfig", &kubeconfig];
@@ -30,7 +29,6 @@ impl Up {
     }
 
     /// Returns the id of the process, for measurements.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.kept.process()
     }

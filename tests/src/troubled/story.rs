@@ -174,7 +174,6 @@ impl Story {
     }
 
     /// Returns whether nothing is slow or fails except for the troubles.
-    #[must_use]
     pub fn is_calm(&self) -> bool {
         let calm = Chaos {
             manner: self.chaos.manner,
@@ -184,7 +183,6 @@ impl Story {
     }
 
     /// Returns the end of the last trouble.
-    #[must_use]
     pub fn ends(&self) -> Duration {
         let ends = self.troubles.iter().map(|it| it.begins + it.lasts);
         ends.max().unwrap_or_default()
@@ -259,7 +257,6 @@ impl Trouble {
     }
 
     /// Returns the restore of the trouble, if it has one.
-    #[must_use]
     pub const fn restore(self) -> Option<Restore> {
         match self {
             Self::Restore(_, restore) | Self::RunsOn(restore) => Some(restore),

@@ -203,7 +203,6 @@ impl World {
     }
 
     /// Returns the passed boundaries, if recorded.
-    #[must_use]
     pub fn boundaries(&self) -> &[Boundary] {
         self.boundaries.passed()
     }
@@ -220,7 +219,6 @@ impl World {
     }
 
     /// Returns the boundary of the planned crash, once it has happened.
-    #[must_use]
     pub const fn crashed(&self) -> Option<Boundary> {
         self.boundaries.crashed()
     }

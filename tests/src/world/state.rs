@@ -116,14 +116,12 @@ pub(super) struct Lost {
 
 impl World {
     /// Returns a world whose servers and agents are about to start.
-    #[must_use]
     pub fn new(seed: u64, rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
         let servers = (0..chaos.servers).map(|_| None).collect();
         Self::with_servers(servers, 0, seed, rng, chaos, mutant)
     }
 
     /// Returns a world whose agents are about to start, and which will share the servers of another world.
-    #[must_use]
     pub fn beside(number: u64, seed: u64, rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
         Self::with_servers(Vec::new(), number, seed, rng, chaos, mutant)
     }
@@ -184,7 +182,6 @@ impl World {
     }
 
     /// Returns the time.
-    #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.schedule.now()
     }
@@ -195,21 +192,18 @@ impl World {
     }
 
     /// Sets the budget of agents.
-    #[must_use]
     pub const fn with_budget(mut self, budget: budget::BudgetConfig) -> Self {
         self.budget = budget;
         self
     }
 
     /// Sets the lag of the watch caches of all API servers: of pods, and of ReplicaSets.
-    #[must_use]
     pub fn with_caches_behind(mut self, pods: Duration, replica_sets: Duration) -> Self {
         self.caches.lag(pods, replica_sets);
         self
     }
 
     /// Plans acts of users, each after a delay.
-    #[must_use]
     pub fn with_plan(mut self, plan: Vec<(Duration, Act)>) -> Self {
         plan.into_iter()
             .for_each(|(after, act)| self.plan(after, act));
@@ -233,7 +227,6 @@ impl World {
     }
 
     /// Plans faults, each after a delay.
-    #[must_use]
     pub fn with_faults(mut self, faults: Vec<(Duration, Fault)>) -> Self {
         for (after, fault) in faults {
             self.plan_fault(after, fault);
@@ -248,7 +241,6 @@ impl World {
     }
 
     /// Returns whether an act of a user or a fault is still planned.
-    #[must_use]
     pub fn is_planned(&self) -> bool {
         self.schedule
             .count(|it| matches!(it, Happening::Act { .. } | Happening::Fault(_)))
@@ -256,7 +248,6 @@ impl World {
     }
 
     /// Returns whether a call, an answer or a watch event is in flight.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         let busy = |it: &Happening| {
             matches!(
@@ -290,13 +281,11 @@ impl World {
     }
 
     /// Returns whether the process of an agent is stopped.
-    #[must_use]
     pub fn is_paused(&self, life: u64) -> bool {
         self.paused.contains_key(&life)
     }
 
     /// Returns whether this world has opened a connection, which may have ended.
-    #[must_use]
     pub fn has_opened(&self, connection: u64) -> bool {
         self.routes.contains_key(&connection)
     }

@@ -63,7 +63,6 @@ pub struct LimitError;
 
 impl Limit {
     /// Returns the limit of a number above 0.
-    #[must_use]
     pub const fn count(count: u32) -> Self {
         Self::UpTo {
             percent: 0,
@@ -159,7 +158,6 @@ impl fmt::Display for Limits {
 impl BudgetConfig {
     /// Returns the budget of one of `shards` shards. The numbers of the cluster are divided among them, rounded up. A percentage applies to
     /// the shard's own pods.
-    #[must_use]
     pub fn divided_among(self, shards: NonZeroU16) -> Self {
         let divide = |limits: Limits| Limits {
             cluster: match limits.cluster {

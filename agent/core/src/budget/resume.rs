@@ -22,7 +22,6 @@ impl Extent {
     }
 
     /// Returns a value of the annotation that differs from earlier values by the text of a time.
-    #[must_use]
     pub fn to_annotation(self, time: &str) -> String {
         match self {
             Self::All => format!("all {time}"),

@@ -34,7 +34,6 @@ impl Verb {
     pub const ALL: [Self; 2] = [Self::Create, Self::Delete];
 
     /// Returns the value of a metric's label.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -48,7 +47,6 @@ impl Scope {
     pub const LEVELS: [&str; 2] = ["replicaset", "cluster"];
 
     /// Returns the level of the scope, in one word.
-    #[must_use]
     pub const fn level(&self) -> &'static str {
         match self {
             Self::ReplicaSet { .. } => "replicaset",
@@ -57,7 +55,6 @@ impl Scope {
     }
 
     /// Returns the command that resumes the scope.
-    #[must_use]
     pub fn command(&self) -> String {
         match self {
             Self::ReplicaSet {

@@ -40,7 +40,6 @@ pub(crate) struct Unsettled {
 
 impl CreateLimits {
     /// Returns the limits for a cluster whose store works on a request for at most `request_timeout`.
-    #[must_use]
     pub const fn of_store(request_timeout: Duration) -> Self {
         Self {
             timeout: Duration::from_secs(20),

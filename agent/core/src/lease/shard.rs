@@ -32,13 +32,11 @@ pub struct InvalidShard;
 
 impl Shard {
     /// Returns the shard with number `index`, from 0 on, of `count`; `None` if there are not that many.
-    #[must_use]
     pub fn new(index: u16, count: NonZeroU16) -> Option<Self> {
         (index < count.get()).then_some(Self { index, count })
     }
 
     /// Returns whether the shard has a namespace.
-    #[must_use]
     pub fn contains(self, namespace: &str) -> bool {
         let key = fnv1a(namespace);
         let weight = |index: &u16| split_mix(key ^ split_mix((*index).into()));
@@ -47,7 +45,6 @@ impl Shard {
 
     /// Returns the Lease that excludes agents of another number of shards, and agents of the whole cluster, whose Lease is `whole`. All
     /// agents with this number of shards hold it together, so none gives it back.
-    #[must_use]
     pub fn layout_lease(self, whole: &LeaseConfig) -> LeaseConfig {
         LeaseConfig {
             identity: format!("{} shards", self.count),
@@ -57,7 +54,6 @@ impl Shard {
     }
 
     /// Returns the Lease of the agent that serves the shard, where `whole` is the Lease of the whole cluster.
-    #[must_use]
     pub fn lease(self, whole: &LeaseConfig) -> LeaseConfig {
         LeaseConfig {
             name: self.lease_name(&whole.name),
@@ -66,19 +62,16 @@ impl Shard {
     }
 
     /// Returns the name of that Lease.
-    #[must_use]
     pub fn lease_name(self, whole: &str) -> String {
         format!("{whole}-{}", self.index)
     }
 
     /// Returns the number of the shard, from 0 on.
-    #[must_use]
     pub const fn index(self) -> u16 {
         self.index
     }
 
     /// Returns how many shards there are.
-    #[must_use]
     pub const fn count(self) -> NonZeroU16 {
         self.count
     }

@@ -12,13 +12,11 @@ pub struct PackedPods(pub(crate) VecDeque<Box<[u8]>>);
 
 impl PackedPods {
     /// Returns the number of pods.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns whether there are no pods.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

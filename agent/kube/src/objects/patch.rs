@@ -8,13 +8,11 @@ use serde_json::{Value, json};
 use super::metadata::OwnerReference;
 
 /// Returns the strategic merge patch that makes a ReplicaSet the controller of a pod (spec 5.3).
-#[must_use]
 pub fn adoption(pod: &v1::ObjectRef, controller: &v1::OwnerReference) -> Value {
     json!({"metadata": {"uid": pod.uid, "ownerReferences": owner_references(controller)}})
 }
 
 /// Returns the strategic merge patch that removes a ReplicaSet from the owners of a pod (spec 5.3).
-#[must_use]
 pub fn release(pod: &v1::ObjectRef, owner_uid: &str) -> Value {
     json!({"metadata": {"uid": pod.uid, "ownerReferences": [{"$patch": "delete", "uid": owner_uid}]}})
 }
@@ -34,7 +32,6 @@ pub(crate) fn status_patch(write: &WriteStatus) -> Value {
 }
 
 /// Returns the ReplicaSet that replaces the status of the one with this name, UID and version.
-#[must_use]
 pub fn status_update(write: &WriteStatus) -> Value {
     let v1::ObjectRef {
         namespace,
@@ -52,7 +49,6 @@ pub fn status_update(write: &WriteStatus) -> Value {
 
 /// Writes a status as Kubernetes does: `replicas` always, the other numbers only if they are not 0, and `terminatingReplicas` if it is
 /// known (spec 1.2).
-#[must_use]
 pub fn status_to_json(status: &v1::ReplicaSetStatus) -> Value {
     let keeps_zero = |name: &str| ["replicas", "terminatingReplicas"].contains(&name);
     let mut status = status_fields(status);

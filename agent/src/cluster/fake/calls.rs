@@ -102,7 +102,6 @@ pub fn list(model: &mut Cluster, kind: Kind) -> Result<List, ApiError> {
 }
 
 /// Reads an event of a watch.
-#[must_use]
 pub fn event(event: &agent_fake::WatchEvent) -> WatchEvent {
     let agent_fake::WatchEvent { kind, object } = event;
     let make: fn(Object) -> WatchEvent = match kind {
@@ -123,7 +122,6 @@ pub fn event(event: &agent_fake::WatchEvent) -> WatchEvent {
 }
 
 /// Returns the model's value for a kind.
-#[must_use]
 pub const fn kind_of(kind: Kind) -> agent_fake::Kind {
     match kind {
         Kind::Pod => POD,
@@ -132,7 +130,6 @@ pub const fn kind_of(kind: Kind) -> agent_fake::Kind {
 }
 
 /// Returns an error of the model as an error of the port.
-#[must_use]
 pub fn refused(error: agent_fake::ApiError) -> ApiError {
     let agent_fake::ApiError {
         code,

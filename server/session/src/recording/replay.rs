@@ -159,26 +159,22 @@ impl<R: Read> Replay<R> {
     }
 
     /// Makes differences contain their inputs, at most 64 each, and calls their input or frame.
-    #[must_use]
     pub fn keep_inputs(mut self) -> Self {
         self.keep_inputs = true;
         self
     }
 
     /// The identity of the session.
-    #[must_use]
     pub const fn identity(&self) -> &Arc<SessionIdentity> {
         self.session.identity()
     }
 
     /// The session in its current state, for questions.
-    #[must_use]
     pub const fn session(&self) -> &Session {
         &self.session
     }
 
     /// The version of the recording server.
-    #[must_use]
     pub fn server_version(&self) -> &str {
         &self.server_version
     }
@@ -210,7 +206,6 @@ impl<R: Read> Replay<R> {
     }
 
     /// The counts so far.
-    #[must_use]
     pub fn summary(&self) -> Summary {
         let ending = self.reader.ending();
         Summary {

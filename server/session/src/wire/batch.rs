@@ -12,7 +12,6 @@ use super::{
 };
 
 /// Writes a batch under the guard of its session.
-#[must_use]
 pub(crate) fn batch(batch: Batch, guard: &v1::Guard) -> v1::Batch {
     let Batch {
         id,
@@ -37,7 +36,6 @@ pub(crate) fn batch(batch: Batch, guard: &v1::Guard) -> v1::Batch {
 }
 
 /// Writes a victim, a pod of `namespace`.
-#[must_use]
 pub fn victim(namespace: &Arc<str>, victim: Victim) -> v1::Victim {
     let Victim {
         pod,
@@ -52,7 +50,6 @@ pub fn victim(namespace: &Arc<str>, victim: Victim) -> v1::Victim {
 }
 
 /// Writes a status.
-#[must_use]
 pub fn status(status: Status) -> v1::ReplicaSetStatus {
     let Status {
         replicas,

@@ -59,7 +59,6 @@ pub fn version(field: &str, text: &str) -> Result<Option<ResourceVersion>, Viola
 }
 
 /// Writes a point in time.
-#[must_use]
 pub fn time(time: Timestamp) -> Time {
     Time {
         seconds: time.0.div_euclid(NANOS),
@@ -68,7 +67,6 @@ pub fn time(time: Timestamp) -> Time {
 }
 
 /// Writes a span of time.
-#[must_use]
 pub fn duration(span: Span) -> Duration {
     Duration {
         seconds: span.0 / NANOS,

@@ -4,7 +4,6 @@ use decree::v1;
 use server_core::{Reason, Rule};
 
 /// Writes a reason.
-#[must_use]
 pub fn reason(reason: Reason) -> v1::Reason {
     v1::Reason {
         rule: rule(reason.rule).into(),
@@ -13,12 +12,10 @@ pub fn reason(reason: Reason) -> v1::Reason {
 }
 
 /// Writes reasons.
-#[must_use]
 pub fn reasons(reasons: Vec<Reason>) -> Vec<v1::Reason> {
     reasons.into_iter().map(reason).collect()
 }
 
-#[must_use]
 pub(crate) const fn rule(rule: Rule) -> v1::Rule {
     match rule {
         Rule::TooFewReplicas => v1::Rule::TooFewReplicas,

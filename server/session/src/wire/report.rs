@@ -81,7 +81,6 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
 }
 
 /// Writes one whole decision.
-#[must_use]
 pub fn decision(decision: Decision) -> v1::Decision {
     let Decision {
         key,
@@ -118,7 +117,6 @@ pub struct ClusterRef<'a> {
 }
 
 /// Writes the record of a batch that left for `cluster` at `time`.
-#[must_use]
 pub fn record(time: Timestamp, cluster: ClusterRef<'_>, batch: &Batch) -> v1::DecisionRecord {
     v1::DecisionRecord {
         time: Some(field::time(time)),
@@ -149,7 +147,6 @@ fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
 }
 
 /// Writes the state of a ReplicaSet of `cluster`.
-#[must_use]
 pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
     let View {
         key,
@@ -214,7 +211,6 @@ fn owner(owner: OwnerReference) -> v1::OwnerReference {
 }
 
 /// Writes the effect of a change of `cluster` on a ReplicaSet. Refusals by a quota are not known here.
-#[must_use]
 pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
     let Impact {
         key,
@@ -242,7 +238,6 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
 }
 
 /// Writes the sums of a namespace under a quota of this number of pods.
-#[must_use]
 pub fn quota(need: Need, quota: i32) -> v1::QuotaEffect {
     v1::QuotaEffect {
         pods: need.pods,
@@ -252,7 +247,6 @@ pub fn quota(need: Need, quota: i32) -> v1::QuotaEffect {
 }
 
 /// Writes the state of a ReplicaSet, in a word.
-#[must_use]
 pub const fn state(state: State) -> v1::ReplicaSetState {
     match state {
         State::InSync => v1::ReplicaSetState::InSync,

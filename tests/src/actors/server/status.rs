@@ -4,7 +4,6 @@ use agent_core::link::Disconnect;
 use server_session::Refusal;
 
 /// Returns the cause that the agent sees when a session ends, as its uplink reads the status.
-#[must_use]
 pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
     let Some(refusal) = refusal else {
         return Disconnect::Ended;
