@@ -55,7 +55,7 @@ fn flags_of_the_documents_start_the_programs() {
 }
 
 /// Flags of other programs in the documents, such as kubeadm, k3s and etcdutl.
-const OTHERS: &str = "--anonymous-auth --bench --bin --bins --branch --build-arg --bump-revision --client-name --controllers \
+const OTHERS: &str = "--anonymous-auth --bench --bin --bins --branch --build-arg --bump-revision --client-name --config --controllers \
     --create-namespace --election-timeout --enable-feature --for --from-file --grpc_python_out --kube-api-qps \
     --kube-controller-manager-arg --locked --mark-compacted --overwrite --path --python_out --raw --release --set --tag --test \
     --tracing-config-file --validity-period --workspace";

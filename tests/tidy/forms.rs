@@ -37,9 +37,9 @@ fn forms_of_the_architecture_are_types_and_do_not_become_more() {
     }
 }
 
-/// Returns whether a text defines a type, or has a function that returns the type of a library.
+/// Returns whether a text defines a type, or names a type of a library as a result.
 fn has_type(text: &str, name: &str) -> bool {
-    let openings = ["struct ", "enum ", "message ", "-> ", "-> Result<"];
+    let openings = ["struct ", "enum ", "message ", "-> ", "Result<"];
     let is_part = |it: char| it.is_alphanumeric() || it == '_';
     openings.iter().any(|opening| {
         let start = format!("{opening}{name}");

@@ -45,7 +45,9 @@ impl World {
             Mutant::CreateInOtherNamespace => pod["metadata"]["namespace"] = "elsewhere".into(),
             Mutant::ReplayCreate if self.rng.chance(NOW_AND_THEN) => {
                 let mut replay = pod.clone();
-                replay["metadata"]["name"] = Value::Null;
+                let name = pod["metadata"]["generateName"].as_str().unwrap_or_default();
+                replay["metadata"]["name"] =
+                    format!("{name}{:05}", self.rng.between(0, 99_999)).into();
                 return Some(replay);
             }
             Mutant::RetryUnderAnotherName if self.rng.chance(NOW_AND_THEN) => {

@@ -59,6 +59,10 @@ impl Orphans {
 
     /// Returns the pods that a selector matches, sorted by name.
     pub(super) fn selected(&self, selector: &Selector) -> Vec<PodId> {
+        // Most namespaces have no orphans.
+        if self.groups.is_empty() {
+            return Vec::new();
+        }
         let groups: Box<dyn Iterator<Item = &OrphanGroup>> = match Demand::of(selector) {
             Demand::Label(label) => Box::new(self.from(label.clone(), move |it| *it == label)),
             Demand::Key(key) => {
