@@ -68,7 +68,7 @@ pub struct Addresses {
     pub admin: Option<SocketAddr>,
 }
 
-/// Why a server could not start or continue; an [`Exposed`] or a [`SetupError`](service::transport::SetupError) if its flags do not fit.
+/// Why a server could not start or continue; an [`Exposed`](crate::Exposed) or a [`SetupError`](service::transport::SetupError) if its flags do not fit.
 pub type ServeError = Box<dyn Error + Send + Sync>;
 
 impl Server {
