@@ -16,7 +16,7 @@ use decree::{
 use server_core::{Answered, Span, Timestamp, UnreadyNode, syntax::is_subdomain, wording::count};
 
 use self::{
-    finding::{Finding, Names, said},
+    finding::{Names, blocked, passing, said},
     words::short,
 };
 use crate::wire::decode;
@@ -40,19 +40,11 @@ pub(crate) struct Known<'a> {
 }
 
 pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
-    let Finding {
-        severity,
-        text,
-        group,
-        next_command,
-    } = find(summary, known);
-    let is_slow = severity == Severity::Working && is_slow(summary, known);
-    v1::Cause {
-        severity: if is_slow { Severity::Slow } else { severity }.into(),
-        text,
-        group,
-        next_command,
+    let mut cause = find(summary, known);
+    if cause.severity() == Severity::Working && is_slow(summary, known) {
+        cause.set_severity(Severity::Slow);
     }
+    cause
 }
 
 fn is_slow(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> bool {
@@ -62,14 +54,14 @@ fn is_slow(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> bool {
 }
 
 /// Returns the first cause that applies, from the one that explains all others down to the number of pods.
-fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> Finding {
+fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
     let object = summary.replica_set.as_ref();
     let names = Names {
         namespace: object.map_or("", |it| &it.namespace),
         name: object.map_or("", |it| &it.name),
     };
     let is_converged = summary.active == summary.replicas && summary.available == summary.replicas;
-    let in_sync = || Finding::new(Severity::InSync, "In sync");
+    let in_sync = || in_sync("In sync");
     left_alone(summary, names)
         .or_else(|| without_view(summary))
         .or_else(|| (is_converged && known.failures == 0).then(in_sync))
@@ -84,17 +76,23 @@ fn is_enforced(summary: &v1::ReplicaSetSummary) -> bool {
     matches!(summary.mode(), v1::Mode::Unspecified | v1::Mode::Enforce)
 }
 
-fn left_alone(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Finding> {
-    if let Some(why) = reason(summary, Rule::Quarantined) {
-        let text = format!("{}: {}", causes::QUARANTINED, short(why));
-        return Some(Finding::blocked(text).next(names.show()));
+fn in_sync(text: &str) -> v1::Cause {
+    v1::Cause {
+        severity: Severity::InSync.into(),
+        ..passing(text, "", "")
     }
-    reason(summary, Rule::BeingDeleted)?;
-    let text = "Being deleted: its pods are left alone";
-    Some(Finding::new(Severity::InSync, text))
 }
 
-fn without_view(summary: &v1::ReplicaSetSummary) -> Option<Finding> {
+fn left_alone(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<v1::Cause> {
+    if let Some(why) = reason(summary, Rule::Quarantined) {
+        let text = format!("{}: {}", causes::QUARANTINED, short(why));
+        return Some(blocked(text, "", names.show()));
+    }
+    reason(summary, Rule::BeingDeleted)?;
+    Some(in_sync("Being deleted: its pods are left alone"))
+}
+
+fn without_view(summary: &v1::ReplicaSetSummary) -> Option<v1::Cause> {
     let text = match reason(summary, Rule::PartialView) {
         Some(_) => "The agent's list is not complete",
         None => {
@@ -102,27 +100,27 @@ fn without_view(summary: &v1::ReplicaSetSummary) -> Option<Finding> {
             "The agent's list does not show the last write"
         }
     };
-    Some(Finding::passing(text).group(text))
+    Some(passing(text, text, ""))
 }
 
 /// The agent, the cluster or the pods themselves hold an attempt back.
-fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Finding> {
+fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<v1::Cause> {
     if let Some(words) = reason(summary, Rule::RefusedByAgent) {
         return Some(agent::refusal(words, names));
     }
     if let Some(words) = reason(summary, Rule::Throttled) {
         let what = "The API server asks to wait";
-        return Some(Finding::passing(said(what, words)).group(what));
+        return Some(passing(said(what, words), what, ""));
     }
     let found = |rule, cause| {
         let why = causes::what_happened(reason(summary, rule)?);
         Some(said(cause, why))
     };
     if let Some(text) = found(Rule::PodsDoNotLast, causes::PODS_DO_NOT_LAST) {
-        return Some(Finding::blocked(text).next(names.describe()));
+        return Some(blocked(text, "", names.describe()));
     }
     let text = found(Rule::ManyUnassigned, causes::CREATES_ARE_SLOW)?;
-    Some(Finding::passing(text).next(names.explain()))
+    Some(passing(text, "", names.explain()))
 }
 
 /// The cluster refused the newest attempt, or, if this session has executed none, the last attempt of another controller.
@@ -130,7 +128,7 @@ fn refused(
     summary: &v1::ReplicaSetSummary,
     known: &Known<'_>,
     names: Names<'_>,
-) -> Option<Finding> {
+) -> Option<v1::Cause> {
     if let Some(answered) = known.attempt.filter(|_| is_enforced(summary)) {
         let class = Some(answered.failure?);
         let is_slow = is_slow(summary, known);
@@ -143,7 +141,7 @@ fn refused(
     refused::finding(action, None, words, names, false)
 }
 
-fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>) -> Finding {
+fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>) -> v1::Cause {
     let v1::ReplicaSetSummary {
         replicas,
         active,
@@ -159,11 +157,11 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
     };
     if active < replicas {
         let lacking = replicas.abs_diff(active);
-        return Finding::passing(format!("{creates} {lacking} of {all}")).next(explain);
+        return passing(format!("{creates} {lacking} of {all}"), "", explain);
     }
     if active > replicas {
         let (surplus, all) = (active.abs_diff(replicas), count(active, "pod"));
-        return Finding::passing(format!("{deletes} {surplus} of {all}")).next(explain);
+        return passing(format!("{deletes} {surplus} of {all}"), "", explain);
     }
     if let Some(node) = known.unready_node.filter(|_| ready < replicas) {
         return without_ready_pods(node, explain);
@@ -175,12 +173,12 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
     };
     let lacking = i64::from(replicas) - i64::from(have);
     let describe = |pod| format!("kubectl -n {} describe pod {pod}", names.namespace);
-    Finding::passing(format!("{lacking} of {all} not {what}"))
-        .next(known.unready.map_or(explain, describe))
+    let next = known.unready.map_or(explain, describe);
+    passing(format!("{lacking} of {all} not {what}"), "", next)
 }
 
 /// No pod of a node is ready. Agents do not send nodes, so the node may still be up.
-fn without_ready_pods(node: &UnreadyNode, explain: String) -> Finding {
+fn without_ready_pods(node: &UnreadyNode, explain: String) -> v1::Cause {
     let UnreadyNode { name, pods } = node;
     let pods = count(*pods, "known active pod");
     let text = format!("None of the {pods} on {} is ready", short(name));
@@ -190,7 +188,7 @@ fn without_ready_pods(node: &UnreadyNode, explain: String) -> Finding {
     } else {
         explain
     };
-    Finding::passing(text.as_str()).group(text).next(next)
+    passing(text.as_str(), text.as_str(), next)
 }
 
 /// Returns the detail of the first reason of a rule.

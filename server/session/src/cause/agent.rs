@@ -1,18 +1,16 @@
 //! The refusals of an agent, by its messages. The messages of the bundled agent are parsed, and others are repeated.
 
-use decree::causes;
+use decree::{causes, v1};
 
-use super::finding::{Finding, Names, said};
+use super::finding::{Names, blocked, said};
 
-pub(super) fn refusal(words: &str, names: Names<'_>) -> Finding {
-    if let Some(finding) = held(words, names) {
-        return finding;
-    }
-    Finding::blocked(said("The agent refuses", words)).next(names.explain())
+pub(super) fn refusal(words: &str, names: Names<'_>) -> v1::Cause {
+    held(words, names)
+        .unwrap_or_else(|| blocked(said("The agent refuses", words), "", names.explain()))
 }
 
 /// Reads `deletes in SCOPE are held since TIME: DETAIL; resume with: COMMAND`. The command is written anew, as the text comes from a peer.
-fn held(words: &str, names: Names<'_>) -> Option<Finding> {
+fn held(words: &str, names: Names<'_>) -> Option<v1::Cause> {
     let (what, rest) = words.split_once(" are held since ")?;
     let (_, scope) = what.split_once("s in ")?;
     let (_, rest) = rest.split_once(": ")?;
@@ -25,14 +23,14 @@ fn held(words: &str, names: Names<'_>) -> Option<Finding> {
     } else {
         return None;
     };
-    let finding = match detail.strip_prefix("another controller is at work: ") {
-        Some(other) => Finding::blocked(said(causes::OTHER_CONTROLLER, other)),
-        None => Finding::blocked(said(what, detail)),
+    let text = match detail.strip_prefix("another controller is at work: ") {
+        Some(other) => said(causes::OTHER_CONTROLLER, other),
+        None => said(what, detail),
     };
     let group = if what == causes::HELD_BY_BUDGET {
         String::new()
     } else {
-        finding.text.clone()
+        text.clone()
     };
-    Some(finding.group(group).next(format!("decree resume {resume}")))
+    Some(blocked(text, group, format!("decree resume {resume}")))
 }

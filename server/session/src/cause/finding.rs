@@ -1,19 +1,8 @@
-//! A cause under construction: the sentence, and how much it needs a person.
+//! The parts of causes.
 
-use decree::v1::Severity;
+use decree::v1::{self, Severity};
 
 use super::words::short;
-
-/// A cause without its duration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
-    /// A working one becomes slow after a while.
-    pub(super) severity: Severity,
-    pub(super) text: String,
-    /// The group of ReplicaSets of one session with the same cause.
-    pub(super) group: String,
-    pub(super) next_command: String,
-}
 
 /// The names of a ReplicaSet.
 #[derive(Clone, Copy, Debug)]
@@ -22,36 +11,29 @@ pub(super) struct Names<'a> {
     pub(super) name: &'a str,
 }
 
-impl Finding {
-    pub(super) fn new(severity: Severity, text: impl Into<String>) -> Self {
-        Self {
-            severity,
-            text: text.into(),
-            group: String::new(),
-            next_command: String::new(),
-        }
+/// A cause that passes without help. Its group is that of all ReplicaSets of one session with the same cause.
+pub(super) fn passing(
+    text: impl Into<String>,
+    group: impl Into<String>,
+    next_command: impl Into<String>,
+) -> v1::Cause {
+    v1::Cause {
+        severity: Severity::Working.into(),
+        text: text.into(),
+        group: group.into(),
+        next_command: next_command.into(),
     }
+}
 
-    pub(super) fn passing(text: impl Into<String>) -> Self {
-        Self::new(Severity::Working, text)
-    }
-
-    pub(super) fn blocked(text: impl Into<String>) -> Self {
-        Self::new(Severity::Blocked, text)
-    }
-
-    pub(super) fn group(self, group: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            ..self
-        }
-    }
-
-    pub(super) fn next(self, command: impl Into<String>) -> Self {
-        Self {
-            next_command: command.into(),
-            ..self
-        }
+/// A cause that needs a person.
+pub(super) fn blocked(
+    text: impl Into<String>,
+    group: impl Into<String>,
+    next_command: impl Into<String>,
+) -> v1::Cause {
+    v1::Cause {
+        severity: Severity::Blocked.into(),
+        ..passing(text, group, next_command)
     }
 }
 

@@ -4,10 +4,11 @@
 
 use std::borrow::Cow;
 
+use decree::v1;
 use server_core::{ActionKind, FailureClass};
 
 use super::{
-    finding::{Finding, Names, said},
+    finding::{Names, blocked, passing, said},
     words::short,
 };
 
@@ -41,21 +42,21 @@ pub(super) fn finding(
     words: &str,
     names: Names<'_>,
     is_slow: bool,
-) -> Option<Finding> {
+) -> Option<v1::Cause> {
     use FailureClass::{
         Conflict, Forbidden, Invalid, NameTaken, NamespaceTerminating, NotFound, OwnerChanged,
         Precondition, Quota, Throttled, Timeout, Unavailable,
     };
     if let Some(NameTaken | Precondition | Conflict | OwnerChanged) = class {
         let what = "Writes keep conflicting";
-        return is_slow.then(|| Finding::passing(said(what, words)).group(what));
+        return is_slow.then(|| passing(said(what, words), what, ""));
     }
     let Names { namespace, .. } = names;
     let is_ending = words.contains("because it is being terminated");
     if class == Some(NamespaceTerminating) || is_ending {
         let cause = format!("Namespace {namespace} is being deleted");
         let show = format!("kubectl get namespace {namespace} -o yaml");
-        return Some(Finding::blocked(cause.as_str()).group(cause).next(show));
+        return Some(blocked(cause.as_str(), cause.as_str(), show));
     }
     let what = refused(action);
     let known = quota(words, names).or_else(|| permission(words));
@@ -64,7 +65,7 @@ pub(super) fn finding(
     if known.is_some() {
         return known;
     }
-    let passing = |what: &str| Some(Finding::passing(said(what, words)).group(what));
+    let passing = |what: &str| Some(passing(said(what, words), what, ""));
     match class {
         Some(Throttled) => passing("The API server asks to wait"),
         Some(Timeout | Unavailable) => passing("The API server does not respond"),
@@ -72,7 +73,7 @@ pub(super) fn finding(
             NameTaken | Precondition | Conflict | OwnerChanged | NamespaceTerminating | NotFound
             | Forbidden | Quota | Invalid,
         )
-        | None => Some(refusal(what, words).next(names.describe())),
+        | None => Some(refusal(what, words, names)),
     }
 }
 
@@ -93,12 +94,13 @@ const fn refused(action: ActionKind) -> &'static str {
     }
 }
 
-fn refusal(what: &str, words: &str) -> Finding {
+fn refusal(what: &str, words: &str, names: Names<'_>) -> v1::Cause {
     let why = match words.split_once(" is invalid: ") {
         Some((_, why)) => why,
         None => forbidden(words),
     };
-    Finding::blocked(said(&format!("The API server refuses {what}"), why))
+    let text = said(&format!("The API server refuses {what}"), why);
+    blocked(text, "", names.describe())
 }
 
 fn forbidden(words: &str) -> &str {
@@ -107,17 +109,15 @@ fn forbidden(words: &str) -> &str {
 }
 
 /// Reads `exceeded quota: NAME, requested: pods=1, used: pods=404, limited: pods=300`, which may list several resources.
-fn quota(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
+fn quota(words: &str, Names { namespace, .. }: Names<'_>) -> Option<v1::Cause> {
     let (_, lists) = words.split_once("exceeded quota: ")?;
     let show = format!("kubectl -n {namespace} describe resourcequota");
     let what = format!("Quota exceeded in {namespace}");
-    let finding = match excess(lists) {
-        Some((used, limit)) => {
-            Finding::blocked(format!("{what}: {used}")).group(format!("{what}: {limit}"))
-        }
-        None => Finding::blocked(said(&what, lists)).group(what.clone()),
+    let (text, group) = match excess(lists) {
+        Some((used, limit)) => (format!("{what}: {used}"), format!("{what}: {limit}")),
+        None => (said(&what, lists), what),
     };
-    Some(finding.next(show))
+    Some(blocked(text, group, show))
 }
 
 /// Returns the use and the limit of a resource, and the limit alone, which is the same for all ReplicaSets that exceed it.
@@ -157,18 +157,18 @@ fn is_quantity(text: &str) -> bool {
 }
 
 /// Reads `User "NAME" cannot create resource "pods" in API group ""`.
-fn permission(words: &str) -> Option<Finding> {
+fn permission(words: &str) -> Option<v1::Cause> {
     let (user, rest) = named(words, "User ", '"')?;
     let (verb, rest) = rest.strip_prefix(" cannot ")?.split_once(' ')?;
     let (resource, _) = named(rest, "resource ", '"')?;
     let (user, verb, resource) = (short(user), short(verb), short(resource));
     let cause = format!("The agent may not {verb} {resource}");
     let text = format!("{cause}: {user} has no permission");
-    Some(Finding::blocked(text).group(cause).next("decree check"))
+    Some(blocked(text, cause, "decree check"))
 }
 
 /// Returns the cause of a message that a line of [`MESSAGES`] describes.
-fn message(line: &str, words: &str, refused: &str, names: Names<'_>) -> Option<Finding> {
+fn message(line: &str, words: &str, refused: &str, names: Names<'_>) -> Option<v1::Cause> {
     let mut columns = line.split('|').map(str::trim);
     let [mark, end, lead, cause, group, next] =
         std::array::from_fn(|_| columns.next().unwrap_or_default());
@@ -187,17 +187,14 @@ fn message(line: &str, words: &str, refused: &str, names: Names<'_>) -> Option<F
         let text = text.replace("{in}", names.namespace);
         text.replace("{what}", refused).replace("{name}", &name)
     };
-    let text = said(&fill(cause.trim_start_matches('~')), &useful(why));
-    let finding = match cause.strip_prefix('~') {
-        Some(_) => Finding::passing(text),
-        None => Finding::blocked(text),
-    };
-    let group = if group.is_empty() {
-        cause.trim_start_matches('~')
+    let sentence = cause.trim_start_matches('~');
+    let text = said(&fill(sentence), &useful(why));
+    let group = fill(if group.is_empty() { sentence } else { group });
+    Some(if sentence == cause {
+        blocked(text, group, fill(next))
     } else {
-        group
-    };
-    Some(finding.group(fill(group)).next(fill(next)))
+        passing(text, group, fill(next))
+    })
 }
 
 fn useful(why: &str) -> Cow<'_, str> {
