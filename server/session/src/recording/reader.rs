@@ -36,39 +36,9 @@ pub enum ReadError {
     /// The recording ends before the session begins.
     #[error("ends at byte {0}, before its session begins")]
     Empty(u64),
-    /// A record claims to be larger than the maximum.
-    #[error(
-        "is damaged: the record at byte {at} claims {claimed} bytes, and at most {RECORD_BYTES_MAX} are possible"
-    )]
-    TooLarge {
-        /// The position of the record.
-        at: u64,
-        /// The length that it claims.
-        claimed: u64,
-    },
-    /// A length is no number.
-    #[error("is damaged: no record begins at byte {0}")]
-    Length(u64),
-    /// A record is no message.
-    #[error("is damaged: the record at byte {at} cannot be decoded: {source}")]
-    Decode {
-        /// The position of the record.
-        at: u64,
-        /// The fault.
-        source: prost::DecodeError,
-    },
-    /// A record has no known step.
-    #[error("is damaged: the record at byte {0} names no step that this version knows")]
-    NoStep(u64),
-    /// A frame is in parts.
-    #[error("has a frame in parts at byte {0}, which no released server writes")]
-    Part(u64),
-    /// Something follows the end.
-    #[error("is damaged: something follows its end at byte {0}")]
-    AfterEnd(u64),
-    /// The header lacks a field.
-    #[error("is damaged: its header has no {0}")]
-    Header(&'static str),
+    /// A record is not one of a recording.
+    #[error("is damaged: {1}, at byte {0}")]
+    Damaged(u64, String),
     /// This version refuses the session.
     #[error("its session is refused by this version: {0}")]
     Refused(crate::Refusal),
@@ -137,7 +107,9 @@ impl<R: Read> Reader<R> {
         let Ok(header) = reader.piece()? else {
             return Err(ReadError::Empty(reader.at));
         };
-        let opening = opening(decode(at, header)?)?;
+        let opening = opening(decode(at, header)?);
+        let incomplete = || ReadError::Damaged(at, "the header lacks a field".to_owned());
+        let opening = opening.ok_or_else(incomplete)?;
         reader.now = opening.now;
         Ok((reader, opening))
     }
@@ -156,9 +128,11 @@ impl<R: Read> Reader<R> {
         };
         let record: Record = decode(at, bytes)?;
         if record.more {
-            return Err(ReadError::Part(at));
+            let why = "a frame is in parts, which no released server writes";
+            return Err(ReadError::Damaged(at, why.to_owned()));
         }
-        let step = record.step.ok_or(ReadError::NoStep(at))?;
+        let unknown = || ReadError::Damaged(at, "no step that this version knows".to_owned());
+        let step = record.step.ok_or_else(unknown)?;
         let (elapsed, drift) = (record.elapsed_nanos, record.drift_nanos);
         let Now { wall, monotonic } = self.now;
         self.now = Now {
@@ -168,7 +142,8 @@ impl<R: Read> Reader<R> {
         if let Step::End(end) = &step {
             let after = self.at;
             if self.byte()?.is_some() {
-                return Err(ReadError::AfterEnd(after));
+                let why = "something follows the end";
+                return Err(ReadError::Damaged(after, why.to_owned()));
             }
             self.ending = Some(Ending::Marked(end.reason()));
         }
@@ -198,13 +173,14 @@ impl<R: Read> Reader<R> {
                 return self.exactly(at, length);
             }
         }
-        Err(ReadError::Length(at))
+        Err(ReadError::Damaged(at, "no record begins".to_owned()))
     }
 
     fn exactly(&mut self, at: u64, length: u64) -> Result<Piece, ReadError> {
         if length > RECORD_BYTES_MAX {
-            let claimed = length;
-            return Err(ReadError::TooLarge { at, claimed });
+            let why =
+                format!("a record of {length} bytes; at most {RECORD_BYTES_MAX} are possible");
+            return Err(ReadError::Damaged(at, why));
         }
         let mut bytes = Vec::new();
         let read = self.bytes.by_ref().take(length).read_to_end(&mut bytes)? as u64;
@@ -226,10 +202,12 @@ pub(crate) fn decode<M: Message + Default>(
     at: u64,
     bytes: impl Into<Bytes>,
 ) -> Result<M, ReadError> {
-    M::decode(bytes.into()).map_err(|source| ReadError::Decode { at, source })
+    let decoded = M::decode(bytes.into());
+    decoded.map_err(|error| ReadError::Damaged(at, format!("a record cannot be decoded: {error}")))
 }
 
-fn opening(header: Header) -> Result<Opening, ReadError> {
+/// Returns the beginning of a session; `None` if a field is absent.
+fn opening(header: Header) -> Option<Opening> {
     let Header {
         server_version,
         session_id,
@@ -248,9 +226,9 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
         work_per_poll,
         backoff_max_nanos,
         bytes_max,
-    } = config.ok_or(ReadError::Header("configuration"))?;
+    } = config?;
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-    Ok(Opening {
+    Some(Opening {
         now: Now {
             wall: Timestamp(wall_nanos),
             monotonic: Duration::from_nanos(monotonic_nanos),
@@ -274,7 +252,7 @@ fn opening(header: Header) -> Result<Opening, ReadError> {
             reconnect_after: Duration::from_nanos(reconnect_after_nanos),
         },
         session_id,
-        hello: hello.ok_or(ReadError::Header("hello"))?,
+        hello: hello?,
         pauses: work_per_poll > 0,
     })
 }
