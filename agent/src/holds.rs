@@ -59,15 +59,15 @@ impl Holds {
     }
 
     pub(crate) fn set<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
+        let mut holds: Vec<_> = holds.collect();
+        holds.sort_by_key(|it| {
+            let named = &it.replica_set;
+            (it.verb, it.scope, &named.namespace, &named.name)
+        });
         let mut page = self.lock();
-        page.count = 0;
-        page.holds.clear();
-        for hold in holds {
-            page.count += 1;
-            if page.count <= SHOWN_MAX {
-                page.holds.push(hold.into());
-            }
-        }
+        page.count = holds.len();
+        let shown = holds.into_iter().take(SHOWN_MAX);
+        page.holds = shown.map(HeldScope::from).collect();
     }
 
     pub(crate) fn set_in_session(&self, in_session: bool) {
@@ -90,20 +90,15 @@ impl Holds {
 
 impl From<&Hold> for HeldScope {
     fn from(hold: &Hold) -> Self {
-        let (namespace, name) = match &hold.scope {
-            Scope::ReplicaSet {
-                namespace, name, ..
-            } => (Some(excerpt(namespace)), Some(excerpt(name))),
-            Scope::Cluster => (None, None),
-        };
+        let set = Some(&hold.replica_set).filter(|_| hold.scope == Scope::ReplicaSet);
         Self {
             operation: hold.verb.as_str().to_owned(),
-            scope: hold.scope.level().to_owned(),
-            namespace,
-            name,
+            scope: hold.scope.as_str().to_owned(),
+            namespace: set.map(|set| excerpt(&set.namespace)),
+            name: set.map(|set| excerpt(&set.name)),
             since: hold.since.to_string(),
             message: excerpt(&hold.message()),
-            resume: excerpt(&hold.scope.command()),
+            resume: excerpt(&hold.command()),
         }
     }
 }

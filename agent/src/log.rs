@@ -152,14 +152,14 @@ pub(crate) fn watch_ended(kind: Kind) {
 
 fn budget(change: &Change) {
     let (Change::Warned(hold) | Change::Held(hold) | Change::Ended(hold)) = change;
-    let (operation, level) = (hold.verb.as_str(), hold.scope.level());
-    let (replica_set, held) = (named(&hold.replica_set), excerpt(&hold.scope.to_string()));
+    let (operation, level) = (hold.verb.as_str(), hold.scope.as_str());
+    let (replica_set, held) = (named(&hold.replica_set), excerpt(&hold.place()));
     match change {
         Change::Held(_) if hold.cause == Cause::OtherController => error!(
             operation,
             replica_set,
             why = excerpt(&hold.detail),
-            resume = excerpt(&hold.scope.command()),
+            resume = excerpt(&hold.command()),
             "another controller is at work, and no further operation starts until a person turns it off and resumes them"
         ),
         Change::Warned(_) => warn!(
@@ -176,7 +176,7 @@ fn budget(change: &Change) {
             what = held,
             replica_set,
             why = hold.detail,
-            resume = excerpt(&hold.scope.command()),
+            resume = excerpt(&hold.command()),
             "the budget is exceeded, and no further operation starts until a person resumes them"
         ),
         Change::Ended(_) => info!(

@@ -147,7 +147,7 @@ impl Metrics {
             }
             Report::Budget(change) => match &**change {
                 Change::Warned(hold) | Change::Held(hold) => {
-                    let labels = budget_label(hold.scope.level(), hold.verb);
+                    let labels = budget_label(hold.scope, hold.verb);
                     self.budget_exceeded.get_or_create(&labels).inc();
                 }
                 Change::Ended(_) => {}
@@ -170,7 +170,7 @@ impl Metrics {
     }
 
     pub(crate) fn set_holds<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
-        let labels = holds.map(|hold| budget_label(hold.scope.level(), hold.verb));
+        let labels = holds.map(|hold| budget_label(hold.scope, hold.verb));
         let labels: Vec<_> = labels.collect();
         for label in budget_labels() {
             let count = labels.iter().filter(|it| **it == label).count();
@@ -213,11 +213,11 @@ fn set(gauge: &Gauge, count: usize) {
     gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
 }
 
-const fn budget_label(scope: &'static str, verb: Verb) -> BudgetLabels {
-    [("scope", scope), ("operation", verb.as_str())]
+const fn budget_label(scope: Scope, verb: Verb) -> BudgetLabels {
+    [("scope", scope.as_str()), ("operation", verb.as_str())]
 }
 
 fn budget_labels() -> impl Iterator<Item = BudgetLabels> {
     let verbs = |scope| Verb::ALL.map(|verb| budget_label(scope, verb));
-    Scope::LEVELS.into_iter().flat_map(verbs)
+    Scope::ALL.into_iter().flat_map(verbs)
 }

@@ -13,7 +13,10 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use decree::{causes::OTHER_CONTROLLER, v1};
+use decree::{
+    causes::{HELD_BY_BUDGET, HELD_BY_BUDGET_OF_CLUSTER, OTHER_CONTROLLER},
+    v1,
+};
 use jiff::Timestamp;
 
 pub use self::{
@@ -25,7 +28,7 @@ use self::{
     window::{BUCKET, Count, Window},
 };
 use crate::{
-    api::object_ref,
+    api::{display, object_ref},
     pace::since,
     recorder::{Note, Reason},
     refusal::{Refusal, Rule},
@@ -46,7 +49,7 @@ pub struct Hold {
     pub scope: Scope,
     /// When the hold began.
     pub since: Timestamp,
-    /// The ReplicaSet whose operation would have exceeded the limit.
+    /// The ReplicaSet whose operation would have exceeded the limit: that of the scope, if the scope is one.
     pub replica_set: v1::ObjectRef,
     /// The cause.
     pub cause: Cause,
@@ -101,12 +104,13 @@ pub(crate) struct Budget {
     pub(crate) notes: VecDeque<Note>,
 }
 
-type Key = (Verb, Scope);
+/// A kind of operations, and the uid of the ReplicaSet of the scope; `None` for the cluster.
+type Key = (Verb, Option<String>);
 
 impl Hold {
     fn new(
         since: Timestamp,
-        (verb, scope): Key,
+        (verb, scope): (Verb, Scope),
         replica_set: &v1::ObjectRef,
         cause: Cause,
         detail: String,
@@ -122,24 +126,39 @@ impl Hold {
         }
     }
 
+    /// Returns the name of the scope.
+    pub fn place(&self) -> String {
+        match self.scope {
+            Scope::ReplicaSet => format!("replica set {}", display(&self.replica_set)),
+            Scope::Cluster => "the cluster".to_owned(),
+        }
+    }
+
+    /// Returns the command that resumes the scope.
+    pub fn command(&self) -> String {
+        match self.scope {
+            Scope::ReplicaSet => format!("decree resume {}", display(&self.replica_set)),
+            Scope::Cluster => "decree resume --all".to_owned(),
+        }
+    }
+
     /// Returns the cause of the hold and how to end it, for people.
     pub fn message(&self) -> String {
-        let (verb, scope, since) = (self.verb.as_str(), &self.scope, self.since);
-        let (detail, command) = (&self.detail, self.scope.command());
-        format!("{verb}s in {scope} are held since {since:.0}: {detail}; resume with: {command}")
+        let (verb, place, since) = (self.verb.as_str(), self.place(), self.since);
+        let (detail, command) = (&self.detail, self.command());
+        format!("{verb}s in {place} are held since {since:.0}: {detail}; resume with: {command}")
     }
 
     /// The text of the event: the cause in the server's words, and how to end it. It has no time, because each hold would then be another
     /// event.
     fn event(&self) -> String {
-        let cause = match self.cause {
-            Cause::Limit => format!("{}: {}", self.scope.held(), self.detail),
-            Cause::OtherController => {
-                let detail = self.detail.strip_prefix(AT_WORK).unwrap_or(&self.detail);
-                format!("{OTHER_CONTROLLER}: {detail}")
-            }
+        let detail = self.detail.trim_start_matches(AT_WORK);
+        let cause = match (self.cause, self.scope) {
+            (Cause::OtherController, _) => OTHER_CONTROLLER,
+            (Cause::Limit, Scope::ReplicaSet) => HELD_BY_BUDGET,
+            (Cause::Limit, Scope::Cluster) => HELD_BY_BUDGET_OF_CLUSTER,
         };
-        format!("{cause}; resume with: {}", self.scope.command())
+        format!("{cause}: {detail}; resume with: {}", self.command())
     }
 }
 
@@ -180,25 +199,25 @@ impl Budget {
         now: Timestamp,
         verb: Verb,
         replica_set: &v1::ObjectRef,
-        pods: impl Fn(&Scope) -> u32,
+        pods: impl Fn(Scope) -> u32,
     ) -> Result<(), Refusal> {
         self.sweep(now);
-        let keys = [Scope::of(replica_set), Scope::Cluster].map(|scope| (verb, scope));
+        let keys = Scope::ALL.map(|scope| scope.key(verb, replica_set));
         if let Some(key) = keys.iter().find(|key| self.holds.contains_key(key)) {
             return Err(self.refuse(key, replica_set));
         }
         if *self.limits(verb) == Limits::default() {
             return Ok(());
         }
-        for key in &keys {
+        for (scope, key) in Scope::ALL.into_iter().zip(&keys) {
             // A scope over its limit need not be measured again.
             if self.warned.contains_key(key) {
                 continue;
             }
-            let Some(detail) = self.excess(key, &keys[0], pods(&key.1)) else {
+            let Some(detail) = self.excess(key, &keys[0], pods(scope)) else {
                 continue;
             };
-            let hold = Hold::new(now, key.clone(), replica_set, Cause::Limit, detail);
+            let hold = Hold::new(now, (verb, scope), replica_set, Cause::Limit, detail);
             match self.config.action {
                 Action::Warn => {
                     self.warned.insert(key.clone(), now);
@@ -207,8 +226,8 @@ impl Budget {
                 Action::Hold => return Err(self.hold(hold)),
             }
         }
-        for key in keys {
-            let count = Count::one(pods(&key.1));
+        for (scope, key) in Scope::ALL.into_iter().zip(keys) {
+            let count = Count::one(pods(scope));
             self.windows.entry(key).or_default().add(now, count);
         }
         Ok(())
@@ -217,30 +236,27 @@ impl Budget {
     /// Holds the ReplicaSet of a pod that another controller created, until a person resumes it.
     pub(crate) fn note_other(&mut self, now: Timestamp, pod: &PodOfOther) {
         for verb in Verb::ALL {
-            let key = (verb, Scope::of(&pod.replica_set));
-            if self.holds.contains_key(&key) {
+            let (set, scope) = (&pod.replica_set, Scope::ReplicaSet);
+            if self.holds.contains_key(&scope.key(verb, set)) {
                 continue;
             }
             let detail = format!("{AT_WORK}{} created its pod {}", pod.writer, pod.pod);
             let cause = Cause::OtherController;
             // The event is recorded at once, as the agent may have nothing else to do for this ReplicaSet.
-            self.hold(Hold::new(now, key, &pod.replica_set, cause, detail));
+            self.hold(Hold::new(now, (verb, scope), set, cause, detail));
         }
     }
 
     /// Ends the holds that a person resumes at a ReplicaSet. True if a hold of more than the one ReplicaSet ended.
     pub(crate) fn resume(&mut self, replica_set: &v1::ObjectRef, extent: Extent) -> bool {
-        let widest = match extent {
-            Extent::ReplicaSet => Scope::of(replica_set),
-            Extent::All => Scope::Cluster,
-        };
-        let ended = self.end(|scope| widest.contains(scope));
+        let of_set = Some(replica_set.uid.as_str());
+        let ended = self.end(|uid| extent == Extent::All || uid == of_set);
         for hold in &ended {
-            let (verb, scope) = (hold.verb.as_str(), &hold.scope);
+            let (verb, place) = (hold.verb.as_str(), hold.place());
             self.notes.push_back(Note {
                 object: replica_set.clone(),
                 reason: Reason::BudgetResumed,
-                message: format!("{verb}s in {scope} are resumed"),
+                message: format!("{verb}s in {place} are resumed"),
             });
         }
         !ended.is_empty() && extent == Extent::All
@@ -248,7 +264,7 @@ impl Budget {
 
     /// Ends the holds of deleted ReplicaSets.
     pub(crate) fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
-        self.end(|scope| matches!(scope, Scope::ReplicaSet { uid, .. } if !is_there(uid)));
+        self.end(|uid| uid.is_some_and(|uid| !is_there(uid)));
     }
 
     const fn limits(&self, verb: Verb) -> &Limits {
@@ -274,7 +290,7 @@ impl Budget {
 
     /// Holds a scope, unless it is held already, and notifies people. Returns the refusal of its operations.
     fn hold(&mut self, hold: Hold) -> Refusal {
-        let key = (hold.verb, hold.scope.clone());
+        let key = hold.scope.key(hold.verb, &hold.replica_set);
         let replica_set = hold.replica_set.clone();
         self.changes.push_back(Change::Held(hold.clone()));
         self.holds.insert(key.clone(), hold);
@@ -284,7 +300,8 @@ impl Budget {
     /// Reports a hold without holding the scope.
     fn warn(&mut self, hold: Hold) {
         // Nothing is held, so the server reports no cause with the same text.
-        let message = format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail);
+        let (verb, place) = (hold.verb.as_str(), hold.place());
+        let message = format!("{verb}s in {place}: {}", hold.detail);
         self.notes.push_back(Note {
             object: hold.replica_set.clone(),
             reason: hold.cause.names().1,
@@ -295,11 +312,11 @@ impl Budget {
 
     /// How one more operation of the ReplicaSet `own` would exceed the limit of a scope with this many pods; `None` if it would not.
     fn excess(&self, key: &Key, own: &Key, pods: u32) -> Option<String> {
-        let (verb, scope) = key;
+        let (verb, replica_set) = key;
         let limits = self.limits(*verb);
-        let limit = match scope {
-            Scope::ReplicaSet { .. } => limits.replica_set,
-            Scope::Cluster => limits.cluster,
+        let limit = match replica_set {
+            Some(_) => limits.replica_set,
+            None => limits.cluster,
         };
         let one_more = Count::one(pods);
         let window = self.windows.get(key);
@@ -332,22 +349,24 @@ impl Budget {
     /// The highest number of operations of one ReplicaSet, with one more of `own`.
     fn most_of_one(&self, verb: Verb, own: &Key) -> u32 {
         let of_one = |(key, window): (&Key, &Window)| {
-            let is_one = key.0 == verb && key.1 != Scope::Cluster;
+            let is_one = key.0 == verb && key.1.is_some();
             is_one.then(|| window.operations().saturating_add((key == own).into()))
         };
         self.windows.iter().filter_map(of_one).max().unwrap_or(1)
     }
 
     /// Ends holds, and forgets the counts within their scopes.
-    fn end(&mut self, ends: impl Fn(&Scope) -> bool) -> Vec<Hold> {
-        let ended = self.holds.extract_if(.., |(_, scope), _| ends(scope));
-        let ended: Vec<_> = ended.map(|(_, hold)| hold).collect();
-        for hold in &ended {
-            let within = |(verb, scope): &Key| *verb == hold.verb && hold.scope.contains(scope);
+    fn end(&mut self, ends: impl Fn(Option<&str>) -> bool) -> Vec<Hold> {
+        let ended = self
+            .holds
+            .extract_if(.., |(_, uid), _| ends(uid.as_deref()));
+        let ended: Vec<_> = ended.collect();
+        for ((verb, uid), hold) in &ended {
+            let within = |key: &Key| key.0 == *verb && (uid.is_none() || key.1 == *uid);
             self.windows.retain(|key, _| !within(key));
             self.changes.push_back(Change::Ended(hold.clone()));
         }
-        ended
+        ended.into_iter().map(|(_, hold)| hold).collect()
     }
 
     /// Forgets counts older than a minute.

@@ -362,12 +362,14 @@ fn admit(
         return Ok(());
     };
     budget.admit(now, verb, owner, |scope| match (verb, scope) {
-        (Verb::Create, Scope::ReplicaSet { uid, .. }) => {
-            view.templates.newest(uid).map_or(0, template::replicas)
+        (Verb::Create, Scope::ReplicaSet) => {
+            let set = view.templates.newest(&owner.uid);
+            set.map_or(0, template::replicas)
         }
         (Verb::Create, Scope::Cluster) => view.templates.desired(),
-        (Verb::Delete, Scope::ReplicaSet { namespace, uid, .. }) => {
-            view.pods.counts(&pods::key(namespace, uid)).active
+        (Verb::Delete, Scope::ReplicaSet) => {
+            let key = pods::key(&owner.namespace, &owner.uid);
+            view.pods.counts(&key).active
         }
         (Verb::Delete, Scope::Cluster) => view.pods.of_replica_sets,
     })

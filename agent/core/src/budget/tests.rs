@@ -78,9 +78,9 @@ fn act(budget: &mut Budget, statement: &str) -> Option<String> {
         _ => tried(budget, &words),
     }];
     told.extend(budget.changes.drain(..).map(|change| match change {
-        Change::Warned(hold) => format!("{} warned: {}", hold.scope, hold.detail),
-        Change::Held(hold) => format!("{} held: {}", hold.scope, hold.detail),
-        Change::Ended(hold) => format!("{} ended", hold.scope),
+        Change::Warned(hold) => format!("{} warned: {}", hold.place(), hold.detail),
+        Change::Held(hold) => format!("{} held: {}", hold.place(), hold.detail),
+        Change::Ended(hold) => format!("{} ended", hold.place()),
     }));
     let notes = budget.notes.drain(..);
     told.extend(
@@ -126,7 +126,7 @@ fn many_replica_sets_that_create_too_much_exceed_the_default_of_the_cluster() {
     for number in 0..60 {
         let set = set(&format!("a/web-{number}"));
         for _ in 0..23 {
-            let desired = |scope: &Scope| if *scope == Scope::Cluster { 60 } else { 1 };
+            let desired = |scope| if scope == Scope::Cluster { 60 } else { 1 };
             budget
                 .admit(at(0), Verb::Create, &set, desired)
                 .expect("it warns");
