@@ -5,7 +5,7 @@
 //! event may be lost, and no pod waits for one.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     hash::Hash,
     time::Duration,
 };
@@ -21,8 +21,7 @@ const EVERY: Duration = Duration::from_secs(300);
 /// The messages of one reason before further messages are counted together, and how long a reason is remembered.
 const MESSAGES_MAX: usize = 10;
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// How many ReplicaSets, and how many events, are remembered. Beyond that, the least recently used are forgotten: their counts begin at 1
-/// again.
+/// How many of the ReplicaSets and of the events that were used last are remembered at least. Of others, the counts begin at 1 again.
 const ENTRIES_MAX: usize = 4_096;
 const COMBINED: &str = "(combined from similar events): ";
 
@@ -99,14 +98,12 @@ pub struct Recorder {
     written: Recent<(String, Reason, String), Written>,
 }
 
-/// Values by key. A new value without room replaces the least recently used value.
-#[derive(Clone, Debug)]
+/// Values by key. Once `max` values were used, those that are not among them are forgotten with the next `max`.
+#[derive(Debug)]
 struct Recent<K, V> {
     max: usize,
-    values: HashMap<K, (u64, V)>,
-    /// The keys by their last use.
-    uses: BTreeMap<u64, K>,
-    now: u64,
+    used: HashMap<K, V>,
+    before: HashMap<K, V>,
 }
 
 #[derive(Debug, Default)]
@@ -178,32 +175,24 @@ impl Reason {
     }
 }
 
-impl<K: Clone + Eq + Hash, V> Recent<K, V> {
+impl<K: Eq + Hash, V> Recent<K, V> {
     fn new(max: usize) -> Self {
         Self {
             max,
-            values: HashMap::new(),
-            uses: BTreeMap::new(),
-            now: 0,
+            used: HashMap::new(),
+            before: HashMap::new(),
         }
     }
 
-    /// The value of a key, made if absent. The value becomes the most recently used.
+    /// The value of a key, made if absent.
     fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
-        if !self.values.contains_key(&key)
-            && self.values.len() >= self.max
-            && let Some((_, oldest)) = self.uses.pop_first()
-        {
-            self.values.remove(&oldest);
+        if !self.used.contains_key(&key) && self.used.len() >= self.max {
+            self.before = std::mem::take(&mut self.used);
         }
-        self.now += 1;
-        self.uses.insert(self.now, key.clone());
-        let (used, value) = self.values.entry(key).or_insert_with(|| (self.now, make()));
-        if *used != self.now {
-            self.uses.remove(used);
-            *used = self.now;
-        }
-        value
+        let before = self.before.remove(&key);
+        self.used
+            .entry(key)
+            .or_insert_with(|| before.unwrap_or_else(make))
     }
 }
 

@@ -137,7 +137,7 @@ fn what_was_used_longest_ago_goes() {
     let mut recent = Recent::new(2);
     let mut get = |key: &'static str, value| *recent.get_or_insert_with(key, || value);
     assert_eq!([get("a", 1), get("b", 2), get("a", 9)], [1, 2, 1]);
-    assert_eq!(get("c", 3), 3, "in the place of b");
-    assert_eq!([get("a", 9), get("b", 4), get("c", 5)], [1, 4, 5]);
-    assert_eq!((recent.values.len(), recent.uses.len()), (2, 2));
+    assert_eq!([get("c", 3), get("a", 9), get("d", 4)], [3, 1, 4]);
+    assert_eq!([get("a", 9), get("b", 5)], [1, 5]);
+    assert!(recent.used.len() <= 2 && recent.before.len() <= 2);
 }
