@@ -82,7 +82,7 @@ impl Metrics {
         for kind in Kind::ALL.map(Kind::plural).into_iter().chain([LEASES]) {
             drop(self.versions_went_back.get_or_create(&[("kind", kind)]));
         }
-        for rule in Rule::ALL {
+        for (rule, _) in Rule::ALL {
             drop(self.refused(rule));
         }
         for labels in budget_labels() {

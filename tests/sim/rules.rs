@@ -23,7 +23,7 @@ fn refused(workload: Workload) -> Vec<(Rule, u64)> {
         let world = Simulation::within(workload, seed, Chaos::calm(), None).run_world();
         met.add(&world.expect("calm worlds come to rest").encounters);
     }
-    let counts = Rule::ALL.map(|rule| (rule, met.count(rule.as_str())));
+    let counts = Rule::ALL.map(|(rule, name)| (rule, met.count(name)));
     counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 

@@ -50,42 +50,27 @@ pub struct Refusal {
 }
 
 impl Rule {
-    /// All rules.
-    pub const ALL: [Self; 14] = [
-        Self::Session,
-        Self::Limit,
-        Self::Reference,
-        Self::View,
-        Self::Template,
-        Self::Name,
-        Self::Surplus,
-        Self::Shortage,
-        Self::Ownership,
-        Self::Inactive,
-        Self::Selector,
-        Self::Status,
-        Self::Budget,
-        Self::OtherController,
+    /// All rules with the values of a metric's label, in order.
+    pub const ALL: [(Self, &'static str); 14] = [
+        (Self::Session, "session"),
+        (Self::Limit, "limit"),
+        (Self::Reference, "reference"),
+        (Self::View, "view"),
+        (Self::Template, "template"),
+        (Self::Name, "name"),
+        (Self::Surplus, "surplus"),
+        (Self::Shortage, "shortage"),
+        (Self::Ownership, "ownership"),
+        (Self::Inactive, "inactive"),
+        (Self::Selector, "selector"),
+        (Self::Status, "status"),
+        (Self::Budget, "budget"),
+        (Self::OtherController, "other_controller"),
     ];
 
     /// Returns the value of a metric's label.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Limit => "limit",
-            Self::Reference => "reference",
-            Self::View => "view",
-            Self::Template => "template",
-            Self::Name => "name",
-            Self::Surplus => "surplus",
-            Self::Shortage => "shortage",
-            Self::Ownership => "ownership",
-            Self::Inactive => "inactive",
-            Self::Selector => "selector",
-            Self::Status => "status",
-            Self::Budget => "budget",
-            Self::OtherController => "other_controller",
-        }
+        Self::ALL[self as usize].1
     }
 }
 
