@@ -85,34 +85,20 @@ struct Shell<C> {
     by_server: tracing::Span,
     /// The fields of log lines about the open session; disabled without a session.
     session: tracing::Span,
-    refusals: Refusals,
+    /// Since when each kind has no watch, after a failed list or watch.
+    unwatched: [Option<Timestamp>; 2],
 }
 
-/// The times since which a kind has no watch, after a failed list or watch.
-#[derive(Debug, Default)]
-struct Refusals([Option<Timestamp>; 2]);
-
-impl Refusals {
-    fn handle_failed(&mut self, now: Timestamp, kind: Kind) {
-        self.0[kind as usize].get_or_insert(now);
+/// Checks that all kinds are watched, or were watched a minute ago.
+///
+/// # Errors
+/// The reason for `/readyz`.
+fn check_watched(unwatched: &[Option<Timestamp>], now: Timestamp) -> Result<(), &'static str> {
+    let is_lasting = |begun: &Timestamp| since(now, *begun) >= READY_FOR;
+    if unwatched.iter().flatten().any(is_lasting) {
+        return Err("lists or watches have failed for a minute; look at the log");
     }
-
-    /// Takes an opened watch: the kind is seen again.
-    fn handle_watched(&mut self, kind: Kind) {
-        self.0[kind as usize] = None;
-    }
-
-    /// Checks that all kinds are watched, or were watched a minute ago.
-    ///
-    /// # Errors
-    /// The reason for `/readyz`.
-    fn check(&self, now: Timestamp) -> Result<(), &'static str> {
-        let is_lasting = |begun: &Timestamp| since(now, *begun) >= READY_FOR;
-        if self.0.iter().flatten().any(is_lasting) {
-            return Err("lists or watches have failed for a minute; look at the log");
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl ShellConfig {
@@ -159,7 +145,7 @@ pub async fn run<C: Cluster>(
         config,
         by_server: by_server(),
         session: tracing::Span::none(),
-        refusals: Refusals::default(),
+        unwatched: [None; 2],
     };
     shell.run(shutdown).instrument(span).await
 }
@@ -298,7 +284,7 @@ impl<C: Cluster> Shell<C> {
         let session = self.agent.session_id();
         self.config.holds.set_in_session(session.is_some());
         self.config.readiness.set(match session {
-            Some(_) => self.refusals.check(now),
+            Some(_) => check_watched(&self.unwatched, now),
             None => Err("no session"),
         });
     }
@@ -361,7 +347,7 @@ impl<C: Cluster> Shell<C> {
                     }
                     self.agent.handle_version(now, kind, &version);
                 }
-                sources::News::Watched(kind) => self.refusals.handle_watched(kind),
+                sources::News::Watched(kind) => self.unwatched[kind as usize] = None,
                 sources::News::Closed(kind, id, error) => {
                     match &error {
                         Some(error) => self.handle_read_failed(now, (kind, "watch"), error),
@@ -382,7 +368,7 @@ impl<C: Cluster> Shell<C> {
             .metrics
             .count_read_failure(kind, verb, error.code);
         if !error.is_everyday() {
-            self.refusals.handle_failed(now, kind);
+            self.unwatched[kind as usize].get_or_insert(now);
         }
         self.session
             .in_scope(|| log::read_failed(kind, verb, error));

@@ -223,16 +223,9 @@ async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
 
 #[test]
 fn agent_is_not_ready_a_minute_after_it_could_watch_last() {
-    use agent_core::api::Kind;
-
     let at = |seconds| Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(seconds);
-    let mut refusals = Refusals::default();
-    refusals.handle_failed(at(0), Kind::Pod);
-    refusals.handle_failed(at(59), Kind::Pod);
-    assert_eq!(refusals.check(at(59)), Ok(()));
-    refusals.check(at(60)).expect_err("it has lasted a minute");
-    refusals.handle_watched(Kind::ReplicaSet);
-    refusals.check(at(60)).expect_err("pods are not watched");
-    refusals.handle_watched(Kind::Pod);
-    assert_eq!(refusals.check(at(600)), Ok(()));
+    let check = |unwatched, now| check_watched(&[None, unwatched], at(now));
+    assert_eq!(check(Some(at(0)), 59), Ok(()));
+    check(Some(at(0)), 60).expect_err("it has lasted a minute");
+    assert_eq!(check(None, 600), Ok(()));
 }
