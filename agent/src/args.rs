@@ -1,18 +1,20 @@
 //! The flags of `decree-agent`. Flags go before the environment, that before defaults.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, str::FromStr, time::Duration};
 
-use agent_core::{execute::creates::CreateLimits, lease::LeaseConfig};
+use agent_core::{
+    budget::{Action, BudgetConfig, Limits},
+    execute::creates::CreateLimits,
+    lease::{
+        LeaseConfig,
+        shard::{InvalidShard, Shard},
+    },
+};
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
 use service::transport::{ClientArgs, Endpoint};
 use service::{ListenAddr, LogArgs};
 use thiserror::Error;
-
-pub use self::{
-    budget::{BudgetAction, BudgetArgs},
-    shard::ShardArg,
-};
 
 /// The number of pods created a second while many pods of a ReplicaSet have no node.
 const UNASSIGNED_CREATES: i32 = 20;
@@ -111,6 +113,35 @@ pub struct AgentArgs {
     pub log: LogArgs,
 }
 
+/// Budget of creates and deletes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Budget")]
+pub struct BudgetArgs {
+    /// The action if a limit of the budget is exceeded.
+    #[arg(long, env = "DECREE_BUDGET_ACTION", value_enum, default_value_t)]
+    pub budget_action: BudgetAction,
+
+    /// The maximum number of creates in a minute for a ReplicaSet and for the cluster. A limit is a number, a percentage of the desired
+    /// pods, or both, such as `replicaset=300%+20,cluster=1000`. Leave out a scope without a limit; `off` sets no limit.
+    #[arg(
+        long,
+        env = "DECREE_CREATE_BUDGET",
+        default_value_t = BudgetConfig::default().creates,
+        value_name = "LIMITS"
+    )]
+    pub create_budget: Limits,
+
+    /// The maximum number of deletes in a minute, as for `--create-budget`, with percentages of the active pods. A percentage of the
+    /// cluster leaves out the ReplicaSet with the most deletes.
+    #[arg(
+        long,
+        env = "DECREE_DELETE_BUDGET",
+        default_value_t = BudgetConfig::default().deletes,
+        value_name = "LIMITS"
+    )]
+    pub delete_budget: Limits,
+}
+
 /// Connection to a real cluster.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Real cluster")]
@@ -177,6 +208,25 @@ pub struct FakeArgs {
     /// The seed of UIDs and generated names; by default random.
     #[arg(long, env = "DECREE_FAKE_SEED", value_name = "SEED")]
     pub fake_seed: Option<u64>,
+}
+
+/// The action if a limit is exceeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum BudgetAction {
+    /// Continue, with a Kubernetes event, a log line and a metric.
+    #[default]
+    Warn,
+    /// Start no further operation of that kind in that scope, until `decree resume` or an annotation.
+    Hold,
+}
+
+/// The part of a cluster that an agent serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShardArg {
+    /// The whole cluster, in a session and with a Lease of this name; empty for the only agent.
+    Name(String),
+    /// One of several shards.
+    Shard(Shard),
 }
 
 /// A declaration about the built-in controller.
@@ -326,6 +376,61 @@ impl AgentArgs {
     }
 }
 
+impl BudgetArgs {
+    /// Returns the configuration of the budget.
+    pub const fn config(&self) -> BudgetConfig {
+        BudgetConfig {
+            action: match self.budget_action {
+                BudgetAction::Warn => Action::Warn,
+                BudgetAction::Hold => Action::Hold,
+            },
+            creates: self.create_budget,
+            deletes: self.delete_budget,
+        }
+    }
+}
+
+impl ShardArg {
+    /// Returns the name of the shard in Hello.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Name(name) => name.clone(),
+            Self::Shard(shard) => shard.index().to_string(),
+        }
+    }
+
+    /// Returns the shard; `None` for the whole cluster.
+    pub const fn shard(&self) -> Option<Shard> {
+        match self {
+            Self::Name(_) => None,
+            Self::Shard(shard) => Some(*shard),
+        }
+    }
+
+    /// Returns the name of the Lease, which is `given` if the flag for it is set; with shards, of the Lease with their number.
+    pub fn lease_name(&self, given: Option<&str>) -> String {
+        match (given, self) {
+            (Some(given), _) => given.to_owned(),
+            (None, Self::Name(name)) if !name.is_empty() => format!("decree-agent-{name}"),
+            (None, Self::Name(_) | Self::Shard(_)) => "decree-agent".to_owned(),
+        }
+    }
+}
+
+impl FromStr for ShardArg {
+    type Err = InvalidShard;
+
+    fn from_str(text: &str) -> Result<Self, InvalidShard> {
+        // A number alone would be the session and the Lease of a shard.
+        let is_index = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        if is_index || text.contains('/') {
+            text.parse().map(Self::Shard)
+        } else {
+            Ok(Self::Name(text.to_owned()))
+        }
+    }
+}
+
 impl FakeArgs {
     /// Returns the configuration of an embedded cluster whose time begins at `start`. `seed` applies if the flags name none.
     pub fn fake_config(&self, start: jiff::Timestamp, seed: u64) -> agent_fake::ClusterConfig {
@@ -360,7 +465,5 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not whole seconds, or fewer than 3".to_owned())
 }
 
-mod budget;
-mod shard;
 #[cfg(test)]
 mod tests;
