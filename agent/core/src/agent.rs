@@ -16,7 +16,7 @@ use crate::{
         Batches,
         guard::{Guard, operation_count},
     },
-    link::{Disconnect, Link, bounds},
+    link::{Disconnect, Link, OUTCOMES_WAITING_MAX, operations_in_flight},
     outbox::Outbox,
     pace::since,
     recorder::{Note, Reason},
@@ -35,13 +35,11 @@ const CLUSTER_NAMESPACE: &str = "kube-system";
 /// The agent. Owned by one task, which is the only one to change it.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    mode: v1::Mode,
     guard: Guard,
     link: Link,
     reading: Reading,
     view: View,
     batches: Batches,
-    calls_max: usize,
     outbox: Outbox,
     reports: VecDeque<Report>,
 }
@@ -50,19 +48,20 @@ impl Agent {
     /// Creates an agent that connects at once.
     pub fn new(config: AgentConfig) -> Self {
         Self {
-            mode: config.mode,
-            guard: config.guard(),
             link: Link::new(
                 config.hello(),
                 config.backoff_min..=config.backoff_max,
                 config.seed,
             ),
             reading: Reading::new(config.ask_version_every, config.seed),
-            view: View::new(config.api_version),
+            view: View::new(config.api_version.as_str()),
             batches: Batches::new(config.calls_max, config.creates, config.budget),
-            calls_max: config.calls_max,
             outbox: Outbox::new(config.events_max),
             reports: VecDeque::new(),
+            guard: Guard {
+                config,
+                ..Guard::default()
+            },
         }
     }
 
@@ -166,7 +165,7 @@ impl Agent {
 
     /// Limits the calls in flight to what the cluster can take now, up to the configured number.
     pub fn limit_calls(&mut self, calls: usize) {
-        self.batches.calls_max = calls.min(self.calls_max).max(1);
+        self.batches.calls_max = calls.min(self.guard.config.calls_max).max(1);
     }
 
     /// Handles the answer to a call.
@@ -320,7 +319,7 @@ impl Agent {
         };
         self.guard.session_id = Some(session.id.clone());
         self.guard.operations_in_flight_max =
-            bounds::operations_in_flight(session.limits.max_operations_in_flight);
+            operations_in_flight(session.limits.max_operations_in_flight);
         self.reports.push_back(Report::SessionOpened {
             id: session.id.clone(),
         });
@@ -365,7 +364,7 @@ impl Agent {
     fn handle_batches(&mut self, now: Timestamp, batches: Vec<v1::Batch>) {
         for batch in batches {
             let waiting = self.batches.outcomes.len() + operation_count(&batch);
-            if waiting > bounds::OUTCOMES_WAITING_MAX {
+            if waiting > OUTCOMES_WAITING_MAX {
                 let text = format!("{waiting} outcomes are not read");
                 return self.handle_violation(now, &text);
             }
@@ -380,7 +379,7 @@ impl Agent {
             Ok(()) => self.batches.handle_batch(batch),
             Err(refusal) => {
                 self.batches.refuse(&batch, &refusal);
-                if self.mode == v1::Mode::DryRun {
+                if self.guard.config.mode == v1::Mode::DryRun {
                     self.reports.push_back(Report::Shown(Box::new(batch)));
                 }
                 Err(refusal)
@@ -394,7 +393,7 @@ impl Agent {
 
     fn check_batch(&self, batch: &v1::Batch) -> Result<(), Refusal> {
         self.guard.check_batch(batch, self.batches.operations)?;
-        let idle = match self.mode {
+        let idle = match self.guard.config.mode {
             v1::Mode::Shadow => Some("the agent only watches"),
             v1::Mode::DryRun => Some("the agent executes nothing"),
             v1::Mode::Enforce | v1::Mode::Unspecified => {

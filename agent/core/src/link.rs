@@ -18,7 +18,6 @@ use crate::{
     watch::history::WentBack,
 };
 
-pub(crate) mod bounds;
 pub mod frame;
 
 /// The protocol that this agent speaks.
@@ -37,6 +36,24 @@ const SUPERSEDED_WAIT_MAX: Duration = Duration::from_secs(16 * 60);
 /// The interval of session attempts, and their burst, however a server ends the sessions.
 const SESSIONS_EVERY: Duration = Duration::from_secs(1);
 const SESSIONS_AT_ONCE: u32 = 3;
+
+// With any settings of a server, an agent comes back within minutes, and gives up a silent server.
+
+/// The longest wait before a new connection that a server may request.
+const WAIT_MAX: Duration = Duration::from_secs(5 * 60);
+/// The allowed heartbeat intervals. Four intervals of silence end a session.
+const HEARTBEAT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+/// The heartbeat interval if the server names none.
+const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(10);
+/// The most operations in flight, for any server.
+const OPERATIONS_IN_FLIGHT_MAX: usize = 50_000;
+
+/// How long a draining agent waits for the server to take its last outcomes.
+const DRAINING_MAX: Duration = Duration::from_secs(30);
+/// The most batches in a frame: each has an operation, and no more of these may be in flight.
+const BATCHES_MAX: usize = OPERATIONS_IN_FLIGHT_MAX;
+/// How many outcomes may wait for a server that sends batches and reads no outcomes.
+pub(crate) const OUTCOMES_WAITING_MAX: usize = 2 * OPERATIONS_IN_FLIGHT_MAX;
 
 /// How many heartbeat intervals without any frame end the session (docs/protocol.md).
 const SILENT_INTERVALS: u32 = 4;
@@ -136,7 +153,7 @@ impl Session {
         Self {
             id: welcome.session_id.clone(),
             limits: welcome.limits.unwrap_or_default(),
-            heartbeat: bounds::heartbeat(welcome.heartbeat_interval),
+            heartbeat: heartbeat(welcome.heartbeat_interval),
             heartbeat_due: false,
             sent: now,
             heard: now,
@@ -223,7 +240,7 @@ impl Link {
             Disconnect::Refused { retry_after, .. } => self
                 .backoff
                 .longest_wait()
-                .max(bounds::wait(retry_after.unwrap_or_default())),
+                .max(retry_after.unwrap_or_default().min(WAIT_MAX)),
         };
         let wait = wait.max(std::mem::take(&mut self.reconnect_after));
         self.command = None;
@@ -319,7 +336,7 @@ impl Link {
             return Some(command);
         }
         if self.state == State::Draining && self.until.is_none() {
-            self.until = Some(after(now, bounds::DRAINING_MAX));
+            self.until = Some(after(now, DRAINING_MAX));
         }
         if settled && self.state == State::Waiting && self.until <= Some(now) {
             self.sessions.take(now);
@@ -419,7 +436,7 @@ impl Link {
 
     /// Checks that the numbers of batches grow: an outcome names its batch by number alone.
     fn check_batches(&mut self, batches: &[v1::Batch]) -> Result<(), String> {
-        if batches.len() > bounds::BATCHES_MAX {
+        if batches.len() > BATCHES_MAX {
             return Err(format!("a frame has {} batches", batches.len()));
         }
         for batch in batches {
@@ -434,11 +451,29 @@ impl Link {
 
     /// Begins to drain. The server keeps the deadline, by its own clock.
     fn drain(&mut self, drain: &v1::Drain) {
-        let wait = drain.reconnect_after.and_then(|wait| wait.try_into().ok());
-        self.reconnect_after = bounds::wait(wait.unwrap_or_default());
+        let wait = drain.reconnect_after;
+        let wait: Option<Duration> = wait.and_then(|wait| wait.try_into().ok());
+        self.reconnect_after = wait.unwrap_or_default().min(WAIT_MAX);
         if self.state == State::Open {
             self.state = State::Draining;
         }
+    }
+}
+
+/// The heartbeat interval that a server requests, within bounds.
+fn heartbeat(asked: Option<prost_types::Duration>) -> Duration {
+    asked
+        .and_then(|asked| Duration::try_from(asked).ok())
+        .filter(|asked| !asked.is_zero())
+        .unwrap_or(HEARTBEAT_DEFAULT)
+        .clamp(*HEARTBEAT.start(), *HEARTBEAT.end())
+}
+
+/// The operations in flight that a server allows, within bounds; 0 allows any number.
+pub(crate) fn operations_in_flight(allowed: i32) -> usize {
+    match usize::try_from(allowed) {
+        Ok(allowed @ 1..) => allowed.min(OPERATIONS_IN_FLIGHT_MAX),
+        Ok(0) | Err(_) => OPERATIONS_IN_FLIGHT_MAX,
     }
 }
 

@@ -10,8 +10,9 @@ use expect_test::ExpectFile;
 use jiff::Timestamp;
 
 use crate::{
+    agent::AgentConfig,
     api::{ApiError, InvalidObject, ReplicaSet, Reply, Template},
-    execute::{creates::CreateLimits, guard::Guard},
+    execute::guard::Guard,
     pace::after,
     view::View,
     watch::{Items, List, Part},
@@ -226,9 +227,11 @@ pub(crate) fn write_status(replicas: i32) -> Action {
 pub(crate) fn guard() -> Guard {
     Guard {
         session_id: Some(SESSION.into()),
-        epoch: EPOCH,
-        create_timeout: CreateLimits::default().timeout,
-        lenient: true,
+        config: AgentConfig {
+            epoch: EPOCH,
+            lenient: true,
+            ..AgentConfig::default()
+        },
         ..Guard::default()
     }
 }

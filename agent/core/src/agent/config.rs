@@ -4,12 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use decree::v1;
 
-use crate::{
-    budget,
-    execute::{creates::CreateLimits, guard::Guard},
-    lease::shard::Shard,
-    view::template::APPS_V1,
-};
+use crate::{budget, execute::creates::CreateLimits, lease::shard::Shard, view::template::APPS_V1};
 
 /// The identity and the settings of an agent. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
@@ -68,18 +63,6 @@ impl AgentConfig {
             mode: self.mode.into(),
             options: Some(self.options),
             ..v1::Hello::default()
-        }
-    }
-
-    pub(super) fn guard(&self) -> Guard {
-        Guard {
-            epoch: self.epoch,
-            namespaces: self.namespaces.clone(),
-            namespaces_of: self.namespaces_of,
-            left_out: self.left_out.clone(),
-            create_timeout: self.creates.timeout,
-            lenient: self.lenient,
-            ..Guard::default()
         }
     }
 }

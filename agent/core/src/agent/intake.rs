@@ -66,7 +66,7 @@ impl Agent {
 
     /// Takes a pod that another controller created, if this agent serves its ReplicaSet.
     fn note_other(&mut self, now: Timestamp, object: &Object, writer: &str) {
-        if self.mode == v1::Mode::Enforce
+        if self.guard.config.mode == v1::Mode::Enforce
             && let Object::Pod(pod) = object
             && let Some(controller) = &pod.controller
             && let Some(set) = self.view.templates.newest(&controller.uid)

@@ -162,15 +162,20 @@ impl ActiveBatch {
         guard: &Guard,
     ) -> Result<Step, Refusal> {
         let set = guard.check_replica_set(view, &self.batch)?;
-        let unless_lenient =
-            |checked: Result<(), Refusal>| if guard.lenient { Ok(()) } else { checked };
+        let unless_lenient = |checked: Result<(), Refusal>| {
+            if guard.config.lenient {
+                Ok(())
+            } else {
+                checked
+            }
+        };
         let index = operation as usize;
         match &self.batch.action {
             None => Ok(failed(FailureClass::Invalid, "the batch has no action")),
             Some(Action::Create(create)) => {
                 let checked = rules::check_create(view, set, create, &create.names[index]);
                 unless_lenient(checked)?;
-                self.start_create(create, index, view, guard.create_timeout)
+                self.start_create(create, index, view, guard.config.creates.timeout)
             }
             Some(Action::Delete(delete)) => {
                 let victim = &delete.victims[index];

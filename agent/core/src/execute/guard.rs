@@ -3,13 +3,11 @@
 //! **Invariant:** a batch of another session or epoch has no effect. **Invariant:** no effect leaves the allow list of namespaces, for any
 //! request of a server. **Invariant:** a batch serves exactly the ReplicaSet that it names, by namespace, name and UID, or has no effect.
 
-use std::{collections::BTreeSet, time::Duration};
-
 use decree::v1::{self, batch::Action};
 
 use crate::{
+    agent::AgentConfig,
     api::{Object, display, object_ref},
-    lease::shard::Shard,
     refusal::{Refusal, Rule},
     view::View,
 };
@@ -22,34 +20,25 @@ pub(crate) const OPERATIONS_MAX: usize = 5_000;
 pub(crate) struct Guard {
     /// The session that batches must belong to; `None` refuses all.
     pub(crate) session_id: Option<String>,
-    /// The epoch that batches must belong to.
-    pub(crate) epoch: i64,
-    /// The namespaces in which effects are allowed; empty for all.
-    pub(crate) namespaces: BTreeSet<String>,
-    /// The shard whose namespaces are allowed; `None` allows the namespaces of all shards.
-    pub(crate) namespaces_of: Option<Shard>,
-    /// The namespace and the name of a ReplicaSet that does not concern this agent.
-    pub(crate) left_out: Option<(String, String)>,
     /// How many operations may be in flight in the session; 0 for no bound.
     pub(crate) operations_in_flight_max: usize,
-    /// How long the cluster may work on a create.
-    pub(crate) create_timeout: Duration,
-    /// Whether operations start that break the [`rules`](super::rules).
-    pub(crate) lenient: bool,
+    pub(crate) config: AgentConfig,
 }
 
 impl Guard {
     pub(crate) fn allows_all_namespaces(&self) -> bool {
-        self.namespaces.is_empty() && self.namespaces_of.is_none()
+        self.config.namespaces.is_empty() && self.config.namespaces_of.is_none()
     }
 
     /// Whether objects of a namespace concern this agent.
     pub(crate) fn allows_namespace(&self, namespace: &str) -> bool {
-        let is_listed = self.namespaces.is_empty() || self.namespaces.contains(namespace);
-        is_listed
-            && self
-                .namespaces_of
-                .is_none_or(|shard| shard.contains(namespace))
+        let AgentConfig {
+            namespaces,
+            namespaces_of,
+            ..
+        } = &self.config;
+        let is_listed = namespaces.is_empty() || namespaces.contains(namespace);
+        is_listed && namespaces_of.is_none_or(|shard| shard.contains(namespace))
     }
 
     pub(crate) fn allows(&self, object: &Object) -> bool {
@@ -60,7 +49,7 @@ impl Guard {
     }
 
     pub(crate) fn allows_replica_set(&self, set: &v1::ReplicaSet) -> bool {
-        let left_out = self.left_out.as_ref();
+        let left_out = self.config.left_out.as_ref();
         let is_left_out = left_out
             .is_some_and(|(namespace, name)| (namespace, name) == (&set.namespace, &set.name));
         self.allows_namespace(&set.namespace) && !is_left_out
@@ -77,7 +66,7 @@ impl Guard {
             let text = format!("the batch is of session {session_id:?}");
             return refuse(Rule::Session, text);
         }
-        if epoch != self.epoch {
+        if epoch != self.config.epoch {
             return refuse(Rule::Session, format!("the batch is of epoch {epoch}"));
         }
         let count = operation_count(batch);

@@ -105,12 +105,12 @@ fn server_that_takes_no_outcome_holds_up_no_stop() {
         }
     }
     assert!(link.is_stopped());
-    assert!(since(now, START) <= bounds::DRAINING_MAX);
+    assert!(since(now, START) <= DRAINING_MAX);
 }
 
 #[test]
 fn session_that_closes_late_ends_with_its_drain() {
-    let end = after(START, bounds::DRAINING_MAX);
+    let end = after(START, DRAINING_MAX);
     for (settled, closed) in [
         (1, after(START, Duration::from_secs(1) + CLOSING_MAX)),
         (28, end),
@@ -131,4 +131,24 @@ fn frame_of_countless_batches_breaks_the_protocol() {
     let ids: Vec<_> = (1..=50_001).collect();
     let refused = open().handle_frame(START, frame(2, batches(&ids)));
     assert!(refused.is_err());
+}
+
+#[test]
+fn what_a_server_asks_for_is_bounded() {
+    for (seconds, nanos, bounded) in [
+        (1 << 62, 0, Duration::from_secs(60)),
+        (0, 1, Duration::from_millis(100)),
+        (5, 0, Duration::from_secs(5)),
+        (i64::MIN, i32::MIN, HEARTBEAT_DEFAULT),
+        (0, 0, HEARTBEAT_DEFAULT),
+        (-5, 0, HEARTBEAT_DEFAULT),
+    ] {
+        let asked = prost_types::Duration { seconds, nanos };
+        assert_eq!(heartbeat(Some(asked)), bounded);
+    }
+    assert_eq!(heartbeat(None), HEARTBEAT_DEFAULT);
+    assert_eq!(operations_in_flight(10_000), 10_000);
+    for allowed in [0, -1, i32::MAX] {
+        assert_eq!(operations_in_flight(allowed), OPERATIONS_IN_FLIGHT_MAX);
+    }
 }
