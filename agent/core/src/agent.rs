@@ -54,7 +54,7 @@ impl Agent {
                 config.seed,
             ),
             reading: Reading::new(config.ask_version_every, config.seed),
-            view: View::new(config.api_version.as_str()),
+            view: View::default(),
             batches: Batches::new(config.calls_max, config.creates, config.budget),
             outbox: Outbox::new(config.events_max),
             reports: VecDeque::new(),
@@ -292,7 +292,7 @@ impl Agent {
     /// Forgets the cluster after its versions went back, and begins another session. The server's knowledge is of another history.
     fn handle_went_back(&mut self, now: Timestamp, went_back: &WentBack) {
         self.reading.history.forget();
-        self.view.forget();
+        self.view = View::default();
         self.reports.push_back(Report::WentBack(*went_back));
         self.reports.push_back(Report::Noted(Note {
             object: v1::ObjectRef {
@@ -325,7 +325,7 @@ impl Agent {
         });
         if Kind::ALL.iter().all(|kind| self.view.seen(*kind).is_none()) {
             // After the cluster went back, answers to older calls may have been of the lost history.
-            self.view.forget();
+            self.view = View::default();
         }
         self.reading.begin(now);
     }

@@ -25,19 +25,6 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Creates an empty view, for ReplicaSets of this group and version.
-    pub(crate) fn new(api_version: impl Into<String>) -> Self {
-        Self {
-            templates: Templates::new(api_version),
-            ..Self::default()
-        }
-    }
-
-    /// Forgets everything, as another history begins.
-    pub(crate) fn forget(&mut self) {
-        *self = Self::new(std::mem::take(&mut self.templates.api_version));
-    }
-
     /// Replaces the ReplicaSets by the ReplicaSets of a list, of which `part` comes next.
     pub(crate) fn list_replica_sets(&mut self, part: Part, replica_sets: &[ReplicaSet]) {
         if part.begins {

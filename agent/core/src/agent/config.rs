@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use decree::v1;
 
-use crate::{budget, execute::creates::CreateLimits, lease::shard::Shard, view::template::APPS_V1};
+use crate::{budget, execute::creates::CreateLimits, lease::shard::Shard};
 
 /// The identity and the settings of an agent. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ impl Default for AgentConfig {
             epoch: 0,
             mode: v1::Mode::Enforce,
             options: v1::Options::default(),
-            api_version: APPS_V1.into(),
+            api_version: "apps/v1".into(),
             namespaces: BTreeSet::new(),
             namespaces_of: None,
             left_out: None,

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** each operation gets exactly one outcome, also one that was refused or never started.
 
-use std::{collections::VecDeque, ops::Range, time::Duration};
+use std::{collections::VecDeque, ops::Range};
 
 use decree::v1::{
     self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
@@ -175,7 +175,7 @@ impl ActiveBatch {
             Some(Action::Create(create)) => {
                 let checked = rules::check_create(view, set, create, &create.names[index]);
                 unless_lenient(checked)?;
-                self.start_create(create, index, view, guard.config.creates.timeout)
+                self.start_create(create, index, view, guard)
             }
             Some(Action::Delete(delete)) => {
                 let victim = &delete.victims[index];
@@ -199,7 +199,7 @@ impl ActiveBatch {
                     return Ok(absent(&pod));
                 }
                 unless_lenient(rules::check_claimed(view, set, &pod, adopts))?;
-                Ok(self.start_claim(pod, adopts, view))
+                Ok(self.start_claim(pod, adopts, guard))
             }
             Some(Action::WriteStatus(write)) => {
                 let status = write.status.clone().unwrap_or_default();
@@ -294,7 +294,7 @@ impl ActiveBatch {
         create: &v1::Create,
         index: usize,
         view: &View,
-        timeout: Duration,
+        guard: &Guard,
     ) -> Result<Step, Refusal> {
         let (uid, generation) = (&self.owner.uid, self.batch.generation);
         let Some(template) = view.templates.of_generation(uid, generation) else {
@@ -311,9 +311,9 @@ impl ActiveBatch {
                     namespace: self.owner.namespace.clone(),
                     name: name.clone(),
                     generate_name: create.generate_name.clone(),
-                    controller: view.templates.controller_reference(&self.owner),
+                    controller: guard.controller_reference(&self.owner),
                     template,
-                    timeout,
+                    timeout: guard.config.creates.timeout,
                 });
                 let pod = v1::ObjectRef {
                     namespace: self.owner.namespace.clone(),
@@ -326,11 +326,11 @@ impl ActiveBatch {
         })
     }
 
-    fn start_claim(&self, pod: v1::ObjectRef, adopts: bool, view: &View) -> Step {
+    fn start_claim(&self, pod: v1::ObjectRef, adopts: bool, guard: &Guard) -> Step {
         let (write, request) = if adopts {
             let request = Request::AdoptPod {
                 pod: pod.clone(),
-                controller: view.templates.controller_reference(&self.owner),
+                controller: guard.controller_reference(&self.owner),
             };
             (PodWrite::Adopt, request)
         } else {

@@ -41,6 +41,17 @@ impl Guard {
         is_listed && namespaces_of.is_none_or(|shard| shard.contains(namespace))
     }
 
+    /// The reference of new pods to their ReplicaSet (spec 6.3).
+    pub(crate) fn controller_reference(&self, owner: &v1::ObjectRef) -> v1::OwnerReference {
+        v1::OwnerReference {
+            api_version: self.config.api_version.clone(),
+            kind: "ReplicaSet".into(),
+            name: owner.name.clone(),
+            uid: owner.uid.clone(),
+            block_owner_deletion: Some(true),
+        }
+    }
+
     pub(crate) fn allows(&self, object: &Object) -> bool {
         match object {
             Object::Pod(pod) => self.allows_namespace(&pod.namespace),

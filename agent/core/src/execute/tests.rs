@@ -104,12 +104,17 @@ fn created(request: &Request) -> Result<Reply, ApiError> {
 
 #[test]
 fn created_pod_has_its_name_its_template_and_its_controller() {
-    let (_, request) = Rig::taking(create(1), &[]).call();
+    let mut rig = Rig::taking(create(1), &[]);
+    rig.guard.config.api_version = "decree.dev/v1".into();
+    let (_, request) = rig.call();
     let expected = CreatePod {
         namespace: "default".into(),
         name: "web-0".into(),
         generate_name: "web-".into(),
-        controller: controller(),
+        controller: v1::OwnerReference {
+            api_version: "decree.dev/v1".into(),
+            ..controller()
+        },
         template: template(),
         timeout: CreateLimits::default().timeout,
     };

@@ -6,17 +6,14 @@ use decree::v1;
 
 use crate::api::{ReplicaSet, Template, parse_version};
 
-/// The group and version of Kubernetes' own ReplicaSets.
-pub(crate) const APPS_V1: &str = "apps/v1";
 /// Why no pod can be made: the template has no labels, so its pod would be an orphan.
 const NO_LABELS: &str = "unable to create pods, no labels";
 /// Why no pod can be made: the ReplicaSet has no template.
 const NO_TEMPLATE: &str = "unable to create pods, no template";
 
 /// The ReplicaSets by uid. Owned and changed by one [`Agent`](crate::agent::Agent).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Templates {
-    pub(crate) api_version: String,
     by_uid: HashMap<String, Entry>,
     /// The desired pods of all.
     desired: u64,
@@ -35,26 +32,6 @@ pub(crate) fn replicas(set: &v1::ReplicaSet) -> u32 {
 }
 
 impl Templates {
-    /// Creates an empty set, for ReplicaSets of this group and version.
-    pub(crate) fn new(api_version: impl Into<String>) -> Self {
-        Self {
-            api_version: api_version.into(),
-            by_uid: HashMap::new(),
-            desired: 0,
-        }
-    }
-
-    /// Returns the controller reference of a ReplicaSet's pods (spec 6.3).
-    pub(crate) fn controller_reference(&self, owner: &v1::ObjectRef) -> v1::OwnerReference {
-        v1::OwnerReference {
-            api_version: self.api_version.clone(),
-            kind: "ReplicaSet".into(),
-            name: owner.name.clone(),
-            uid: owner.uid.clone(),
-            block_owner_deletion: Some(true),
-        }
-    }
-
     /// Takes a ReplicaSet's state; an older state changes nothing. Returns whether a person has resumed its holds. An annotation on a
     /// ReplicaSet that is seen for the first time resumes nothing, nor does its removal.
     pub(crate) fn apply(&mut self, replica_set: &ReplicaSet) -> bool {
@@ -116,12 +93,6 @@ impl Templates {
             Some(_) if newest.projected.template_labels.is_empty() => Err(NO_LABELS),
             Some(template) => Ok(template.clone()),
         })
-    }
-}
-
-impl Default for Templates {
-    fn default() -> Self {
-        Self::new(APPS_V1)
     }
 }
 

@@ -1,20 +1,7 @@
 //! The ReplicaSets that are kept, and for how long.
 
 use super::*;
-use crate::tests::{owner, replica_set};
-
-#[test]
-fn owner_is_named_by_the_group_and_version_of_its_resource() {
-    let reference = Templates::new("decree.dev/v1").controller_reference(&owner());
-    let expected = v1::OwnerReference {
-        api_version: "decree.dev/v1".into(),
-        kind: "ReplicaSet".into(),
-        name: "web".into(),
-        uid: "rs".into(),
-        block_owner_deletion: Some(true),
-    };
-    assert_eq!(reference, expected);
-}
+use crate::tests::replica_set;
 
 #[test]
 fn older_state_takes_nothing_back() {
