@@ -172,10 +172,6 @@ impl Sighting {
         after(self.since, self.record.duration.max(self.unknown_for))
     }
 
-    fn is_unknown(&self, now: Timestamp) -> bool {
-        !self.unknown_left(now).is_zero()
-    }
-
     fn unknown_left(&self, now: Timestamp) -> Duration {
         self.unknown_for.saturating_sub(since(now, self.since))
     }
@@ -349,7 +345,7 @@ impl Lease {
             return false;
         };
         let holder = &seen.record.holder;
-        let may_be_held = !holder.is_empty() || seen.is_unknown(now);
+        let may_be_held = !holder.is_empty() || !seen.unknown_left(now).is_zero();
         may_be_held && *holder != self.config.identity && now < seen.until()
     }
 

@@ -160,11 +160,6 @@ impl Session {
         }
     }
 
-    const fn note_sent(&mut self, now: Timestamp) {
-        self.sent = now;
-        self.heartbeat_due = false;
-    }
-
     /// True if the server has been silent for too long. Otherwise, a heartbeat becomes due after a long pause in sending.
     ///
     /// A heartbeat that cannot be sent yet does not become due twice, so a blocked connection causes no busy loop.
@@ -389,7 +384,8 @@ impl Link {
     ) -> v1::ReconcileRequest {
         self.sequence_out += 1;
         if let Some(session) = &mut self.session {
-            session.note_sent(now);
+            session.sent = now;
+            session.heartbeat_due = false;
         }
         v1::ReconcileRequest {
             sequence: self.sequence_out,

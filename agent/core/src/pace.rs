@@ -153,16 +153,6 @@ mod tests {
     }
 
     #[test]
-    fn seed_decides_the_waits() {
-        let waits = |seed| {
-            let mut backoff = Backoff::new(MIN, MAX, seed);
-            (0..8).map(|_| backoff.next_wait()).collect::<Vec<_>>()
-        };
-        assert_eq!(waits(1), waits(1));
-        assert_ne!(waits(1), waits(2));
-    }
-
-    #[test]
     fn bucket_gives_its_burst_and_then_its_rate() {
         let mut bucket = TokenBucket::new(Duration::from_millis(100), 2);
         for wait in [0, 0, 100, 200] {

@@ -254,18 +254,14 @@ impl Watch {
         self.is_answered = false;
     }
 
-    /// Takes a list or its next page. The list must not be older than `own_write`, the agent's newest write. Returns what to pass on: the
-    /// page, in the first list since [`stop`](Self::stop), or the whole list with its last page.
+    /// Takes a list that is [under way](Self::is_listing), or its next page. The list must not be older than `own_write`, the agent's newest
+    /// write. Returns what to pass on: the page, in the first list since [`stop`](Self::stop), or the whole list with its last page.
     pub(crate) fn handle_listed(
         &mut self,
         now: Timestamp,
-        id: WatchId,
         list: Result<List, ApiError>,
         own_write: Option<u64>,
     ) -> Option<List> {
-        if !self.is_listing(id) {
-            return None;
-        }
         let fresh = |list: &List| own_write <= parse_version(&list.resource_version).or(own_write);
         let asked = list.as_ref().err().map(ApiError::retry_after);
         let Some(page) = list.ok().filter(fresh) else {

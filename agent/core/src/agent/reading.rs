@@ -69,7 +69,7 @@ impl Reading {
                 list = Err(ApiError::no_answer(text));
             }
         }
-        Ok(watch.handle_listed(now, id, list, own_write))
+        Ok(watch.handle_listed(now, list, own_write))
     }
 
     /// Reads the cluster for a session, as far as the rate of lists allows.

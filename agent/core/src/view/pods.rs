@@ -77,10 +77,9 @@ struct Controller {
     creates: HashSet<String>,
     /// Creates and deletes of unknown effect, each with its end and the name or UID of the pod.
     unknown: Vec<(Timestamp, String)>,
-    /// Whether the controller is a ReplicaSet. Only ReplicaSets have a peak.
+    /// Whether the controller is a ReplicaSet, as the first of its present pods says. Only ReplicaSets have a peak, and only their pods
+    /// count in [`Pods::of_replica_sets`].
     is_replica_set: bool,
-    /// Whether [`Pods::of_replica_sets`] counts these pods: their first one had a ReplicaSet.
-    is_counted: bool,
 }
 
 /// The key of a controller: the namespace of its pods, and its UID.
@@ -284,7 +283,7 @@ impl Pods {
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.change(pod, |count, by| *count += by);
             it.peak = it.peak.max(it.counts);
-            let is_counted = it.is_counted && pod.state.is_active();
+            let is_counted = it.is_replica_set && pod.state.is_active();
             self.of_replica_sets += u32::from(is_counted);
         }
     }
@@ -295,7 +294,7 @@ impl Pods {
         };
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.change(pod, |count, by| *count -= by);
-            let is_counted = it.is_counted && pod.state.is_active();
+            let is_counted = it.is_replica_set && pod.state.is_active();
             self.of_replica_sets -= u32::from(is_counted);
         }
     }
@@ -312,9 +311,8 @@ impl Pods {
             "" => &mut self.orphan_labels,
             _ => {
                 let it = self.controllers.entry(Arc::clone(&controller)).or_default();
-                it.is_replica_set = owner.is_some_and(|it| it.kind == KIND);
                 if it.counts == Counts::default() {
-                    it.is_counted = it.is_replica_set;
+                    it.is_replica_set = owner.is_some_and(|it| it.kind == KIND);
                 }
                 &mut it.labels
             }
