@@ -53,7 +53,7 @@ impl Agent {
                 config.backoff_min..=config.backoff_max,
                 config.seed,
             ),
-            reading: Reading::new(config.ask_version_every, config.seed),
+            reading: Reading::new(config.seed),
             view: View::default(),
             batches: Batches::new(config.calls_max, config.creates, config.budget),
             outbox: Outbox::new(config.events_max),

@@ -40,8 +40,6 @@ pub struct AgentConfig {
     pub creates: CreateLimits,
     /// The most creates and deletes in a minute.
     pub budget: budget::BudgetConfig,
-    /// The longest interval of requests for the newest version of each kind, to notice that the cluster went back; `None` disables them.
-    pub ask_version_every: Option<Duration>,
     /// The shortest wait before reconnecting.
     pub backoff_min: Duration,
     /// The longest wait before reconnecting.
@@ -85,7 +83,6 @@ impl Default for AgentConfig {
             events_max: 4_096,
             creates: CreateLimits::default(),
             budget: budget::BudgetConfig::default(),
-            ask_version_every: Some(Duration::from_secs(30)),
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(2),
             seed: 0,

@@ -1,6 +1,6 @@
 //! The reads of the cluster: lists and watches of both kinds, and whether its versions grow.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
 use jiff::Timestamp;
 
@@ -36,10 +36,10 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn new(ask_version_every: Option<Duration>, seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self {
             watches: Kind::ALL.map(|kind| Watch::new(kind, seed)),
-            history: History::new(ask_version_every, seed),
+            history: History::new(seed),
         }
     }
 

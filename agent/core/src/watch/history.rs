@@ -22,6 +22,8 @@ use crate::{
     pace::{Backoff, after},
 };
 
+/// The longest interval of requests for the newest version of each kind, which notice that a quiet cluster went back.
+const ASK_EVERY: Duration = Duration::from_secs(30);
 /// How many unanswered creates are remembered. A read follows each, unless its session ends before.
 const UNANSWERED_MAX: usize = 1_024;
 
@@ -47,8 +49,8 @@ pub(crate) struct History {
     lists: [Option<u64>; 2],
     /// The request for the newest version of each kind.
     questions: [Question; 2],
-    /// The wait between these requests; `None` without requests.
-    every: Option<Backoff>,
+    /// The wait between these requests.
+    every: Backoff,
     /// The creates without an answer.
     creates: BTreeMap<PodName, Create>,
     /// The pods of creates under way when the cluster went back, which no list has shown since.
@@ -99,13 +101,12 @@ impl fmt::Display for WentBack {
 }
 
 impl History {
-    /// Creates a history without versions. Requests for the newest versions follow each other after at most `ask_every`, and at least half
-    /// of it. The seed determines the wait; `None` disables the requests.
-    pub(crate) fn new(ask_every: Option<Duration>, seed: u64) -> Self {
+    /// Creates a history without versions. The seed determines the waits between requests for the newest versions.
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             lists: [None; 2],
             questions: [Question::default(); 2],
-            every: ask_every.map(|every| Backoff::new(every, every, seed)),
+            every: Backoff::new(ASK_EVERY, ASK_EVERY, seed),
             creates: BTreeMap::new(),
             doubts: BTreeMap::new(),
             lost: 0,
@@ -116,8 +117,7 @@ impl History {
     /// Requests the newest versions from now on.
     pub(crate) fn begin(&mut self, now: Timestamp) {
         for question in &mut self.questions {
-            let wait = self.every.as_mut().map(Backoff::longest_wait);
-            question.due = wait.map(|wait| after(now, wait));
+            question.due = Some(after(now, self.every.longest_wait()));
         }
     }
 
@@ -290,12 +290,9 @@ impl History {
         if question.is_open || question.due.is_none_or(|due| due > now) {
             return false;
         }
-        let wait = self.every.as_mut().map(Backoff::longest_wait);
-        let due = wait.map(|wait| after(now, wait));
-        let is_open = true;
         *question = Question {
-            due,
-            is_open,
+            due: Some(after(now, self.every.longest_wait())),
+            is_open: true,
             known,
         };
         true

@@ -10,7 +10,7 @@ use crate::{
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn history() -> History {
-    History::new(Some(Duration::from_secs(30)), 7)
+    History::new(7)
 }
 
 fn named(pod: &str) -> PodName {
@@ -95,9 +95,6 @@ fn newest_versions_are_requested_one_at_a_time_in_a_session() {
     });
     assert_eq!(asked, [false, true, false, true]);
     history.stop();
-    assert_eq!(history.poll_timeout(), None);
-    let mut history = History::new(None, 7);
-    history.begin(START);
     assert_eq!(history.poll_timeout(), None);
 }
 
