@@ -4,7 +4,6 @@ use agent_fake::{Fault, Kind, Verb};
 use decree::v1::{self, batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tonic::Status;
 
 use self::double::{Double, Session};
 use super::*;
@@ -181,17 +180,6 @@ async fn lost_server_is_found_again_and_told_what_was_done_meanwhile() {
     let (_, pods) = session.receive_lists().await;
     let names: Vec<_> = pods.iter().map(|pod| pod.name.as_str()).collect();
     assert_eq!(names, ["web-bbbbb"]);
-    running.stop(session).await;
-}
-
-#[tokio::test]
-async fn refused_agent_comes_back() {
-    let mut double = Double::start().await;
-    let running = Running::start(&double.url);
-    let session = double.accept().await;
-    let status = Status::failed_precondition("a lower epoch");
-    session.refuse(status).await;
-    let (session, _) = double.open("s-1").await;
     running.stop(session).await;
 }
 

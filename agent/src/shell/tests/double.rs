@@ -55,7 +55,7 @@ impl Double {
         }
     }
 
-    pub(super) async fn accept(&mut self) -> Session {
+    async fn accept(&mut self) -> Session {
         let session = timeout(PATIENCE, self.sessions.recv()).await;
         session
             .expect("an agent connects")
@@ -112,13 +112,6 @@ impl Session {
             batches: vec![batch],
         };
         self.send(reconcile_response::Frame::Batches(batches)).await;
-    }
-
-    pub(super) async fn refuse(self, status: Status) {
-        self.outgoing
-            .send(Err(status))
-            .await
-            .expect("the agent listens");
     }
 
     pub(super) async fn receive_lists(&mut self) -> (Vec<v1::ReplicaSet>, Vec<v1::Pod>) {
