@@ -1,6 +1,6 @@
 //! The cluster: one value that answers calls and advances its time on request.
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
     create::{self, read_kind, with_namespace},
     delete::{self, DeleteOptions, Deletion},
     error::ApiError,
-    faults::{Faults, Harm},
+    faults::Faults,
     kind::Kind,
     object::Object,
     requests::{Requests, Verb},
@@ -199,16 +199,9 @@ impl Cluster {
         kind: Kind,
         run: impl FnOnce(&mut Self) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let (late, harm) = self.state.faults.strike(verb, kind);
+        let (late, refusal) = self.state.faults.strike(verb, kind);
         self.latency = late;
-        let result = match harm {
-            Some(Harm::Refuse(answer)) => Err(answer),
-            Some(Harm::LoseReply) => {
-                let _ = run(self);
-                Err(ApiError::timeout())
-            }
-            Some(Harm::Delay(_)) | None => run(self),
-        };
+        let result = refusal.map_or_else(|| run(self), Err);
         let done = if verb == Verb::Create { 201 } else { 200 };
         let code = result.as_ref().err().map_or(done, |error| error.code);
         self.requests.count_call(verb, kind, code);
@@ -217,21 +210,14 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Opens a watch of the changes after a version; 0 begins with all objects as added.
+    /// Opens a watch of the changes after a version.
     ///
     /// # Errors
     /// 410 if the version is compacted, 504 if it is in the future, unless watches are [silent](OpenWatches::Silent).
     pub fn watch(&mut self, kind: Kind, from: u64) -> Result<WatchId, ApiError> {
         self.call(Verb::Watch, kind, |cluster| {
-            let initial: VecDeque<_> = match from {
-                0 => cluster.state.store.all(kind).cloned().collect(),
-                _ => VecDeque::new(),
-            };
             let (now, version) = (cluster.now(), cluster.version());
-            cluster
-                .state
-                .watches
-                .open(kind, from, initial, now, version)
+            cluster.state.watches.open(kind, from, now, version)
         })
     }
 

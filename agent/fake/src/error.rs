@@ -6,9 +6,6 @@ use thiserror::Error;
 
 use crate::kind::Kind;
 
-/// The cause of a refusal in a namespace under deletion.
-pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
-
 /// An answer other than success, with the fields of Kubernetes' `Status`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
@@ -19,7 +16,7 @@ pub struct ApiError {
     pub reason: String,
     /// The text for people.
     pub message: String,
-    /// The reasons of `details.causes`, such as [`NAMESPACE_TERMINATING`].
+    /// The reasons of `details.causes`, such as `NamespaceTerminating`.
     pub causes: Vec<String>,
     /// How long the server asks to wait (`details.retryAfterSeconds`).
     pub retry_after_seconds: Option<u32>,
@@ -37,22 +34,9 @@ impl ApiError {
         }
     }
 
-    /// Returns this error with another cause.
-    pub fn with_cause(mut self, cause: &str) -> Self {
+    fn with_cause(mut self, cause: &str) -> Self {
         self.causes.push(cause.to_owned());
         self
-    }
-
-    /// Returns 500 `InternalError`.
-    pub fn internal(message: impl Display) -> Self {
-        let message = format!("Internal error occurred: {message}");
-        Self::new(500, "InternalError", message)
-    }
-
-    /// Returns 503 `ServiceUnavailable`.
-    pub fn unavailable() -> Self {
-        let message = "the server is currently unable to handle the request";
-        Self::new(503, "ServiceUnavailable", message)
     }
 
     /// Returns 429 `TooManyRequests`, with the time to wait.
@@ -96,7 +80,7 @@ impl ApiError {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
-        Self::forbidden(kind, name, why).with_cause(NAMESPACE_TERMINATING)
+        Self::forbidden(kind, name, why).with_cause("NamespaceTerminating")
     }
 
     pub(crate) fn expired(from: u64, oldest: u64) -> Self {

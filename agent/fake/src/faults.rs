@@ -1,4 +1,4 @@
-//! Faults that can be switched on: refusals, lost replies, and latency.
+//! Faults that can be switched on: refusals, and latency.
 
 use std::time::Duration;
 
@@ -18,10 +18,9 @@ pub struct Fault {
 pub struct Faults(Vec<Fault>);
 
 /// The effect of a fault on a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Harm {
+#[derive(Clone, Debug)]
+enum Harm {
     Refuse(ApiError),
-    LoseReply,
     Delay(Duration),
 }
 
@@ -29,11 +28,6 @@ impl Fault {
     /// Refuses calls with this answer; nothing is stored.
     pub const fn refuse(answer: ApiError) -> Self {
         Self::new(Harm::Refuse(answer))
-    }
-
-    /// Loses replies: a write is stored, and the caller gets [`ApiError::timeout`].
-    pub const fn lose_reply() -> Self {
-        Self::new(Harm::LoseReply)
     }
 
     /// Delays replies: the effect is immediate, and [`crate::Cluster::take_latency`] returns the delay. A create with a shorter timeout
@@ -91,17 +85,14 @@ impl Faults {
         self.0.clear();
     }
 
-    /// The effect of the faults on a call: the delay of the reply, and the harm.
-    pub(crate) fn strike(&mut self, verb: Verb, kind: Kind) -> (Duration, Option<Harm>) {
+    /// The effect of the faults on a call: the delay of the reply, and the refusal.
+    pub(crate) fn strike(&mut self, verb: Verb, kind: Kind) -> (Duration, Option<ApiError>) {
         let mut delay = Duration::ZERO;
-        for fault in self
-            .0
-            .iter_mut()
-            .filter_map(|it| it.strikes(verb, kind).then_some(it))
-        {
+        let faults = self.0.iter_mut();
+        for fault in faults.filter_map(|it| it.strikes(verb, kind).then_some(it)) {
             match &fault.harm {
                 Harm::Delay(by) => delay += *by,
-                other @ (Harm::Refuse(_) | Harm::LoseReply) => return (delay, Some(other.clone())),
+                Harm::Refuse(answer) => return (delay, Some(answer.clone())),
             }
         }
         (delay, None)

@@ -8,7 +8,7 @@
 //! due; [`Cluster::next_due`] says when to come back. Every change takes the next resource version, goes into one bounded log
 //! per kind, and is read from there by any number of watches without being copied.
 //!
-//! [`Faults`] makes the model misbehave on purpose: calls are refused or delayed, and replies are lost. [`Cluster::drop_watches`] ends
+//! [`Faults`] makes the model misbehave on purpose: calls are refused or delayed. [`Cluster::drop_watches`] ends
 //! watches, and [`Cluster::compact`] compacts the log.
 //!
 //! **Invariant:** the model never asks the time, draws no randomness but from its seed, and waits for nothing: the same configuration and
@@ -58,7 +58,7 @@ mod tests;
 pub use cluster::Cluster;
 pub use config::{ClusterConfig, Kubelet, NodeLoss};
 pub use delete::{DeleteOptions, Deletion, Propagation};
-pub use error::{ApiError, NAMESPACE_TERMINATING};
+pub use error::ApiError;
 pub use faults::{Fault, Faults};
 pub use kind::Kind;
 pub use object::Object;

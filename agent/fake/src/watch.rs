@@ -82,8 +82,6 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct WatchReader {
     kind: Kind,
-    /// The objects that existed when a watch from 0 began.
-    initial: VecDeque<Object>,
     /// The position of the next entry.
     next: u64,
     /// Objects up to this version were delivered, or never will be.
@@ -151,18 +149,16 @@ impl Watches {
         self.logs[kind.index()].push(Entry { version, event }, self.log_max);
     }
 
-    /// Opens a watch from a version; from 0, with all existing objects.
+    /// Opens a watch from a version.
     pub(crate) fn open(
         &mut self,
         kind: Kind,
         from: u64,
-        initial: VecDeque<Object>,
         now: Timestamp,
         version: u64,
     ) -> Result<WatchId, ApiError> {
         let log = &self.logs[kind.index()];
         let next = match from {
-            0 => log.position_after(version),
             from if from < log.compacted => return Err(ApiError::expired(from, log.compacted)),
             from if from > version && !self.are_patient => {
                 return Err(ApiError::too_large_version(from, version));
@@ -173,7 +169,6 @@ impl Watches {
         let id = WatchId(self.opened);
         let reader = WatchReader {
             kind,
-            initial,
             next,
             delivered: from,
             bookmark_asked: false,
@@ -207,7 +202,6 @@ impl Watches {
             self.readers.clear();
         }
         for reader in self.readers.values_mut() {
-            reader.initial.clear();
             if open == OpenWatches::Silent {
                 reader.next = self.logs[reader.kind.index()].end();
                 reader.delivered = reached;
@@ -232,9 +226,6 @@ impl Watches {
             let error = ApiError::expired(log.compacted, log.compacted);
             self.readers.remove(&id);
             return WatchPoll::Expired(error);
-        }
-        if let Some(object) = reader.initial.pop_front() {
-            return event(EventKind::Added, object);
         }
         while let Some(entry) = log.get(reader.next)
             && entry.version <= reader.delivered
@@ -272,10 +263,9 @@ impl WatchReader {
             "apiVersion": self.kind.api_version(),
             "metadata": {"resourceVersion": version.to_string()},
         });
-        event(EventKind::Bookmark, Object::new(bookmark))
+        WatchPoll::Event(WatchEvent {
+            kind: EventKind::Bookmark,
+            object: Object::new(bookmark),
+        })
     }
-}
-
-const fn event(kind: EventKind, object: Object) -> WatchPoll {
-    WatchPoll::Event(WatchEvent { kind, object })
 }

@@ -114,8 +114,8 @@ impl World {
         }
         if self.rng.chance(self.chaos.refuse) {
             let refusals = [
-                ApiError::internal("etcdserver: leader changed"),
-                ApiError::unavailable(),
+                ApiError::new(500, "InternalError", "etcdserver: leader changed"),
+                ApiError::new(503, "ServiceUnavailable", "not able to handle it now"),
                 ApiError::too_many_requests(1),
             ];
             let result = Err(calls::refused(self.rng.pick(&refusals).clone()));
@@ -139,7 +139,7 @@ impl World {
         self.ledger.doubtful_writes |= lost && cause.is_some();
         let unknown = [
             ApiError::timeout(),
-            ApiError::internal("etcdserver: request timed out"),
+            ApiError::new(500, "InternalError", "etcdserver: request timed out"),
         ];
         let result = if lost {
             Err(calls::refused(self.rng.pick(&unknown).clone()))

@@ -48,7 +48,8 @@ impl World {
             return;
         }
         let mut list = if self.rng.chance(self.chaos.refuse) {
-            Err(calls::refused(ApiError::unavailable()))
+            let refusal = ApiError::new(503, "ServiceUnavailable", "not able to handle it now");
+            Err(calls::refused(refusal))
         } else {
             let cached = self.lost_list(kind);
             match cached.or_else(|| self.cached_list(kind)) {

@@ -18,7 +18,7 @@
 //! watch NAME KIND VERSION, events NAME               versions are numbers, `now`, `mark`, `future`
 //! close NAME, drop-watches KIND, compact KIND, bookmarks
 //! backup, put-back closed|silent|expired
-//! fault refuse=CODE|lose|delay=MILLIS on= of= times=; clear; latency; count VERB KIND [CODE]
+//! fault refuse=CODE|delay=MILLIS on= of= times=; clear; latency; count VERB KIND [CODE]
 //! ```
 //!
 //! `$web` is the UID of the object `web`, and `$web'` that of the next object of this name.
@@ -481,12 +481,12 @@ fn config(words: &Words<'_>) -> ClusterConfig {
 fn fault(words: &Words<'_>) -> Fault {
     let named = |name: &str| words.named.get(name).copied();
     let mut fault = match (named("refuse"), named("delay")) {
-        (Some("500"), _) => Fault::refuse(ApiError::internal("etcd is asleep")),
+        (Some("500"), _) => Fault::refuse(ApiError::new(500, "InternalError", "etcd is asleep")),
         (Some(_), _) => Fault::refuse(ApiError::too_many_requests(7)),
-        (None, Some(millis)) => Fault::delay(Duration::from_millis(
-            millis.parse().expect("it is a number"),
-        )),
-        (None, None) => Fault::lose_reply(),
+        (None, millis) => {
+            let millis = millis.and_then(|it| it.parse().ok());
+            Fault::delay(Duration::from_millis(millis.expect("it is a number")))
+        }
     };
     fault = named("on")
         .into_iter()
