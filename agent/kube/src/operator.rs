@@ -68,7 +68,7 @@ impl KubeCluster {
             "spec": {"resourceAttributes": access},
         });
         review["spec"]["resourceAttributes"]["namespace"] = namespace.unwrap_or_default().into();
-        let request = requests::review(requests::ACCESS_REVIEWS, &review)?;
+        let request = requests::post(requests::ACCESS_REVIEWS, &review)?;
         let answer = self.read(request).await?;
         Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
     }
@@ -82,7 +82,7 @@ impl KubeCluster {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "SelfSubjectReview",
         });
-        let request = requests::review(requests::USER_REVIEWS, &review)?;
+        let request = requests::post(requests::USER_REVIEWS, &review)?;
         let answer = self.read(request).await?;
         Ok(text(&answer, "/status/userInfo/username").to_owned())
     }

@@ -86,49 +86,27 @@ pub(crate) fn app(plural: &str, namespace: &str, name: &str) -> Expressed {
 pub(crate) fn pods(namespace: Option<&str>, selector: &str) -> Expressed {
     let path = collection(CORE, namespace, "pods")?;
     let selector = escape(selector);
-    read(
-        &format!("{path}?labelSelector={selector}&limit=500"),
-        codec::JSON,
-    )
+    let path = format!("{path}?labelSelector={selector}&limit=500");
+    read(&path, codec::JSON)
 }
 
 pub(crate) fn event(event: &Event) -> Expressed {
     let path = managed(&collection(CORE, Some(event.namespace()), "events")?);
-    write(
-        Method::POST,
-        &path,
-        codec::JSON,
-        &objects::event_to_json(event),
-    )
+    post(&path, &objects::event_to_json(event))
 }
 
 /// The request that raises the count of an existing event.
 pub(crate) fn event_again(event: &Event) -> Expressed {
     let events = collection(CORE, Some(event.namespace()), "events")?;
     let path = managed(&single(&events, &event.name)?);
-    write(
-        Method::PATCH,
-        &path,
-        MERGE_PATCH,
-        &objects::event_patch(event),
-    )
+    merge(&path, &objects::event_patch(event))
 }
 
 /// The request by which a person resumes the holds of a budget.
 pub(crate) fn resume(resource: &Resource, namespace: &str, name: &str, value: &str) -> Expressed {
     let path = replica_set(resource, namespace, name)?;
     let patch = json!({"metadata": {"annotations": {RESUME_ANNOTATION: value}}});
-    write(
-        Method::PATCH,
-        &by(CLI_FIELD_MANAGER, &path),
-        MERGE_PATCH,
-        &patch,
-    )
-}
-
-/// The request for a review of the credentials.
-pub(crate) fn review(path: &str, review: &Value) -> Expressed {
-    write(Method::POST, path, codec::JSON, review)
+    merge(&by(CLI_FIELD_MANAGER, &path), &patch)
 }
 
 pub(crate) fn lease(namespace: &str, name: &str, command: &lease::Command) -> Expressed {
@@ -150,12 +128,12 @@ pub(crate) fn list_leases(namespace: &str) -> Expressed {
 
 pub(crate) fn create_probe(namespace: &str, object: &Value) -> Expressed {
     let path = managed(&replica_sets(&Resource::default(), Some(namespace))?);
-    write(Method::POST, &path, codec::JSON, object)
+    post(&path, object)
 }
 
 pub(crate) fn patch_probe(namespace: &str, name: &str, manager: &str, patch: &Value) -> Expressed {
     let path = replica_set(&Resource::default(), namespace, name)?;
-    write(Method::PATCH, &by(manager, &path), MERGE_PATCH, patch)
+    merge(&by(manager, &path), patch)
 }
 
 impl Scope {
@@ -223,6 +201,15 @@ fn write_status(resource: &Resource, write: &WriteStatus) -> Expressed {
 fn change(method: Method, path: &str, content_type: &str, body: &Value) -> Expressed {
     let body = body.to_string().into_bytes();
     send(method, path, codec::OBJECTS, content_type, body)
+}
+
+/// A request that creates an object of another kind, or asks for a review.
+pub(crate) fn post(path: &str, object: &Value) -> Expressed {
+    write(Method::POST, path, codec::JSON, object)
+}
+
+fn merge(path: &str, patch: &Value) -> Expressed {
+    write(Method::PATCH, path, MERGE_PATCH, patch)
 }
 
 /// A request that writes an object of another kind, with an answer in JSON.
