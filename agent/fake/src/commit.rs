@@ -1,7 +1,7 @@
 //! The only writes to the store: each change is stored, published to the watches, and followed by its immediate effects.
 //!
-//! The immediate effects are in this file because they change the store in turn. Quotas count, a new node is ready, and a removed node
-//! takes its pods along. All other effects are tasks on the timeline (`wake`).
+//! The immediate effect is in this file because it changes the store in turn: a removed node takes its pods along. All other effects are
+//! tasks on the timeline (`wake`).
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     kind::Kind,
-    object::{self, Object, set_condition},
-    quota,
+    object::{self, Object},
     state::{NodeState, State},
     store::ObjectKey,
     wake,
@@ -71,38 +70,16 @@ pub(crate) fn end_grace(state: &mut State, pod: &Object) -> Object {
     change(state, Kind::Pod, pod, ended)
 }
 
-pub(crate) fn node_is_ready(state: &mut State, name: &str) {
-    let message = "kubelet is posting ready status";
-    set_node_status(state, name, "True", "KubeletReady", message);
-}
-
-pub(crate) fn set_node_status(
-    state: &mut State,
-    name: &str,
-    status: &str,
-    reason: &str,
-    message: &str,
-) {
-    let node = state.store.find(Kind::Node, &ObjectKey::new("", name));
-    if let Some(node) = node.cloned() {
-        let mut new = Value::clone(&node);
-        set_condition(&mut new, state.now(), "Ready", status, reason, message);
-        change(state, Kind::Node, &node, new);
-    }
-}
-
 fn added(state: &mut State, kind: Kind, object: &Object) {
     match kind {
         Kind::Pod => wake::schedule_next_step(state, object),
         Kind::Node => {
-            let name = object::name(object);
-            state.nodes.insert(name.to_owned(), NodeState::default());
-            node_is_ready(state, name);
+            let name = object::name(object).to_owned();
+            state.nodes.insert(name, NodeState::default());
             wake::retry_unscheduled(state);
         }
         Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota => {}
     }
-    refresh_quotas(state, kind, object);
     wake::owners_changed(state, kind, object);
     if object::is_deleting(object) {
         wake::deletion_requested(state, kind, object);
@@ -122,33 +99,16 @@ fn changed(state: &mut State, kind: Kind, old: &Object, new: &Object) {
         wake::owners_changed(state, kind, new);
         wake::freed(state, old);
     }
-    if object::has_ended(old) != object::has_ended(new) || kind == Kind::ResourceQuota {
-        refresh_quotas(state, kind, new);
-    }
 }
 
 fn removed(state: &mut State, kind: Kind, last: &Object) {
-    match kind {
+    if kind == Kind::Node {
         // The pods of a removed node are removed, as by the pod garbage collector.
-        Kind::Node => {
-            state.nodes.remove(object::name(last));
-            for pod in state.store.pods_on(object::name(last)) {
-                end_grace(state, &pod);
-            }
+        state.nodes.remove(object::name(last));
+        for pod in state.store.pods_on(object::name(last)) {
+            end_grace(state, &pod);
         }
-        Kind::Pod | Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota => {}
     }
-    refresh_quotas(state, kind, last);
     wake::freed(state, last);
     wake::left_behind(state, last);
-}
-
-/// Writes the usage to the quotas of the object's namespace.
-fn refresh_quotas(state: &mut State, kind: Kind, object: &Object) {
-    let counted = matches!(kind, Kind::Pod | Kind::ReplicaSet | Kind::ResourceQuota);
-    if counted {
-        for (quota, new) in quota::refreshed(&state.store, object::namespace(object)) {
-            change(state, Kind::ResourceQuota, &quota, new);
-        }
-    }
 }

@@ -131,7 +131,7 @@ fn fill_system_fields(state: &mut State, kind: Kind, object: &mut Value) {
         fields.insert("apiVersion".to_owned(), kind.api_version().into());
     }
     defaults::apply(kind, object);
-    object["status"] = defaults::first_status(kind, object);
+    object["status"] = defaults::first_status(kind);
 }
 
 /// Makes sure that the name is free.

@@ -17,13 +17,12 @@ pub(crate) fn apply(kind: Kind, object: &mut Value) {
 }
 
 /// The first status of a new object, in place of any status in the request.
-pub(crate) fn first_status(kind: Kind, object: &Value) -> Value {
+pub(crate) fn first_status(kind: Kind) -> Value {
     match kind {
         Kind::Pod => json!({"phase": "Pending"}),
         Kind::ReplicaSet => json!({"replicas": 0}),
         Kind::Namespace => json!({"phase": "Active"}),
-        Kind::ResourceQuota => json!({"hard": object["spec"]["hard"], "used": {}}),
-        Kind::Node => json!({}),
+        Kind::ResourceQuota | Kind::Node => json!({}),
     }
 }
 

@@ -118,7 +118,6 @@ impl Cluster {
         node.down = false;
         node.noticed = false;
         node.outage += 1;
-        commit::node_is_ready(state, name);
         for pod in state.store.pods_on(name) {
             kubelet::revive(state, &pod);
         }

@@ -35,7 +35,6 @@ pub(crate) fn revive(state: &mut State, pod: &Object) {
     let status = object::fields(&mut new, "status");
     status.insert("phase".to_owned(), phase.into());
     status.shift_remove("reason");
-    status.shift_remove("message");
     let pod = commit::change(state, Kind::Pod, pod, new);
     wake::schedule_next_step(state, &pod);
 }
@@ -48,10 +47,9 @@ pub(crate) fn bind(state: &mut State, pod: &PodRef) {
     let (kind, now) = ("PodScheduled", state.now());
     if let Some(node) = choose_node(state) {
         object::fields(&mut bound, "spec").insert("nodeName".to_owned(), node.into());
-        set_condition(&mut bound, now, kind, "True", "", "");
+        set_condition(&mut bound, now, kind, "True", "");
     } else {
-        let message = format!("0/{} nodes are available.", state.nodes.len());
-        set_condition(&mut bound, now, kind, "False", "Unschedulable", &message);
+        set_condition(&mut bound, now, kind, "False", "Unschedulable");
     }
     commit::change(state, Kind::Pod, &pod, bound);
 }
@@ -121,7 +119,7 @@ pub(crate) fn observe(state: &State, pod: &Object, found: Containers) -> Value {
         Containers::Succeeded => ("Succeeded", "False", "PodCompleted"),
         Containers::Failed => ("Failed", "False", "PodFailed"),
     };
-    set_condition(&mut new, state.now(), "Ready", ready, reason, "");
+    set_condition(&mut new, state.now(), "Ready", ready, reason);
     let status = object::fields(&mut new, "status");
     status.insert("phase".to_owned(), phase.into());
     status.entry("containerStatuses").or_insert_with(|| {

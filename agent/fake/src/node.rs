@@ -19,8 +19,6 @@ pub(crate) fn lose_node(state: &mut State, name: &str, outage: u64, stage: LossS
     match stage {
         LossStage::Unknown => {
             node.noticed = true;
-            let message = "Kubelet stopped posting node status.";
-            commit::set_node_status(state, name, "Unknown", "NodeStatusUnknown", message);
             for pod in state.store.pods_on(name) {
                 lose_pod(state, &pod);
             }
@@ -39,15 +37,9 @@ fn lose_pod(state: &mut State, pod: &Object) {
         return;
     }
     let mut lost = Value::clone(pod);
-    set_condition(&mut lost, state.now(), "Ready", "False", "", "");
+    set_condition(&mut lost, state.now(), "Ready", "False", "");
     let status = object::fields(&mut lost, "status");
     status.insert("phase".to_owned(), json!("Unknown"));
     status.insert("reason".to_owned(), json!("NodeLost"));
-    let message = format!(
-        "Node {} which was running pod {} is unresponsive",
-        object::node(pod),
-        object::name(pod)
-    );
-    status.insert("message".to_owned(), message.into());
     commit::change(state, Kind::Pod, pod, lost);
 }

@@ -160,7 +160,6 @@ pub(crate) fn set_condition(
     kind: &str,
     status: &str,
     reason: &str,
-    message: &str,
 ) {
     let conditions = fields(object, "status")
         .entry("conditions")
@@ -176,10 +175,8 @@ pub(crate) fn set_condition(
     let mut entry = json!({
         "type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since,
     });
-    for (field, text) in [("reason", reason), ("message", message)] {
-        if !text.is_empty() {
-            entry[field] = text.into();
-        }
+    if !reason.is_empty() {
+        entry["reason"] = reason.into();
     }
     match known {
         Some(at) => list[at] = entry,

@@ -1,13 +1,8 @@
 //! Resource quotas for the number of pods that have not ended.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{
-    error::ApiError,
-    kind::Kind,
-    object::{self, Object},
-    store::Store,
-};
+use crate::{error::ApiError, kind::Kind, object, store::Store};
 
 /// Refuses a pod that would exceed a quota of its namespace, with Kubernetes' message.
 pub(crate) fn check(store: &Store, kind: Kind, new: &Value) -> Result<(), ApiError> {
@@ -25,18 +20,6 @@ pub(crate) fn check(store: &Store, kind: Kind, new: &Value) -> Result<(), ApiErr
         }
     }
     Ok(())
-}
-
-/// The quotas of a namespace, each with its new state after a recount.
-pub(crate) fn refreshed(store: &Store, namespace: &str) -> Vec<(Object, Value)> {
-    let used = store.count_unended_pods(namespace).to_string();
-    let quotas = store.in_namespace(Kind::ResourceQuota, namespace);
-    let refreshed = quotas.map(|quota| {
-        let mut new = Value::clone(quota);
-        new["status"] = json!({"hard": quota["spec"]["hard"], "used": {"pods": used}});
-        (quota.clone(), new)
-    });
-    refreshed.collect()
 }
 
 /// A limit may be a text or a number.
