@@ -5,16 +5,15 @@ use std::time::Duration;
 use agent_core::lease::Record;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use super::projected::Unreadable;
 
 const KIND: &str = "Lease";
 
 #[derive(Deserialize)]
-struct LeaseList<'a> {
-    #[serde(borrow)]
-    items: Vec<&'a RawValue>,
+struct LeaseList {
+    items: Vec<Value>,
 }
 
 /// Reads a Lease, and no other kind. A Lease without a holder is free to take. The record keeps the whole object for [`lease_to_json`].
@@ -27,10 +26,10 @@ pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
             expected: KIND.to_owned(),
         });
     }
-    Ok(record(&lease, bytes))
+    Ok(record(&lease))
 }
 
-fn record(lease: &Value, bytes: &[u8]) -> Record {
+fn record(lease: &Value) -> Record {
     let text = |path| lease.pointer(path).and_then(Value::as_str);
     let number = |path| lease.pointer(path).and_then(Value::as_i64).unwrap_or(0);
     let time = |path| text(path)?.parse().ok();
@@ -43,18 +42,17 @@ fn record(lease: &Value, bytes: &[u8]) -> Record {
         renewed: time("/spec/renewTime"),
         transitions: number("/spec/leaseTransitions"),
         resource_version: version.to_owned(),
-        object: bytes.to_vec(),
+        object: lease.to_string().into_bytes(),
     }
 }
 
 /// Reads a list of Leases: their names and records. The items have no kind.
 pub(crate) fn leases(bytes: &[u8]) -> Result<Vec<(String, Record)>, Unreadable> {
-    let list: LeaseList<'_> = serde_json::from_slice(bytes)?;
-    let leases = list.items.into_iter().map(|item| {
-        let lease: Value = serde_json::from_str(item.get())?;
+    let list: LeaseList = serde_json::from_slice(bytes)?;
+    let leases = list.items.iter().map(|lease| {
         let name = lease.pointer("/metadata/name").and_then(Value::as_str);
         let name = name.ok_or(Unreadable::List("names"))?;
-        Ok((name.to_owned(), record(&lease, item.get().as_bytes())))
+        Ok((name.to_owned(), record(lease)))
     });
     leases.collect()
 }

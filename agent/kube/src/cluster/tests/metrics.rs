@@ -83,18 +83,3 @@ async fn request_that_nobody_awaits_any_longer_has_no_status() {
     drop(timeout(Duration::ZERO, server.cluster.uid()).await);
     requests(&server, &[("<error>", "GET", 1)]);
 }
-
-#[tokio::test]
-async fn durations_have_the_buckets_of_client_go() {
-    let server = Server::start(vec![page(&[], "5", "")]).await;
-    list(&server.cluster).await.expect("it is read");
-    let buckets = lines(&server, "rest_client_request_duration_seconds_bucket");
-    let bound = |line: &String| line.split("le=\"").nth(1)?.split('"').next()?.parse().ok();
-    let mut bounds: Vec<f64> = buckets.iter().filter_map(bound).collect();
-    bounds.sort_unstable_by(f64::total_cmp);
-    let expected = [
-        0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
-    ];
-    assert_eq!(bounds[..12], expected);
-    assert_eq!(bounds[12..], [f64::INFINITY]);
-}
