@@ -5,10 +5,11 @@ use std::{fs, path::Path, process::Command};
 use serde_json::{Value, json};
 use server_access::{Identity, Policy, method::Need};
 use tempfile::TempDir;
-use tests::{binaries, fenced, tools};
+use tests::{binaries, tools};
 
 use crate::{
     helm::{succeeds, without_origin},
+    kubectl::shown,
     rendered::{Rendered, SYSTEM},
 };
 
@@ -28,13 +29,10 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The files that operations.md shows for a test, such as the values and the kustomization.
+/// The files that the documents show for a test, such as the values and the kustomization.
 fn documented<const COUNT: usize>(test: &str) -> [String; COUNT] {
-    let text = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
-    let blocks = fenced::blocks(&text.expect("the document is there"));
-    let shown = blocks.into_iter().filter(|it| it.test() == Some(test));
-    let shown: Vec<_> = shown.map(|block| block.text).collect();
-    shown.try_into().expect("it shows as many")
+    let shown: Vec<_> = shown(test).into_iter().map(|block| block.text).collect();
+    shown.try_into().expect("they show as many")
 }
 
 fn folder() -> TempDir {

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tests::{
-    binaries, fenced,
+    binaries,
     real::{ApiServer, User},
     tools,
 };
@@ -203,17 +203,6 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
     }
 }
 
-/// The command that operations.md shows for a test.
-fn documented(test: &str) -> String {
-    let text = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
-    let blocks = fenced::blocks(&text.expect("the document is there"));
-    let mut blocks = blocks
-        .into_iter()
-        .filter(|block| block.test() == Some(test));
-    let block = blocks.next().expect("it shows the command");
-    block.text.trim().to_owned()
-}
-
 #[tokio::test]
 async fn release_is_installed_upgraded_and_removed() {
     tests::or_skip!(tools::helm());
@@ -229,7 +218,7 @@ async fn release_is_installed_upgraded_and_removed() {
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/replicasets.decree.dev";
 
     let chart = "deploy/helm/decree";
-    let command = documented("release_is_installed_upgraded_and_removed");
+    let command = &shown("release_is_installed_upgraded_and_removed")[0].text;
     let words: Vec<_> = command.split_whitespace().skip(1).collect();
     let notes = succeeds(&words, Some(server.kubeconfig(User::Admin))).expect("helm is there");
     assert!(notes.contains("run: decree take-over"), "{notes}");

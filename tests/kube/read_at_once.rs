@@ -18,6 +18,7 @@ use tests::{
 use crate::{
     kubectl::{Kubectl, shown},
     objects::{DELETION_COST, pod, ready_since, replica_set},
+    rendered::grant,
 };
 
 /// The time of all decisions.
@@ -306,26 +307,16 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// Returns the kubeconfig of a service account that may read ReplicaSets and pods of its namespace.
 async fn reader(cluster: &ApiServer, namespace: &Namespace) -> PathBuf {
-    let (rbac, name) = ("rbac.authorization.k8s.io", "reader");
     let verbs = ["get", "list"];
     let role = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": {"name": name},
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "reader", "namespace": namespace.name()},
         "rules": [
             {"apiGroups": [""], "resources": ["pods"], "verbs": verbs},
             {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": verbs},
         ],
     });
-    let account =
-        json!({"kind": "ServiceAccount", "name": "default", "namespace": namespace.name()});
-    let binding = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name}, "subjects": [account],
-    });
-    for (resource, object) in [("roles", role), ("rolebindings", binding)] {
-        let path = namespace.path(&format!("/apis/{rbac}/v1"), resource, "");
-        let made = namespace.api().create(&path, &object).await;
-        made.expect("it is new");
-    }
+    grant(namespace.api(), &role, namespace.name(), "default").await;
     let kubeconfig = cluster.service_account(namespace.name(), "default").await;
     let reader = Api::of(&kubeconfig).await;
     // The API server learns of roles later than they are written.

@@ -107,6 +107,22 @@ impl Rendered {
     }
 }
 
+/// Applies a role, and binds it to a service account of a namespace.
+pub(crate) async fn grant(api: &Api, role: &Value, namespace: &str, account: &str) {
+    let rbac = "rbac.authorization.k8s.io";
+    let (kind, metadata) = (&role["kind"], &role["metadata"]);
+    let binding = json!({
+        "apiVersion": role["apiVersion"], "metadata": metadata,
+        "kind": format!("{}Binding", kind.as_str().expect("it is text")),
+        "roleRef": {"apiGroup": rbac, "kind": kind, "name": metadata["name"]},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
+    });
+    for object in [role, &binding] {
+        let applied = apply(api, object).await;
+        applied.unwrap_or_else(|refusal| panic!("{refusal:?}: {object}"));
+    }
+}
+
 /// Applies an object; refuses fields that its kind does not know.
 pub(crate) async fn apply(api: &Api, object: &Value) -> Result<Value, Refusal> {
     let path = format!(

@@ -3,9 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
-use tests::real::{
-    Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Patch, Proxy,
-};
+use tests::real::{Agent, ApiServer, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Proxy};
 use tokio::time;
 
 use crate::{
@@ -90,7 +88,8 @@ impl Workload {
         })
         .await?;
 
-        self.relabel_the_orphan().await;
+        let labels = json!({"metadata": {"labels": {"app": "another"}}});
+        acts::patch_pod(&self.namespace, &objects::pod("orphan"), &labels).await;
         self.reaches("the former orphan released", &orphan, |pod| {
             pod["metadata"]["ownerReferences"].is_null()
         })
@@ -130,17 +129,6 @@ impl Workload {
             self.status_follows().await?;
         }
         Ok(())
-    }
-
-    async fn relabel_the_orphan(&self) {
-        let patch = json!({"metadata": {"labels": {"app": "another"}}});
-        let path = self.namespace.pod("orphan");
-        let patched = self
-            .namespace
-            .api()
-            .patch(&path, Patch::Merge, &patch)
-            .await;
-        patched.expect("it is there");
     }
 
     async fn scale(&mut self, replicas: u32) {
