@@ -1,17 +1,9 @@
 //! `decree check`: each fault is reported with its remedy.
 
-use std::{
-    net::TcpListener,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{net::TcpListener, path::Path, process::Output};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tests::{
-    binaries,
-    real::{Agent, ApiServer, DecisionServer, Namespace, Patch, User, decree, found},
-};
+use tests::real::{Agent, ApiServer, DecisionServer, Namespace, Patch, User, decree, found};
 
 use crate::{acts, objects};
 
@@ -197,24 +189,4 @@ async fn check_is_never_well_beside_another_controller_whatever_its_name() {
             &format!("the agents stand by: {value}"),
         );
     }
-}
-
-#[test]
-fn check_of_a_server_needs_no_credentials_of_a_cluster() {
-    let server = DecisionServer::start();
-    let empty = TempDir::with_prefix("decree-check-").expect("there is room");
-    let check = |flags: &[&str]| {
-        let mut command = Command::new(binaries::folder().join("decree"));
-        command.args(["check", "-o", "json"]).args(flags);
-        // As in the container of a server of the overlay all-in-one.
-        command.env_remove("KUBECONFIG").env("HOME", empty.path());
-        command.env("DECREE_SERVER", server.url());
-        command.output().expect("it was built")
-    };
-    let output = check(&["--only", "server"]);
-    let found: Vec<Value> = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let checks: Vec<_> = found.iter().map(|it| it["check"].clone()).collect();
-    assert_eq!(checks, ["server", "versions"]);
-    assert_eq!(check(&[]).status.code(), Some(1), "credentials are missing");
 }

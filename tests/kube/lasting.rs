@@ -13,23 +13,14 @@ use crate::{acts, budget, objects};
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 
-/// The change of each new pod.
-#[derive(Clone, Copy, Debug)]
-enum Change {
-    /// A kubelet rejects the pod.
-    Fails,
-    /// The pod loses its labels, as by a webhook.
-    LosesLabels,
-}
-
-/// Makes the change to each new pod, and counts the pods, while polled.
-async fn change_all(namespace: &Namespace, change: Change, count: &mut usize) {
+/// Rejects each new pod as a kubelet does, and counts the pods, while polled.
+async fn reject_all(namespace: &Namespace, count: &mut usize) {
     let api = namespace.api();
     let list = api.get(&namespace.pod("")).await.expect("it can be listed");
     // The pods from before the watch.
     for pod in list["items"].as_array().into_iter().flatten() {
         *count += 1;
-        end(namespace, pod, change).await;
+        reject(namespace, pod).await;
     }
     let version = list["metadata"]["resourceVersion"].as_str();
     let from = version.expect("a list has one");
@@ -40,25 +31,17 @@ async fn change_all(namespace: &Namespace, change: Change, count: &mut usize) {
             continue;
         };
         *count += 1;
-        end(namespace, &pod, change).await;
+        reject(namespace, &pod).await;
     }
 }
 
-async fn end(namespace: &Namespace, pod: &Value, change: Change) {
-    match change {
-        Change::Fails => {
-            let status = json!({"phase": "Failed", "reason": "UnexpectedAdmissionError"});
-            acts::set_pod_status(namespace, pod, &status).await;
-        }
-        Change::LosesLabels => {
-            let labels = json!({"metadata": {"labels": {"app": null}}});
-            acts::patch_pod(namespace, pod, &labels).await;
-        }
-    }
+async fn reject(namespace: &Namespace, pod: &Value) {
+    let status = json!({"phase": "Failed", "reason": "UnexpectedAdmissionError"});
+    acts::set_pod_status(namespace, pod, &status).await;
 }
 
-/// Waits until the server explains a ReplicaSet in these words; a batch in flight is explained first. Meanwhile, [`meet`] goes on: the
-/// command runs on another thread.
+/// Waits until the server explains a ReplicaSet in these words; a batch in flight is explained first. Meanwhile, [`reject_all`] goes on:
+/// the command runs on another thread.
 async fn is_explained(server: &DecisionServer, set: &str, words: &str) {
     found(async || {
         let (server, set) = (server.url(), set.to_owned());
@@ -71,24 +54,26 @@ async fn is_explained(server: &DecisionServer, set: &str, words: &str) {
     .await;
 }
 
-async fn a_person_learns_of_it(name: &str, change: Change, words: &str) {
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_a_kubelet_rejects_are_few_and_an_event_says_so() {
     let cluster = tests::or_skip!(ApiServer::shared().await);
-    let namespace = Namespace::create(cluster.admin().await, name).await;
+    let namespace = Namespace::create(cluster.admin().await, "rejected").await;
     let server = DecisionServer::start();
     let kubeconfig = cluster.kubeconfig(User::Admin);
-    let flags = ["--leader-elect=false", "--namespace", name];
+    let flags = ["--leader-elect=false", "--namespace", "rejected"];
     let _agent = Agent::start(&server, &kubeconfig, &flags);
-    let (mut count, set, begun) = (0, format!("{name}/web"), Instant::now());
+    let (mut count, set, begun) = (0, "rejected/web", Instant::now());
+    let words = "the latest has failed";
     let event = {
         let learned = async {
             acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
             let event = budget::told(&namespace, "PodsDoNotLast", words).await;
-            is_explained(&server, &set, "Because:     PODS_DO_NOT_LAST").await;
+            is_explained(&server, set, "Because:     PODS_DO_NOT_LAST").await;
             event
         };
         tokio::select! {
             event = learned => event,
-            () = change_all(&namespace, change, &mut count) => panic!("the watch has ended"),
+            () = reject_all(&namespace, &mut count) => panic!("the watch has ended"),
         }
     };
     assert_eq!(event["type"], "Warning");
@@ -99,19 +84,9 @@ async fn a_person_learns_of_it(name: &str, change: Change, words: &str) {
 
     // The cause is fixed, and a person resumes: the server creates all missing pods at once, and they last.
     let user = kubeconfig.to_string_lossy();
-    let resumed = decree(&["resume", "--kubeconfig", &user, &set]);
+    let resumed = decree(&["resume", "--kubeconfig", &user, set]);
     assert_eq!(resumed.status.code(), Some(0), "{resumed:?}");
     acts::status_becomes(&namespace, "web", &json!({"replicas": 3})).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn pods_that_a_kubelet_rejects_are_few_and_an_event_says_so() {
-    a_person_learns_of_it("rejected", Change::Fails, "the latest has failed").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn pods_that_lose_their_labels_are_few_and_an_event_says_so() {
-    a_person_learns_of_it("unlabelled", Change::LosesLabels, "other labels").await;
 }
 
 /// A policy that removes the owner of each pod of a namespace, at each write, until it is deleted.

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User};
+use serde_json::Value;
+use tests::real::{Agent, ApiServer, DecisionServer, User};
 
 use crate::growth::{FEW_AT_A_TIME, Growth};
 
@@ -101,43 +101,6 @@ async fn a_leader_that_is_asked_to_end_gives_the_lease_back() {
     assert_eq!(pair.second.calls("delete_pod"), 0);
     let waited = between(&before, &spec_of_lease(&pair.growth).await);
     assert!(waited < LONG_LEASE, "it took {waited:?}");
-}
-
-#[tokio::test]
-async fn a_lease_that_nobody_has_is_taken_at_once_and_keeps_what_others_wrote_to_it() {
-    let cluster = tests::or_skip!(ApiServer::shared().await);
-    let name = "lease-kept";
-    let namespace = Namespace::create(cluster.admin().await, name).await;
-    let (api, group) = (namespace.api(), "/apis/coordination.k8s.io/v1");
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "decree-agent", "labels": {"team": "web"}, "annotations": {"page": "us"}},
-        "spec": {"leaseTransitions": 7},
-    });
-    let created = api
-        .create(&namespace.path(group, "leases", ""), &lease)
-        .await;
-    created.expect("it is valid");
-    let (server, kubeconfig) = (DecisionServer::start(), cluster.kubeconfig(User::Admin));
-    let flags = ["--namespace", name, "--lease-namespace", name];
-    // Longer than the patience of the test: a Lease that nobody has is taken at once.
-    let flags = [&flags[..], &["--lease-duration", "60m"]].concat();
-    let agent = Agent::start(&server, &kubeconfig, &flags);
-    agent.says("leading", 1).await;
-    let path = namespace.path(group, "leases", "decree-agent");
-    let read = async || api.get(&path).await.expect("it is there");
-    let (taken, ended) = (read().await, agent.terminate());
-    assert_eq!(ended.code(), Some(0), "it drained");
-    let released = read().await;
-    for stored in [&taken, &released] {
-        for field in ["labels", "annotations"] {
-            assert_eq!(stored["metadata"][field], lease["metadata"][field]);
-        }
-        assert_eq!(stored["spec"]["leaseTransitions"], 8);
-    }
-    let holder = |lease: &Value| lease["spec"]["holderIdentity"].as_str().map(str::len);
-    assert_ne!(holder(&taken), Some(0), "an agent holds it: {taken}");
-    assert_eq!(holder(&released), Some(0), "nobody holds it: {released}");
 }
 
 async fn spec_of_lease(growth: &Growth) -> Value {

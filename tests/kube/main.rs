@@ -27,7 +27,6 @@ mod leading;
 mod manifests;
 mod modes;
 mod mutants;
-mod names;
 mod objects;
 mod permissions;
 mod policies;

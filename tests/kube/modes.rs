@@ -5,36 +5,24 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tests::real::{Agent, Api, ApiServer, DecisionServer, Namespace, User};
 
-use crate::{another, objects};
+use crate::{another, objects, rendered};
 
 /// The permissions of an agent that executes nothing, as a role and its binding.
 pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> PathBuf {
     let (api, name) = (namespace.api(), namespace.name());
-    let rbac = "rbac.authorization.k8s.io";
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}});
     let role = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
             {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["list", "watch"]},
             {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]},
         ],
     });
-    let binding = json!({
-        "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "namespace": name, "name": "reader"}],
-    });
     let accounts = namespace.path("/api/v1", "serviceaccounts", "");
     create(api, &accounts, &account).await;
-    create(api, &format!("/apis/{rbac}/v1/clusterroles"), &role).await;
-    create(
-        api,
-        &format!("/apis/{rbac}/v1/clusterrolebindings"),
-        &binding,
-    )
-    .await;
+    rendered::grant(api, &role, name, "reader").await;
     let kubeconfig = server.service_account(name, "reader").await;
     let reader = Api::of(&kubeconfig).await;
     // The API server learns of roles later than they are written.
@@ -119,7 +107,6 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     );
     shown(&agent, "dry-run/few", "status");
     shown(&agent, "dry-run/many", "status");
-    decisions_are_seen_from_outside(&server);
 
     let pods = namespace.pods().await.expect("they can be listed");
     assert_eq!(pods.len(), 1, "no pod was made or deleted");
@@ -140,31 +127,6 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     assert!(
         !metrics.contains("decree_agent_calls_total{"),
         "calls were made: {metrics}"
-    );
-}
-
-/// Decisions in dry-run mode are shown like executed ones.
-fn decisions_are_seen_from_outside(server: &DecisionServer) {
-    let explained = server.ask(&["explain", "dry-run/few"]);
-    let text = String::from_utf8_lossy(&explained.stdout);
-    assert!(
-        text.contains("TOO_FEW_REPLICAS: 0 active pods, 2 desired"),
-        "{text}"
-    );
-    let sets = server.ask_json(&["get", "replicasets", "-n", "dry-run"]);
-    let sets = sets.expect("the server answers");
-    let states: Vec<_> = sets["replicaSets"]
-        .as_array()
-        .expect("it is a list")
-        .iter()
-        .map(|set| &set["state"])
-        .collect();
-    assert_eq!(states, ["REPLICA_SET_STATE_WAITING"; 2], "{sets:#}");
-    let sessions = server.ask_json(&["get", "sessions"]);
-    let sessions = sessions.expect("the server answers");
-    assert_eq!(
-        sessions["sessions"][0]["mode"], "MODE_DRY_RUN",
-        "{sessions:#}"
     );
 }
 

@@ -4,7 +4,7 @@
 //! No kubelet runs: if a pod must run, be ready or stop, the test acts as its kubelet.
 
 use serde_json::{Value, json};
-use tests::real::{Agent, ApiServer, Attended, DecisionServer, Namespace, Sightings, User};
+use tests::real::{Agent, ApiServer, Attended, DecisionServer, Namespace, User};
 
 use crate::{acts, another, objects};
 
@@ -101,26 +101,6 @@ async fn a_deleted_replica_set_gets_no_finalizer_of_ours_and_its_pods_are_left_a
     api.wait_for("gone", &namespace.replica_set(""), gone).await;
     // Only the garbage collector deletes them, and none runs.
     assert_eq!(acts::pods_become(&namespace, 2).await, pods);
-}
-
-#[tokio::test]
-async fn two_replica_sets_of_one_selector_share_nothing() {
-    let namespace = tests::or_skip!(Attended::namespace("one-selector").await);
-    let sightings = Sightings::begin(&namespace);
-    let wanted = [("one", 1), ("two", 2)];
-    for (name, replicas) in wanted {
-        acts::create_set(&namespace, &objects::replica_set(name, replicas)).await;
-    }
-    for _round in 0..2 {
-        for (name, replicas) in wanted {
-            let status = json!({"replicas": replicas, "fullyLabeledReplicas": replicas});
-            acts::status_becomes(&namespace, name, &status).await;
-            // Makes the controller sync both again.
-            acts::patch_set(&namespace, name, &json!({"spec": {"minReadySeconds": 1}})).await;
-        }
-    }
-    sightings.reach(3).await;
-    assert_eq!((sightings.count(), sightings.gone()), (3, Vec::new()));
 }
 
 /// The API server drops the count then. Each sync of the ReplicaSet writes the count once, as upstream's does, and a write

@@ -1,7 +1,7 @@
-//! The agent keeps the fields that it reads, and writes what it reports.
+//! A pod has all that its template says.
 
 use serde_json::json;
-use tests::real::{Attended, Patch};
+use tests::real::Attended;
 
 use crate::{acts, objects};
 
@@ -40,34 +40,4 @@ async fn all_that_a_template_says_reaches_the_pod_and_nothing_else() {
     let managers = managers.into_iter().flatten();
     let managers: Vec<_> = managers.map(|entry| &entry["manager"]).collect();
     assert_eq!(managers, ["decree-agent"]);
-}
-
-#[tokio::test]
-async fn labels_and_annotations_outlive_the_status() {
-    let namespace = tests::or_skip!(Attended::namespace("outlive-status").await);
-    let mut set = objects::replica_set("web", 2);
-    set["metadata"]["labels"] = json!({"team": "blue", "example.com/tier": ""});
-    set["metadata"]["annotations"] =
-        json!({"deployment.kubernetes.io/revision": "7", "note": "a b"});
-    acts::create_set(&namespace, &set).await;
-    for replicas in [2, 1] {
-        acts::scale(&namespace, "web", replicas).await;
-        let read = acts::status_becomes(&namespace, "web", &json!({"replicas": replicas})).await;
-        for field in ["labels", "annotations"] {
-            assert_eq!(read["metadata"][field], set["metadata"][field]);
-        }
-    }
-    // The agent must keep the conditions of other writers.
-    let foreign = json!({"status": {"conditions": [
-        {"type": "Frozen", "status": "True", "reason": "Winter", "lastTransitionTime": "2026-01-01T00:00:00Z"},
-    ]}});
-    let path = format!("{}/status", namespace.replica_set("web"));
-    let patched = namespace.api().patch(&path, Patch::Merge, &foreign).await;
-    patched.expect("it is valid");
-    acts::scale(&namespace, "web", 3).await;
-    let read = acts::status_becomes(&namespace, "web", &json!({"replicas": 3})).await;
-    assert_eq!(
-        read["status"]["conditions"],
-        foreign["status"]["conditions"]
-    );
 }
