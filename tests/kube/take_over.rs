@@ -6,10 +6,9 @@ use std::{fs, path::PathBuf, process::Output};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::real::{
-    Agent, Api, ApiServer, ControllerManager, DecisionServer, LOOK_EVERY, Namespace, Sightings,
-    User, decree,
+    Agent, Api, ApiServer, ControllerManager, DecisionServer, Namespace, Sightings, User, decree,
+    found,
 };
-use tokio::time;
 
 use crate::{
     acts, objects,
@@ -20,6 +19,7 @@ use crate::{
 const STANDS_BY: &str = "standing by";
 const UNREACHED: &str = "no server can be reached: the agent could not work if it led";
 const SET: &str = "web";
+const ALL_OTHERS: &str = "--controllers=*,-replicaset-controller";
 
 async fn scales(namespace: &Namespace, replicas: usize) {
     let wanted = u32::try_from(replicas).expect("it is small");
@@ -100,7 +100,7 @@ async fn agent_acts_only_while_the_built_in_controller_is_declared_off() {
     assert_eq!(agent.metric(&standing_by("found_on")), 1);
 
     built_in.stop();
-    let mut others = ControllerManager::start_others(&cluster);
+    let mut others = ControllerManager::start(&cluster, &[ALL_OTHERS]);
     let taken = told(0, &declares(&cluster, "take-over"));
     assert!(taken.ends_with(" acts\n"), "{taken}");
     let off = record(&admin).await;
@@ -170,14 +170,11 @@ async fn deny_replica_sets(namespace: &Namespace) {
         created.expect("it is valid");
     }
     let sets = format!("{}?dryRun=All", namespace.replica_set(""));
-    let mut looks = time::interval(LOOK_EVERY);
-    while api
-        .create(&sets, &objects::replica_set(SET, 0))
-        .await
-        .is_ok()
-    {
-        looks.tick().await;
-    }
+    found(async || {
+        let created = api.create(&sets, &objects::replica_set(SET, 0)).await;
+        created.err().ok_or_else(|| "nothing is denied".to_owned())
+    })
+    .await;
 }
 
 #[tokio::test]

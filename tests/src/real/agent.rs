@@ -66,7 +66,7 @@ impl Agent {
             all.extend(["--log-level", "info,decree_agent=debug"]);
         }
         all.extend(flags);
-        let kept = Kept::start_with(program, &all, variables);
+        let kept = Kept::start(program, &all, variables);
         let admin = kept.running().address("admin");
         Self { kept, admin }
     }

@@ -33,8 +33,6 @@ pub struct Api {
 pub enum Patch {
     /// RFC 7386.
     Merge,
-    /// RFC 6902.
-    Json,
     /// Kubernetes' own, which merges lists by key.
     Strategic,
     /// Server-side apply; the path has the field manager.
@@ -154,7 +152,6 @@ impl Api {
     pub async fn patch(&self, path: &str, kind: Patch, patch: &Value) -> Result<Value, Refusal> {
         let content = match kind {
             Patch::Merge => "application/merge-patch+json",
-            Patch::Json => "application/json-patch+json",
             Patch::Strategic => "application/strategic-merge-patch+json",
             Patch::Apply => "application/apply-patch+yaml",
         };

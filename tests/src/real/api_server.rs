@@ -12,7 +12,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::{sync::OnceCell, task, time};
 
-use super::{LOOK_EVERY, PATIENCE, api::Api, assets, program::Program};
+use super::{LOOK_EVERY, PATIENCE, api::Api, assets, found, program::Program};
 
 /// The number of attempted ports: another process may take a free port before the API server does.
 const PORTS_TRIED: usize = 5;
@@ -50,8 +50,6 @@ pub enum Restored {
 pub enum User {
     /// All permissions, as `system:masters`.
     Admin,
-    /// The built-in controllers.
-    ControllerManager,
     /// The identity of static pods of Decree: the permissions of everybody, until a role is bound.
     Decree,
     /// The permissions of everybody.
@@ -112,7 +110,6 @@ impl ApiServer {
     pub fn kubeconfig(&self, user: User) -> PathBuf {
         let name = match user {
             User::Admin => "admin",
-            User::ControllerManager => "controller-manager",
             User::Decree => "decree-agent",
             User::Nobody => "nobody",
         };
@@ -207,12 +204,12 @@ impl ApiServer {
     /// Stops etcd with a signal, and returns after the stop; requests to etcd wait.
     pub async fn pause_etcd(&self) {
         self.etcd.signal("STOP");
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(LOOK_EVERY);
-        while !self.etcd.is_stopped() {
-            assert!(Instant::now() < until, "etcd does not stop");
-            looks.tick().await;
-        }
+        found(async || {
+            let is_stopped = self.etcd.is_stopped();
+            let failure = || "etcd does not stop".to_owned();
+            is_stopped.then_some(()).ok_or_else(failure)
+        })
+        .await;
     }
 
     /// Resumes etcd.

@@ -11,11 +11,6 @@ pub struct ControllerManager {
 }
 
 impl ControllerManager {
-    /// Starts all controllers but the ReplicaSet controller, without a wait for their readiness.
-    pub fn start_others(server: &ApiServer) -> Self {
-        Self::start(server, &["--controllers=*,-replicaset-controller"])
-    }
-
     /// Starts the controllers, with further flags, without a wait for their readiness.
     pub fn start(server: &ApiServer, flags: &[&str]) -> Self {
         let program = Program::start(

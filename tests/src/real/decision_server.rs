@@ -5,8 +5,6 @@ use std::{
     process::{ExitStatus, Output},
 };
 
-use serde_json::Value;
-
 use super::{decree, kept::Kept};
 use crate::{admin, running::Running};
 
@@ -78,35 +76,10 @@ impl DecisionServer {
         self.kept.running()
     }
 
-    /// Returns its metrics.
-    pub fn metrics(&self) -> String {
-        admin::get(&self.admin, "/metrics").expect("it serves its metrics")
-    }
-
     /// Runs a command of the CLI on the server to its end.
     pub fn ask(&self, arguments: &[&str]) -> Output {
         let asked = ["--server", &self.url(), "--timeout", ANSWERED_WITHIN];
         decree(&[arguments, &asked].concat())
-    }
-
-    /// Runs a command of the CLI that prints one JSON document; `None` if it fails.
-    pub fn ask_json(&self, arguments: &[&str]) -> Option<Value> {
-        let output = self.ask(&[arguments, &["-o", "json"]].concat());
-        let answered = output.status.success();
-        answered.then(|| serde_json::from_slice(&output.stdout).ok())?
-    }
-
-    /// Kills the server, and starts another in its place.
-    pub fn restart(self) -> Self {
-        let Self {
-            kept,
-            address,
-            flags,
-            ..
-        } = self;
-        kept.signal("KILL");
-        let _killed = kept.wait();
-        Self::start_at(&address, flags)
     }
 
     /// Sends SIGTERM, waits until the server has drained its sessions, and starts another in its place.
@@ -136,7 +109,7 @@ impl DecisionServer {
         let mut all = vec!["--listen", listen];
         all.extend(["--admin", "127.0.0.1:0"]);
         all.extend(flags.iter().map(String::as_str));
-        let kept = Kept::start(program, &all);
+        let kept = Kept::start(program, &all, &[]);
         let [address, admin] = ["grpc", "admin"].map(|it| kept.running().address(it));
         Self {
             kept,

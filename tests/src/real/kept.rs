@@ -30,13 +30,9 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Starts a program with flags. A relative path names a program of this workspace.
-    pub(super) fn start(program: &Path, flags: &[&str]) -> Self {
-        Self::start_with(program, flags, &[])
-    }
-
-    /// Starts a program with flags, as [`Self::start`] does, and with environment variables, which older versions ignore.
-    pub(super) fn start_with(program: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+    /// Starts a program with flags, and with environment variables, which older versions ignore. A relative path names a program of this
+    /// workspace.
+    pub(super) fn start(program: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER]).arg(program);
         command

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::{task::JoinHandle, time};
 use tokio_stream::StreamExt as _;
 
-use super::{LOOK_EVERY, api::Api, namespace::Namespace};
+use super::{LOOK_EVERY, api::Api, found, namespace::Namespace};
 
 /// The pods of a namespace that were seen since the start, including deleted ones.
 #[derive(Debug)]
@@ -70,13 +70,12 @@ impl Sightings {
     /// # Panics
     /// If they were not seen within [`PATIENCE`](super::PATIENCE).
     pub async fn reach(&self, count: usize) {
-        let mut looks = time::interval(LOOK_EVERY);
-        let until = time::Instant::now() + super::PATIENCE;
-        while self.count() < count {
-            let late = time::Instant::now() >= until;
-            assert!(!late, "{} pods were seen, not {count}", self.count());
-            looks.tick().await;
-        }
+        found(async || {
+            let seen = self.count();
+            let failure = || format!("{seen} pods were seen, not {count}");
+            (seen >= count).then_some(()).ok_or_else(failure)
+        })
+        .await;
     }
 }
 

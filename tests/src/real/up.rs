@@ -20,7 +20,7 @@ impl Up {
         let mut flags = vec!["up", "--mode", "enforce", "--kubeconfig", &kubeconfig];
         flags.extend(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         flags.extend(["--agent-admin", "off"]);
-        let kept = Kept::start_with(
+        let kept = Kept::start(
             Path::new("decree"),
             &flags,
             &[LOSES_PODS[0], LOSES_PODS[1], DECLARES],
