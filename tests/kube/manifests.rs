@@ -5,10 +5,13 @@ use std::fs;
 use serde_json::{Value, json};
 use tests::{
     binaries,
-    real::{Api, ApiServer, found},
+    real::{Api, ApiServer},
 };
 
-use crate::rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM};
+use crate::{
+    permissions::is_allowed,
+    rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM},
+};
 
 /// The kustomizations in `deploy/kustomize` that can be applied.
 pub(crate) const FOLDERS: [&str; 7] = [
@@ -297,18 +300,7 @@ async fn user_of_static_pods_may_what_the_service_account_may() {
             "name": "decree-agent", "namespace": SYSTEM,
         }),
     ] {
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {"user": "decree-agent", "resourceAttributes": attributes},
-        });
-        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        // The API server reads new roles a moment after it has stored them.
-        found(async || {
-            let reviewed = admin.create(path, &review).await.expect("it is valid");
-            let is_allowed = reviewed["status"]["allowed"] == true;
-            is_allowed.then_some(()).ok_or_else(|| reviewed.to_string())
-        })
-        .await;
+        is_allowed(&admin, "decree-agent", &attributes).await;
     }
 }
 

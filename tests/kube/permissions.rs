@@ -101,9 +101,8 @@ async fn grant_all_but(permissions: &[Permission], lacking: usize, admin: &Api, 
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": system},
     });
-    let mut objects = vec![account];
-    let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": system}]);
-    let group = "rbac.authorization.k8s.io";
+    let applied = rendered::apply(admin, &account).await;
+    applied.expect("it is valid");
     for kind in ["ClusterRole", "Role"] {
         let mut of_kind = permissions.iter().filter(|it| it.role["kind"] == kind);
         let mut role = of_kind.next().expect("there is one").role.clone();
@@ -121,20 +120,29 @@ async fn grant_all_but(permissions: &[Permission], lacking: usize, admin: &Api, 
                 rules.remove(missing.rule);
             }
         }
-        objects.push(json!({
-            "apiVersion": format!("{group}/v1"), "kind": format!("{kind}Binding"), "metadata": role["metadata"],
-            "roleRef": {"apiGroup": group, "kind": kind, "name": system}, "subjects": subjects,
-        }));
-        objects.push(role);
-    }
-    for object in &objects {
-        let applied = rendered::apply(admin, object).await;
-        applied.unwrap_or_else(|refusal| panic!("{refusal:?}: {object}"));
+        rendered::grant(admin, &role, system, ACCOUNT).await;
     }
     for (number, permission) in permissions.iter().enumerate() {
         if number != lacking {
             permission.is_granted(admin, system).await;
         }
+    }
+}
+
+/// Waits until the API server has learned that a user may do this: it reads new roles a moment after it has stored them.
+pub(crate) async fn is_allowed(admin: &Api, user: &str, attributes: &Value) {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": attributes},
+    });
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let reviewed = admin.create(path, &review).await.expect("it is valid");
+        if reviewed["status"]["allowed"] == true {
+            return;
+        }
+        assert!(Instant::now() < until, "never granted: {reviewed}");
     }
 }
 
@@ -149,22 +157,11 @@ impl Permission {
         let [group, resource] = self.target();
         let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
         let rule = &self.role["rules"][self.rule];
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {"user": user_of(system), "resourceAttributes": {
-                "namespace": system, "verb": self.verb, "group": group, "resource": resource,
-                "subresource": part, "name": rule["resourceNames"][0].as_str().unwrap_or_default(),
-            }},
+        let attributes = json!({
+            "namespace": system, "verb": self.verb, "group": group, "resource": resource,
+            "subresource": part, "name": rule["resourceNames"][0].as_str().unwrap_or_default(),
         });
-        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let reviewed = admin.create(path, &review).await.expect("it is valid");
-            if reviewed["status"]["allowed"] == true {
-                return;
-            }
-            assert!(Instant::now() < until, "{}: never granted", self.name());
-        }
+        is_allowed(admin, &user_of(system), &attributes).await;
     }
 
     /// The group and the resource.
