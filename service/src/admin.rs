@@ -38,7 +38,7 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 ///
 /// A new connection beyond `connections_max` displaces the oldest one of the peer with most. So a peer with many connections does not
 /// keep probes out. Each connection lasts 20 seconds at most. A handler that streams a response [keeps](AdminPeer::keep) its connection:
-/// the connection then lasts as long as its peer reads, and does not count any more.
+/// the connection then lasts as long as the handler wants, and does not count any more.
 pub async fn serve(listener: TcpListener, router: Router, connections_max: usize) {
     let router = router.layer(from_fn(check_origin));
     let connections = AdminConnections::new(listener, connections_max);

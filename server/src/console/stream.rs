@@ -131,7 +131,7 @@ impl PageStream {
         let _ = timeout(FLUSH, queue.send(Ok(last))).await;
         drop(queue);
         sleep(FLUSH).await;
-        kept.end();
+        drop(kept);
     }
 
     /// Polls the page repeatedly. Returns the error that ends the stream.

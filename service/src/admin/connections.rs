@@ -2,10 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -17,9 +14,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::{Instant, sleep, sleep_until},
 };
-use tokio_util::io::InspectWriter;
 
-/// The maximum age of a connection. A kept one restarts its age whenever its peer reads. A scraper connects again.
+/// The maximum age of a connection that no handler keeps. A scraper connects again.
 const AGE_MAX: Duration = Duration::from_secs(20);
 /// The delay after an accept that failed, perhaps for lack of resources.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
@@ -32,11 +28,11 @@ pub struct AdminPeer {
     open: Arc<Open>,
 }
 
-/// Exempts a connection from its maximum age and from eviction, until the drop.
+/// Exempts a connection from its maximum age and from eviction. The drop ends the connection, even if its peer has left bytes unread.
 ///
 /// The caller bounds the number of kept connections, because the limit of the endpoint does not include them.
 #[derive(Debug)]
-pub struct KeptConnection(Arc<Open>);
+pub struct KeptConnection(EndSignal<()>);
 
 /// Accepts connections. Beyond the limit, a new one displaces the oldest one of the peer with most.
 #[derive(Debug)]
@@ -52,18 +48,12 @@ struct Open {
     end: EndSignal<()>,
     /// `None` once a handler keeps the connection.
     slot: Mutex<Option<Slot<(), ()>>>,
-    /// The number of handlers that keep the connection.
-    kept: AtomicUsize,
-    /// The beginning of the connection's age.
-    born: Mutex<Instant>,
+    born: Instant,
 }
-
-/// Called with the bytes that the peer has been sent.
-type OnWrite = Box<dyn FnMut(&[u8]) + Send>;
 
 /// A connection with a maximum age.
 pub(super) struct AdminConnection {
-    stream: InspectWriter<TcpStream, OnWrite>,
+    stream: TcpStream,
     open: Arc<Open>,
 }
 
@@ -93,49 +83,34 @@ impl AdminConnections {
 }
 
 impl Open {
-    /// Restarts the age of a kept connection, because its peer reads.
-    fn rejuvenate(&self) {
-        if self.kept.load(Ordering::Acquire) > 0 {
-            *self.born.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    /// Waits until the connection is told to end, or has reached its maximum age and is not kept.
+    async fn wait_over(&self) {
+        tokio::select! {
+            biased;
+            () = self.end.wait() => return,
+            () = sleep_until(self.born + AGE_MAX) => {}
+        }
+        if self.slot().is_none() {
+            self.end.wait().await;
         }
     }
 
-    /// Waits until the connection is told to end, or has reached its maximum age.
-    async fn wait_over(&self) {
-        loop {
-            let born = *self.born.lock().unwrap_or_else(PoisonError::into_inner);
-            if born.elapsed() >= AGE_MAX {
-                return;
-            }
-            tokio::select! {
-                biased;
-                () = self.end.wait() => return,
-                () = sleep_until(born + AGE_MAX) => {}
-            }
-        }
+    fn slot(&self) -> MutexGuard<'_, Option<Slot<(), ()>>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AdminPeer {
     /// Keeps the connection until the return value is dropped. From now on it does not count for the limit.
     pub fn keep(&self) -> KeptConnection {
-        self.open.kept.fetch_add(1, Ordering::AcqRel);
-        let slot = self.open.slot.lock();
-        drop(slot.unwrap_or_else(PoisonError::into_inner).take());
-        KeptConnection(Arc::clone(&self.open))
-    }
-}
-
-impl KeptConnection {
-    /// Ends the connection, even if its peer has left bytes unread.
-    pub fn end(&self) {
-        self.0.end.send(());
+        drop(self.open.slot().take());
+        KeptConnection(self.open.end.clone())
     }
 }
 
 impl Drop for KeptConnection {
     fn drop(&mut self) {
-        self.0.kept.fetch_sub(1, Ordering::AcqRel);
+        self.0.send(());
     }
 }
 
@@ -144,12 +119,8 @@ impl AdminConnection {
         let open = Arc::new(Open {
             end: slot.end().clone(),
             slot: Mutex::new(Some(slot)),
-            kept: AtomicUsize::new(0),
-            born: Mutex::new(Instant::now()),
+            born: Instant::now(),
         });
-        let written = Arc::clone(&open);
-        let rejuvenate: OnWrite = Box::new(move |_| written.rejuvenate());
-        let stream = InspectWriter::new(stream, rejuvenate);
         Self { stream, open }
     }
 
@@ -169,25 +140,16 @@ impl AdminConnection {
 mod tests {
     use std::future::ready;
 
-    use tokio::{
-        io::{AsyncReadExt as _, AsyncWriteExt as _},
-        time::advance,
-    };
+    use tokio::time::advance;
 
     use super::*;
 
-    /// Whether a connection is over. Otherwise its peer is sent a byte.
-    async fn is_over(connection: &mut AdminConnection) -> bool {
-        let is_over = tokio::select! {
+    async fn is_over(connection: &AdminConnection) -> bool {
+        tokio::select! {
             biased;
             () = connection.open.wait_over() => true,
             () = ready(()) => false,
-        };
-        if !is_over {
-            let sent = connection.stream.write_all(b"x").await;
-            sent.expect("its peer is there");
         }
-        is_over
     }
 
     async fn pair(connections: &AdminConnections) -> (AdminConnection, TcpStream) {
@@ -220,27 +182,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn kept_connection_lasts_for_as_long_as_its_peer_takes_bytes() {
-        let connections = connections(1).await;
-        let (mut connection, mut peer) = pair(&connections).await;
-        let kept = keep(&connection);
-        for _ in 0..3 {
-            advance(AGE_MAX * 3 / 4).await;
-            assert!(!is_over(&mut connection).await, "it lasts");
-            peer.read_u8().await.expect("it is read");
-        }
-        advance(AGE_MAX * 2).await;
-        assert!(is_over(&mut connection).await, "it is over");
-        drop(kept);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn other_connections_end_with_their_age() {
-        let connections = connections(1).await;
-        let (mut connection, _peer) = pair(&connections).await;
-        assert!(!is_over(&mut connection).await, "it is young");
+    async fn connection_ends_with_its_age_unless_it_is_kept() {
+        let connections = connections(2).await;
+        let (loose, _a) = pair(&connections).await;
+        let (kept_one, _b) = pair(&connections).await;
+        let kept = keep(&kept_one);
+        assert!(!is_over(&loose).await, "it is young");
         advance(AGE_MAX).await;
-        assert!(is_over(&mut connection).await);
+        assert!(is_over(&loose).await, "it is over");
+        assert!(!is_over(&kept_one).await, "it lasts");
+        drop(kept);
+        assert!(is_over(&kept_one).await, "it was ended");
     }
 
     #[cfg(target_os = "linux")]
@@ -248,12 +200,12 @@ mod tests {
     async fn address_with_most_connections_gives_way_and_not_the_oldest() {
         let connections = connections(3).await;
         let (few, many) = ([127, 0, 0, 2], [127, 0, 0, 1]);
-        let (mut scrape, _a) = pair_from(&connections, few).await;
-        let (mut first, _b) = pair_from(&connections, many).await;
-        let (mut second, _c) = pair_from(&connections, many).await;
-        let (mut third, _d) = pair_from(&connections, many).await;
-        assert!(is_over(&mut first).await, "it gave way");
-        for connection in [&mut scrape, &mut second, &mut third] {
+        let (scrape, _a) = pair_from(&connections, few).await;
+        let (first, _b) = pair_from(&connections, many).await;
+        let (second, _c) = pair_from(&connections, many).await;
+        let (third, _d) = pair_from(&connections, many).await;
+        assert!(is_over(&first).await, "it gave way");
+        for connection in [&scrape, &second, &third] {
             assert!(!is_over(connection).await, "it has a place");
         }
     }
@@ -261,15 +213,13 @@ mod tests {
     #[tokio::test]
     async fn kept_connections_neither_count_nor_give_way() {
         let connections = connections(1).await;
-        let (mut kept_one, _a) = pair(&connections).await;
-        let kept = keep(&kept_one);
-        let (mut loose, _b) = pair(&connections).await;
-        assert!(!is_over(&mut loose).await, "it has a place");
-        let (mut newest, _c) = pair(&connections).await;
-        assert!(!is_over(&mut newest).await, "it has a place");
-        assert!(is_over(&mut loose).await, "it gave way");
-        assert!(!is_over(&mut kept_one).await, "it is kept");
-        kept.end();
-        assert!(is_over(&mut kept_one).await, "it was ended");
+        let (kept_one, _a) = pair(&connections).await;
+        let _kept = keep(&kept_one);
+        let (loose, _b) = pair(&connections).await;
+        assert!(!is_over(&loose).await, "it has a place");
+        let (newest, _c) = pair(&connections).await;
+        assert!(!is_over(&newest).await, "it has a place");
+        assert!(is_over(&loose).await, "it gave way");
+        assert!(!is_over(&kept_one).await, "it is kept");
     }
 }
