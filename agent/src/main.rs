@@ -8,7 +8,7 @@ use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, FakeCluster, She
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use service::transport::{Connector, Metrics};
-use service::{TokenFile, environment, failure, process};
+use service::{environment, failure, process};
 use tracing::{info, warn};
 
 /// A decision makes many small allocations, for which the system's allocator is slow.
@@ -55,7 +55,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     metrics.register_tls(&mut registry);
     let server = Connector::new(args.server.clone(), &args.tls, metrics)?;
     let config = ShellConfig {
-        token: args.token_file.as_deref().map(TokenFile::new),
+        token: args.token_file.clone(),
         agent: args.agent_config(instance, seed),
         ..ShellConfig::new(server)
     };

@@ -1,10 +1,13 @@
 //! Whether an agent without a session is ready: it can reach the server, and use the probe.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use agent_core::take_over::{Verdict, Why};
 use service::transport::Connector;
-use service::{Readiness, TokenFile, failure::chain};
+use service::{Readiness, failure::chain};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -31,14 +34,14 @@ const NO_PROBE: &str = "decree-probe cannot be read and changed";
 /// rollout of such agents stops at the first.
 pub(crate) async fn watch(
     connector: Connector,
-    token: Option<TokenFile>,
+    token: Option<PathBuf>,
     readiness: Readiness,
     verdict: watch::Receiver<Verdict>,
 ) {
     readiness.set(Err(UNREACHED));
     let mut reached = None;
     loop {
-        let asked = timeout(ANSWER_MAX, ask(connector.clone(), token.as_ref())).await;
+        let asked = timeout(ANSWER_MAX, ask(connector.clone(), token.as_deref())).await;
         let late = |_| Err("no answer in time".to_owned());
         let cause = asked.unwrap_or_else(late).err();
         let was_reached = reached.replace(cause.is_none());
@@ -63,7 +66,7 @@ pub(crate) async fn watch(
     }
 }
 
-async fn ask(connector: Connector, token: Option<&TokenFile>) -> Result<(), String> {
+async fn ask(connector: Connector, token: Option<&Path>) -> Result<(), String> {
     let proof = Proof::read(token).map_err(|error| chain(&error))?;
     let channel = uplink::connect(&connector).await?;
     let request = proof.request(HealthCheckRequest {

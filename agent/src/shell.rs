@@ -1,6 +1,6 @@
 //! The only task of the agent: it passes input to the machine, and does what the machine commands.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use agent_core::{
     agent::{Agent, AgentCommand},
@@ -13,7 +13,7 @@ use agent_core::{
 };
 use jiff::Timestamp;
 use service::transport::Connector;
-use service::{Readiness, TokenFile, excerpt};
+use service::{Readiness, excerpt};
 use thiserror::Error;
 use tokio::{
     select,
@@ -51,7 +51,7 @@ pub struct ShellConfig {
     /// The connector to the server.
     pub server: Connector,
     /// The file with the token that proves the agent's identity to the server, if the agent uses one.
-    pub token: Option<TokenFile>,
+    pub token: Option<PathBuf>,
     /// The settings of the agent. An empty `cluster_uid` is replaced with the cluster's own.
     pub agent: agent_core::agent::AgentConfig,
     /// The metrics that the agent updates.

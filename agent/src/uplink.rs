@@ -1,11 +1,11 @@
 //! The connection to the server: one at a time, with frames in bounded channels.
 
-use std::{error::Error as _, future::pending, time::Duration};
+use std::{error::Error as _, future::pending, path::PathBuf, time::Duration};
 
 use agent_core::link::{Disconnect, LinkCommand, Successor, frame};
 use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
+use service::failure::chain;
 use service::transport::{Connector, Spoken};
-use service::{TokenFile, failure::chain};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::AbortOnDropHandle;
@@ -57,7 +57,7 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Uplink {
     connector: Connector,
-    token: Option<TokenFile>,
+    token: Option<PathBuf>,
     connection: Option<Connection>,
 }
 
@@ -70,7 +70,7 @@ struct Connection {
 }
 
 impl Uplink {
-    pub(crate) const fn new(connector: Connector, token: Option<TokenFile>) -> Self {
+    pub(crate) const fn new(connector: Connector, token: Option<PathBuf>) -> Self {
         Self {
             connector,
             token,
@@ -185,12 +185,12 @@ pub(crate) async fn connect(connector: &Connector) -> Result<Channel, String> {
 
 async fn serve(
     connector: Connector,
-    token: Option<TokenFile>,
+    token: Option<PathBuf>,
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: mpsc::Sender<News>,
 ) {
     let channel = connect(&connector).await;
-    let cause = match (Proof::read(token.as_ref()), channel) {
+    let cause = match (Proof::read(token.as_deref()), channel) {
         (Ok(proof), Ok(channel)) => match stream(channel, proof, outgoing, &sender).await {
             Ok(cause) => cause,
             Err(status) => {

@@ -14,7 +14,7 @@ use decree::v1::{
     inspection_service_client::InspectionServiceClient,
 };
 use service::transport::{ClientArgs, Connector};
-use service::{Token, TokenFile, failure::chain};
+use service::{Token, failure::chain};
 use tokio::runtime::Builder;
 use tonic::{
     Code, Request, Response, Status,
@@ -96,7 +96,7 @@ impl Server {
         let connector = Connector::new(args.endpoint(), &args.tls, metrics);
         let connector = connector.map_err(|error| unusable(&error))?;
         let file = args.token_file.as_deref();
-        let token = file.map(|file| TokenFile::new(file).read()).transpose();
+        let token = file.map(Token::read).transpose();
         let token = token.map_err(|error| unusable(&error))?;
         Self::connect_by(connector, Bearer(token), args.timeout).await
     }

@@ -34,4 +34,4 @@ pub use admin::Readiness;
 pub use escape::{escaped, escaped_json, excerpt};
 pub use listen::{ListenAddr, ListenError, listen, socket_address};
 pub use log::{Filter, Format, Log, LogArgs};
-pub use token_file::{Token, TokenFile, TokenFileError};
+pub use token_file::{Token, TokenFileError};

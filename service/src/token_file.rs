@@ -1,7 +1,7 @@
 //! A token in a file. The kubelet projects the file into a pod and replaces it before the token expires.
 
 use std::{
-    fmt, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -15,13 +15,9 @@ const BYTES_MAX: usize = 8 << 10;
 /// The maximum size of the file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// A file with a token, which may be replaced at any time.
+/// A token, as the value of a header. `Debug` does not show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenFile(PathBuf);
-
-/// A token. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct Token(HeaderValue);
 
 /// Why a file gives no token.
 #[derive(Debug, Error)]
@@ -43,45 +39,33 @@ pub enum TokenFileError {
     },
 }
 
-impl TokenFile {
-    /// The file is only read when a token is needed.
-    pub fn new(path: &Path) -> Self {
-        Self(path.to_owned())
-    }
-
-    /// Reads the current token.
+impl Token {
+    /// Reads the current token of a file, which may be replaced at any time.
     ///
     /// # Errors
     /// If the file cannot be read, or does not contain a token.
-    pub fn read(&self) -> Result<Token, TokenFileError> {
-        let path = || self.0.clone();
-        let bytes = file::read(&self.0, FILE_BYTES_MAX).map_err(|source| TokenFileError::Read {
-            path: path(),
+    pub fn read(path: &Path) -> Result<Self, TokenFileError> {
+        let bytes = file::read(path, FILE_BYTES_MAX).map_err(|source| TokenFileError::Read {
+            path: path.to_owned(),
             source,
         })?;
         let token = bytes.trim_ascii();
         let is_token =
             (1..=BYTES_MAX).contains(&token.len()) && token.iter().all(u8::is_ascii_graphic);
-        match str::from_utf8(token) {
-            Ok(token) if is_token => Ok(Token(token.to_owned())),
-            Ok(_) | Err(_) => Err(TokenFileError::NoToken { path: path() }),
+        match HeaderValue::try_from([b"Bearer ", token].concat()) {
+            Ok(mut value) if is_token => {
+                value.set_sensitive(true);
+                Ok(Self(value))
+            }
+            Ok(_) | Err(_) => Err(TokenFileError::NoToken {
+                path: path.to_owned(),
+            }),
         }
     }
-}
 
-impl Token {
     /// Adds the token to the headers of a call, marked as sensitive.
     pub fn authorize(&self, headers: &mut HeaderMap) {
-        let value = HeaderValue::try_from(format!("Bearer {}", self.0));
-        let mut value = value.expect("a token is printable ASCII");
-        value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
+        headers.insert(header::AUTHORIZATION, self.0.clone());
     }
 }
 
@@ -91,22 +75,22 @@ mod tests {
 
     use super::*;
 
-    fn file(content: &[u8]) -> (tempfile::TempDir, TokenFile) {
+    #[allow(clippy::unwrap_in_result, reason = "a folder is always there")]
+    fn read(content: &[u8]) -> Result<Token, TokenFileError> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("token");
         fs::write(&path, content).expect("it can be written");
-        (folder, TokenFile::new(&path))
+        Token::read(&path)
     }
 
     #[test]
     fn token_is_read_without_the_line_end_and_never_shown() {
-        let (_folder, file) = file(b"abc.def.ghi\n");
-        let token = file.read().expect("a token");
+        let token = read(b"abc.def.ghi\n").expect("a token");
         let mut headers = HeaderMap::new();
         token.authorize(&mut headers);
         assert_eq!(headers["authorization"], "Bearer abc.def.ghi");
         assert!(headers["authorization"].is_sensitive());
-        assert_eq!(format!("{token:?}"), "Token(…)");
+        assert_eq!(format!("{token:?}"), "Token(Sensitive)");
     }
 
     #[test]
@@ -118,14 +102,13 @@ mod tests {
             "sécret".as_bytes(),
             &[b'x'; 9000],
         ] {
-            let (_folder, file) = file(content);
-            let error = file.read().expect_err("no token").to_string();
+            let error = read(content).expect_err("no token").to_string();
             assert!(
                 error.contains("must hold one token") && !error.contains("secret"),
                 "{error}"
             );
         }
-        let absent = TokenFile::new(Path::new("/nonexistent/token")).read();
+        let absent = Token::read(Path::new("/nonexistent/token"));
         assert!(matches!(absent, Err(TokenFileError::Read { .. })));
     }
 }

@@ -8,8 +8,8 @@ use decree::v1;
 use decree_agent::FakeCluster;
 use decree_server::{AccessArgs, Config, Server};
 use serde_json::{Value, json};
+use service::ListenAddr;
 use service::transport::Connector;
-use service::{ListenAddr, TokenFile};
 use tempfile::TempDir;
 use tests::{
     builders::{brisk_cluster, pod, replica_set},
@@ -219,7 +219,7 @@ impl Stage {
             },
             ..budget::BudgetConfig::default()
         };
-        let token = |(_, folder): &(Issuer, TempDir)| TokenFile::new(&folder.path().join(TOKEN));
+        let token = |(_, folder): &(Issuer, TempDir)| folder.path().join(TOKEN);
         let issuer = self.issuer.as_ref();
         config.token = issuer
             .filter(|_| self.config.access.token_keys.is_some())

@@ -1,9 +1,14 @@
 //! The token that proves the agent's identity, sent with each call, and again before the last one expires.
 
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{
+    convert::Infallible,
+    future::pending,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use decree::v1::{self, decision_service_client::DecisionServiceClient};
-use service::{Token, TokenFile, TokenFileError, failure::chain};
+use service::{Token, TokenFileError, failure::chain};
 use tokio::{sync::oneshot, time::sleep};
 use tonic::{Request, Status, transport::Channel};
 
@@ -15,11 +20,11 @@ const CALL_MAX: Duration = Duration::from_secs(5);
 
 /// The proof of the agent's identity on one connection, if any.
 #[derive(Debug)]
-pub(crate) struct Proof(Option<(TokenFile, Token)>);
+pub(crate) struct Proof(Option<(PathBuf, Token)>);
 
 impl Proof {
-    pub(crate) fn read(file: Option<&TokenFile>) -> Result<Self, TokenFileError> {
-        let token = file.map(|file| Ok((file.clone(), file.read()?)));
+    pub(crate) fn read(file: Option<&Path>) -> Result<Self, TokenFileError> {
+        let token = file.map(|file| Ok((file.to_owned(), Token::read(file)?)));
         token.transpose().map(Self)
     }
 
@@ -40,7 +45,7 @@ impl Proof {
         };
         loop {
             sleep(LOOK_EVERY).await;
-            let token = match file.read() {
+            let token = match Token::read(&file) {
                 Ok(token) if token == sent => continue,
                 Ok(token) => token,
                 Err(error) => {
