@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Map;
 use tracing::{Event, Subscriber, span};
 use tracing_subscriber::{
-    EnvFilter, Layer,
+    Layer,
     layer::{Context, SubscriberExt as _},
     registry::LookupSpan,
     util::SubscriberInitExt as _,
@@ -88,7 +88,7 @@ impl LogArgs {
     pub fn init(&self) -> io::Result<Log> {
         let lines = Lines::new(self.shape(), io::stderr());
         tracing_subscriber::registry()
-            .with(EnvFilter::new(self.log_level.to_string()))
+            .with(self.log_level.0.clone())
             .with(lines.clone())
             .try_init()
             .map_err(io::Error::other)?;
