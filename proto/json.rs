@@ -2,22 +2,7 @@
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
-use serde::Serializer;
-use thiserror::Error;
-
-/// Why a message cannot be written as JSON.
-#[derive(Debug, Error)]
-pub enum JsonError {
-    /// `decree.v1` has no message of this name.
-    #[error("the contract has no message {0}")]
-    Unknown(String),
-    /// The bytes do not belong to a message of this type.
-    #[error("the message cannot be read again: {0}")]
-    Decode(#[from] prost::DecodeError),
-    /// JSON cannot express a value, such as a time after the year 9999.
-    #[error("the message cannot be written: {0}")]
-    Write(#[from] serde_json::Error),
-}
+use serde::ser::{Error as _, Serializer};
 
 /// Writes messages of the contract, by their names in `decree.v1`.
 #[derive(Clone, Debug)]
@@ -34,12 +19,12 @@ impl Json {
     /// A message as a JSON value.
     ///
     /// # Errors
-    /// If there is no message of this name, or JSON cannot express a value.
+    /// If the message is not of this name, or JSON cannot express a value, such as a time after the year 9999.
     pub fn value(
         &self,
         name: &str,
         message: &impl Message,
-    ) -> Result<serde_json::Value, JsonError> {
+    ) -> serde_json::Result<serde_json::Value> {
         self.write(name, message, serde_json::value::Serializer)
     }
 
@@ -47,7 +32,7 @@ impl Json {
     ///
     /// # Errors
     /// As [`Self::value`].
-    pub fn text(&self, name: &str, message: &impl Message) -> Result<String, JsonError> {
+    pub fn text(&self, name: &str, message: &impl Message) -> serde_json::Result<String> {
         let mut text = Vec::new();
         self.write(name, message, &mut serde_json::Serializer::new(&mut text))?;
         // JSON text is always valid UTF-8.
@@ -59,12 +44,14 @@ impl Json {
         name: &str,
         message: &impl Message,
         to: S,
-    ) -> Result<S::Ok, JsonError> {
+    ) -> serde_json::Result<S::Ok> {
         let descriptor = self.0.get_message_by_name(&format!("decree.v1.{name}"));
-        let descriptor = descriptor.ok_or_else(|| JsonError::Unknown(name.to_owned()))?;
+        let unknown = || S::Error::custom(format!("the contract has no message {name}"));
+        let descriptor = descriptor.ok_or_else(unknown)?;
         let bytes = message.encode_to_vec();
-        let message = DynamicMessage::decode(descriptor, bytes.as_slice())?;
+        let message = DynamicMessage::decode(descriptor, bytes.as_slice());
+        let message = message.map_err(S::Error::custom)?;
         let options = SerializeOptions::new().skip_default_fields(false);
-        Ok(message.serialize_with_options(to, &options)?)
+        message.serialize_with_options(to, &options)
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args as Group, ValueEnum};
-use decree::json::{Json, JsonError};
+use decree::json::Json;
 use prost::Message;
 use serde_json::Value;
 use service::escaped_json;
@@ -49,12 +49,12 @@ pub(crate) fn write_json(value: &Value, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A message as JSON, by its name in `decree.v1`. For many messages, keep a [`Json`].
-pub(crate) fn proto_json(name: &str, message: &impl Message) -> Result<Value, JsonError> {
+pub(crate) fn proto_json(name: &str, message: &impl Message) -> serde_json::Result<Value> {
     Json::default().value(name, message)
 }
 
-impl From<JsonError> for Failure {
-    fn from(error: JsonError) -> Self {
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
         Self::new(Exit::No, error.to_string())
     }
 }
