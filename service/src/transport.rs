@@ -8,8 +8,8 @@
 //! files    TlsArgs ─▶ read, parsed, watched by content ─▶ the TLS settings of the next handshake
 //! ```
 //! Both sides read certificate, key, CA bundle and revocation list from files and check the files every few seconds. A new content
-//! applies from the next handshake on; open connections continue. Certificate and key, CAs, and revocation lists are three parts, each with
-//! a task: a part that is invalid or cannot be read is reported and counted, stays as it was, and holds up no other.
+//! applies from the next handshake on; open connections continue. Certificate and key, CAs, and revocation lists are three parts: a part
+//! that is invalid or cannot be read is reported and counted, stays as it was, and keeps no other from its change.
 //!
 //! The certificate of a peer is checked again when the files change and when it expires. [`Peer::ended`] tells when the certificate is not
 //! valid any more. The server then ends the calls of that peer.

@@ -1,9 +1,6 @@
 //! Polls the files, and applies their changes.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{path::PathBuf, sync::Arc};
 
 use crate::{failure::chain, file::Reloaded};
 use tokio::{
@@ -18,13 +15,8 @@ use crate::transport::{
     metrics::Metrics,
 };
 
-/// The settings in use, and how to make them.
-struct Settings<T, B> {
-    build: B,
-    metrics: Metrics,
-    files: Mutex<Parsed>,
-    sender: watch::Sender<Arc<T>>,
-}
+/// The paths of a part, and its last contents, valid or not.
+type Seen = (Part<PathBuf>, Reloaded<Part<PemFile>>);
 
 /// Loads the files, and reloads them when they change, while a receiver exists. `build` makes the settings that the files define.
 ///
@@ -48,70 +40,57 @@ where
     }
     let (sender, receiver) = watch::channel(Arc::new(build(&files)?));
     metrics.set_expiries(&files.expiries);
-    let settings = Arc::new(Settings {
-        build,
-        metrics: metrics.clone(),
-        files: Mutex::new(files),
-        sender,
-    });
-    for (part, seen) in parts {
-        let mut ticks = interval(args.tls_reload_interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        tokio::spawn(reload(part, seen, ticks, Arc::clone(&settings)));
-    }
+    let mut ticks = interval(args.tls_reload_interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let replace = move |contents: &Part<PemFile>, metrics: &Metrics| {
+        let changed = contents.parse(&files)?;
+        let settings = build(&changed)?;
+        metrics.reloads.inc();
+        metrics.set_expiries(&changed.expiries);
+        files = changed;
+        Ok(settings)
+    };
+    tokio::spawn(reload(parts, ticks, replace, sender, metrics.clone()));
     Ok(receiver)
 }
 
-/// Polls the files of a part. `seen` has their last contents, valid or not.
-async fn reload<T, B>(
-    part: Part<PathBuf>,
-    seen: Reloaded<Part<PemFile>>,
+/// Polls the files. `replace` makes the settings with new contents of a part, if they can be used.
+async fn reload<T>(
+    parts: Vec<Seen>,
     mut ticks: Interval,
-    settings: Arc<Settings<T, B>>,
-) where
-    B: Fn(&Parsed) -> Result<T, LoadError>,
-{
+    mut replace: impl FnMut(&Part<PemFile>, &Metrics) -> Result<T, LoadError>,
+    sender: watch::Sender<Arc<T>>,
+    metrics: Metrics,
+) {
     loop {
         tokio::select! {
-            () = settings.sender.closed() => return,
+            () = sender.closed() => return,
             _ = ticks.tick() => {}
         }
-        let (files, flags) = (part.clone(), part.flags());
-        let failed = |source| LoadError::Read {
-            file: flags.to_owned(),
-            source,
-        };
-        let Some(contents) = seen.changed(move || files.read(), failed).await else {
-            continue;
-        };
-        match contents.and_then(|contents| settings.replace(&contents)) {
-            Ok(()) => tracing::info!(files = flags, "TLS files reloaded"),
-            Err(error) => {
-                settings.metrics.reload_errors.inc();
-                let error = chain(&error);
-                tracing::warn!(
-                    files = flags,
-                    error,
-                    "changed TLS files cannot be used, those before stay in use"
-                );
+        for (part, seen) in &parts {
+            let (files, flags) = (part.clone(), part.flags());
+            let failed = |source| LoadError::Read {
+                file: flags.to_owned(),
+                source,
+            };
+            let Some(contents) = seen.changed(move || files.read(), failed).await else {
+                continue;
+            };
+            match contents.and_then(|contents| replace(&contents, &metrics)) {
+                Ok(settings) => {
+                    sender.send_replace(Arc::new(settings));
+                    tracing::info!(files = flags, "TLS files reloaded");
+                }
+                Err(error) => {
+                    metrics.reload_errors.inc();
+                    let error = chain(&error);
+                    tracing::warn!(
+                        files = flags,
+                        error,
+                        "changed TLS files cannot be used, those before stay in use"
+                    );
+                }
             }
         }
-    }
-}
-
-impl<T, B> Settings<T, B>
-where
-    B: Fn(&Parsed) -> Result<T, LoadError>,
-{
-    /// Replaces one part of the files, if the result can be used.
-    fn replace(&self, contents: &Part<PemFile>) -> Result<(), LoadError> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = contents.parse(&files)?;
-        let settings = (self.build)(&changed)?;
-        self.metrics.reloads.inc();
-        self.metrics.set_expiries(&changed.expiries);
-        *files = changed;
-        self.sender.send_replace(Arc::new(settings));
-        Ok(())
     }
 }
