@@ -50,7 +50,6 @@ mod lasting;
 mod malicious;
 mod mutants;
 mod outages;
-mod quiet;
 mod repeat;
 mod rules;
 mod seeds;

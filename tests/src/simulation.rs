@@ -28,8 +28,6 @@ pub use staged::run_stage;
 const RUNS: u64 = 6_000;
 /// The number of schedules of a workload after which everything drawn must have occurred.
 const RUNS_THAT_MEET_ALL: u64 = 1_000;
-/// The time for which people wait for rest.
-const APART: Duration = Duration::from_secs(20);
 /// The time after the last act at which faults end.
 const UNREST: Duration = Duration::from_secs(3);
 /// The maximum time for a healed world to rest: the wait after 16 failed syncs in a row, which is 164 s, and a reserve. The world
@@ -96,18 +94,6 @@ pub fn check(workload: Workload) {
 /// If a checker objects.
 pub fn run(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Result<Rested, Failure> {
     Simulation::new(workload, seed, mutant).run()
-}
-
-/// Runs a workload in a quiet world, in which people wait for rest before each act, so nothing races.
-///
-/// # Errors
-/// If a checker objects.
-pub fn run_apart(workload: Workload, seed: u64) -> Result<Rested, Failure> {
-    let mut rng = rng_of(workload, seed);
-    let acts = workload.plan(&mut rng).into_iter().map(|(_, act)| act);
-    let plan = (0..).map(|number| number * APART).zip(acts).collect();
-    let first = World::new(seed, rng, Chaos::calm(), None).with_plan(plan);
-    Simulation::with_clusters(workload, seed, Clusters::new(first, [])).run()
 }
 
 /// Runs one schedule and keeps the trace.
