@@ -12,7 +12,7 @@ use crate::rng::Rng;
 pub const DRIFT_MAX: u16 = 10_000;
 
 /// Delays, and the chances of faults. Chances are per thousand.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chaos {
     /// The maximum transit time of a frame.
     pub network_max: Duration,
@@ -152,42 +152,18 @@ pub enum Fault {
 
 impl Chaos {
     /// Returns a quiet world, in which everything arrives soon.
-    pub const fn calm() -> Self {
+    pub fn calm() -> Self {
         Self {
             network_max: Duration::from_millis(2),
             call_max: Duration::from_millis(5),
             watch_max: Duration::from_millis(5),
             window: 4,
-            refuse: 0,
-            lose_reply: 0,
-            be_late: 0,
-            bare: 0,
             lose_frames: 500,
             lose_calls: 500,
-            kill_server: 0,
-            drain_server: 0,
-            kill_agent: 0,
-            pause_agent: 0,
-            jump_clock: 0,
-            cut: 0,
-            silence: 0,
-            drop_watches: 0,
-            bookmarks: 0,
-            bad_object: false,
-            incidents: 0,
             servers: 1,
-            standbys: 0,
-            clock_skew: Duration::ZERO,
             api_servers: 1,
-            cache_lag: Duration::ZERO,
-            restart_api_server: 0,
-            clock_drift: 0,
             operations_max: 10_000,
-            relabel: 0,
-            orphan: 0,
-            reject: 0,
-            remove: 0,
-            manner: None,
+            ..Self::default()
         }
     }
 
@@ -210,8 +186,6 @@ impl Chaos {
             lose_reply: *rng.pick(&calls),
             be_late: *rng.pick(&calls),
             bare: *rng.pick(&[0, 0, 0, 200, 1_000]),
-            lose_frames: calm.lose_frames,
-            lose_calls: calm.lose_calls,
             kill_server: *rng.pick(&chances),
             drain_server: *rng.pick(&chances),
             kill_agent: *rng.pick(&chances),
@@ -231,11 +205,7 @@ impl Chaos {
             restart_api_server: *rng.pick(&chances),
             clock_drift: *rng.pick(&[0, DRIFT_MAX]),
             operations_max: *rng.pick(&[10_000, 4, 1]),
-            relabel: calm.relabel,
-            orphan: calm.orphan,
-            reject: calm.reject,
-            remove: calm.remove,
-            manner: calm.manner,
+            ..calm
         }
     }
 
