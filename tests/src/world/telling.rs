@@ -4,11 +4,10 @@ use std::fmt;
 
 use agent_core::{
     api::{Answer, Object, Reply, Request},
-    lease::Command,
     watch::WatchEvent,
 };
 use decree::v1::{
-    self, batch::Action, event::Event, outcome::Outcome, reconcile_request as request,
+    self, event::Event, outcome::Outcome, reconcile_request as request,
     reconcile_response as response,
 };
 
@@ -20,23 +19,20 @@ impl fmt::Display for Happening {
             Self::ServerStarts { server } => write!(f, "server {server} starts"),
             Self::AgentStarts => write!(f, "agent starts"),
             Self::AgentWakes { life } => write!(f, "agent {life} goes on"),
-            Self::LeaseAsked { life, command } => {
-                write!(f, "agent {life}: {} the Lease", verb(command))
+            Self::LeaseAsked { life, command } => write!(f, "agent {life}: Lease: {command:?}"),
+            Self::LeaseAnswered { life, answer } => {
+                write!(f, "agent {life}: Lease: {answer:?}")
             }
-            Self::LeaseAnswered { life, answer } => match answer {
-                Ok(lease) => write!(f, "agent {life}: the Lease is held by {:?}", lease.holder),
-                Err(error) => write!(f, "agent {life}: the Lease: {:?}", error.code),
-            },
             Self::Connecting { connection } => write!(f, "connection {connection}: opens"),
             Self::ToServer { connection, frame } => {
-                let frame = ToServer(frame);
+                let frame = to_server(frame.frame.as_ref());
                 write!(f, "connection {connection}: to the server: {frame}")
             }
             Self::ServerSeesEnd { connection, .. } => {
                 write!(f, "connection {connection}: the server sees its end")
             }
             Self::ToAgent { connection, frame } => {
-                let frame = ToAgent(frame);
+                let frame = to_agent(frame.frame.as_ref());
                 write!(f, "connection {connection}: to the agent: {frame}")
             }
             Self::AgentSeesEnd { connection, cause } => {
@@ -56,11 +52,12 @@ impl fmt::Display for Happening {
                 } else {
                     "arrives"
                 };
-                write!(f, "{arrives}: {}", Asked(&call.request))
+                let request = &call.request;
+                write!(f, "{arrives}: {} {}", request.verb(), target(request))
             }
             Self::Reply { life, id, result } => {
-                write!(f, "agent {life}: call {} is answered: ", id.0)?;
-                tell_reply(f, result)
+                let reply = reply(result);
+                write!(f, "agent {life}: call {} is answered: {reply}", id.0)
             }
             Self::ListArrives { life, kind, .. } => write!(f, "agent {life}: lists {kind:?}"),
             Self::Listed {
@@ -76,7 +73,7 @@ impl fmt::Display for Happening {
                 life, kind, from, ..
             } => write!(f, "agent {life}: watches {kind:?} from {from}"),
             Self::WatchTells { life, event, .. } => {
-                write!(f, "agent {life}: sees ").and_then(|()| tell_seen(f, event))
+                write!(f, "agent {life}: sees {}", seen(event))
             }
             Self::WatchEnds {
                 life, kind, error, ..
@@ -87,194 +84,109 @@ impl fmt::Display for Happening {
     }
 }
 
-struct ToServer<'a>(&'a v1::ReconcileRequest);
-struct ToAgent<'a>(&'a v1::ReconcileResponse);
-struct Asked<'a>(&'a Request);
-
-impl fmt::Display for ToServer<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.frame {
-            None => write!(f, "nothing"),
-            Some(request::Frame::Hello(hello)) => write!(f, "Hello, epoch {}", hello.epoch),
-            Some(request::Frame::SnapshotBegin(begin)) => {
-                write!(f, "list of {:?} begins", begin.kind())
-            }
-            Some(request::Frame::SnapshotObjects(objects)) => {
-                let (pods, sets) = (objects.pods.len(), objects.replica_sets.len());
-                write!(f, "{pods} pods, {sets} replica sets")
-            }
-            Some(request::Frame::SnapshotEnd(end)) => {
-                let (kind, version) = (end.kind(), &end.resource_version);
-                write!(f, "list of {kind:?} ends at {version}")
-            }
-            Some(request::Frame::Events(events)) => events
-                .events
-                .iter()
-                .try_for_each(|event| tell_event(f, event.event.as_ref())),
-            Some(request::Frame::Outcomes(outcomes)) => outcomes
-                .outcomes
-                .iter()
-                .try_for_each(|outcome| tell_outcome(f, outcome)),
-            Some(request::Frame::Heartbeat(_)) => write!(f, "heartbeat"),
+fn to_server(frame: Option<&request::Frame>) -> String {
+    match frame {
+        None => "nothing".to_owned(),
+        Some(request::Frame::Hello(hello)) => format!("Hello, epoch {}", hello.epoch),
+        Some(request::Frame::SnapshotBegin(begin)) => format!("list of {:?} begins", begin.kind()),
+        Some(request::Frame::SnapshotObjects(objects)) => {
+            let (pods, sets) = (objects.pods.len(), objects.replica_sets.len());
+            format!("{pods} pods, {sets} ReplicaSets")
         }
-    }
-}
-
-impl fmt::Display for ToAgent<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.frame {
-            None => write!(f, "nothing"),
-            Some(response::Frame::Welcome(welcome)) => {
-                write!(f, "Welcome to {}", welcome.session_id)
-            }
-            Some(response::Frame::Batches(batches)) => batches
-                .batches
-                .iter()
-                .try_for_each(|batch| tell_batch(f, batch)),
-            Some(response::Frame::Resync(resync)) => {
-                write!(f, "Resync {:?}: {}", resync.kind(), resync.cause)
-            }
-            Some(response::Frame::Drain(_)) => write!(f, "Drain"),
-            Some(response::Frame::Heartbeat(_)) => write!(f, "heartbeat"),
-            Some(response::Frame::Rejection(rejection)) => write!(f, "{rejection:?}"),
+        Some(request::Frame::SnapshotEnd(end)) => {
+            let (kind, version) = (end.kind(), &end.resource_version);
+            format!("list of {kind:?} ends at {version}")
         }
+        Some(request::Frame::Events(events)) => joined(&events.events, |it| match &it.event {
+            Some(Event::PodApplied(it)) => pod(it),
+            Some(Event::ReplicaSetApplied(it)) => set(it),
+            other => format!("{other:?}"),
+        }),
+        Some(request::Frame::Outcomes(outcomes)) => joined(&outcomes.outcomes, |it| {
+            let what = match &it.outcome {
+                Some(Outcome::Done(done)) => format!("done v{}", done.resource_version),
+                other => format!("{other:?}"),
+            };
+            format!("batch {}/{}: {what}", it.batch_id, it.operation)
+        }),
+        Some(request::Frame::Heartbeat(_)) => "heartbeat".to_owned(),
     }
 }
 
-impl fmt::Display for Asked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ", self.0.verb())?;
-        match self.0 {
-            Request::CreatePod(create) => write!(f, "{}", create.name),
-            Request::DeletePod { pod, .. }
-            | Request::AdoptPod { pod, .. }
-            | Request::ReleasePod { pod, .. } => write!(f, "{} {}", pod.name, pod.uid),
-            Request::WriteStatus(write) => write!(
-                f,
-                "{} v{} {:?}",
-                write.replica_set.name, write.resource_version, write.status
-            ),
-            Request::ReadPod { name, .. } | Request::ReadReplicaSet { name, .. } => {
-                write!(f, "{name}")
-            }
+fn to_agent(frame: Option<&response::Frame>) -> String {
+    match frame {
+        Some(response::Frame::Batches(batches)) => joined(&batches.batches, |batch| {
+            let set = batch.replica_set.as_ref().map_or("?", |set| &set.name);
+            format!("batch {} for {set}: {:?}", batch.id, batch.action)
+        }),
+        Some(response::Frame::Heartbeat(_)) => "heartbeat".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn joined<T>(parts: &[T], tell: impl Fn(&T) -> String) -> String {
+    parts.iter().map(tell).collect::<Vec<_>>().join("; ")
+}
+
+fn target(request: &Request) -> String {
+    match request {
+        Request::CreatePod(create) => create.name.clone(),
+        Request::DeletePod { pod, .. }
+        | Request::AdoptPod { pod, .. }
+        | Request::ReleasePod { pod, .. } => format!("{} {}", pod.name, pod.uid),
+        Request::WriteStatus(write) => {
+            let (name, version) = (&write.replica_set.name, &write.resource_version);
+            format!("{name} v{version} {:?}", write.status)
         }
+        Request::ReadPod { name, .. } | Request::ReadReplicaSet { name, .. } => name.clone(),
     }
 }
 
-const fn verb(command: &Command) -> &'static str {
-    match command {
-        Command::Read => "reads",
-        Command::Create(_) => "creates",
-        Command::Replace(_) => "replaces",
-    }
-}
-
-fn tell_reply(f: &mut fmt::Formatter<'_>, result: &Answer) -> fmt::Result {
+fn reply(result: &Answer) -> String {
     match result {
-        Ok(Reply::Pod(pod)) => tell_pod(f, pod),
-        Ok(Reply::ReplicaSet(set)) => tell_set(f, &set.projected),
-        Ok(Reply::Gone(version)) => write!(f, "gone v{version}"),
-        Err(error) => write!(f, "{:?} {}", error.code, error.message),
+        Ok(Reply::Pod(it)) => pod(it),
+        Ok(Reply::ReplicaSet(it)) => set(&it.projected),
+        Ok(Reply::Gone(version)) => format!("gone v{version}"),
+        Err(error) => format!("{:?} {}", error.code, error.message),
     }
 }
 
-fn tell_seen(f: &mut fmt::Formatter<'_>, event: &WatchEvent) -> fmt::Result {
+fn seen(event: &WatchEvent) -> String {
     match event {
-        WatchEvent::Applied(object) => tell_object(f, object),
-        WatchEvent::MadeByOther { object, writer } => {
-            write!(f, "by {writer} ").and_then(|()| tell_object(f, object))
-        }
-        WatchEvent::Deleted(object) => write!(f, "deleted ").and_then(|()| tell_object(f, object)),
-        WatchEvent::Invalid { error, .. } => write!(f, "{error}"),
-        WatchEvent::Bookmark(version) => write!(f, "bookmark v{version}"),
-        WatchEvent::Error(error) => write!(f, "{:?} {error}", error.code),
+        WatchEvent::Applied(it) => object(it),
+        WatchEvent::MadeByOther { object: it, writer } => format!("by {writer} {}", object(it)),
+        WatchEvent::Deleted(it) => format!("deleted {}", object(it)),
+        WatchEvent::Invalid { error, .. } => error.to_string(),
+        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => format!("{event:?}"),
     }
 }
 
-fn tell_object(f: &mut fmt::Formatter<'_>, object: &Object) -> fmt::Result {
+fn object(object: &Object) -> String {
     match object {
-        Object::Pod(pod) => tell_pod(f, pod),
-        Object::ReplicaSet(set) => tell_set(f, &set.projected),
+        Object::Pod(it) => pod(it),
+        Object::ReplicaSet(it) => set(&it.projected),
     }
 }
 
-fn tell_pod(f: &mut fmt::Formatter<'_>, pod: &v1::Pod) -> fmt::Result {
-    write!(f, "{} v{}", pod.name, pod.resource_version)?;
-    if pod.deleted.is_some() {
-        write!(f, " deleting")?;
-    }
-    write!(f, " {:?} on {:?}", pod.phase(), pod.node_name)
+fn pod(pod: &v1::Pod) -> String {
+    let end = if pod.deleted.is_some() {
+        " deleting"
+    } else {
+        ""
+    };
+    let (name, version, phase) = (&pod.name, &pod.resource_version, pod.phase());
+    format!("{name} v{version}{end} {phase:?} on {:?}", pod.node_name)
 }
 
-fn tell_set(f: &mut fmt::Formatter<'_>, set: &v1::ReplicaSet) -> fmt::Result {
-    write!(f, "{} v{}", set.name, set.resource_version)?;
-    if set.deleted.is_some() {
-        write!(f, " deleting")?;
-    }
-    write!(f, " wants {:?} says {:?}", set.replicas, set.status)
-}
-
-fn tell_event(f: &mut fmt::Formatter<'_>, event: Option<&Event>) -> fmt::Result {
-    match event {
-        None => write!(f, "nothing; "),
-        Some(Event::PodApplied(pod)) => tell_pod(f, pod).and_then(|()| write!(f, "; ")),
-        Some(Event::ReplicaSetApplied(set)) => tell_set(f, set).and_then(|()| write!(f, "; ")),
-        Some(Event::Deleted(deleted)) => {
-            let name = deleted.object.as_ref().map(|object| &object.name);
-            write!(f, "gone {name:?} v{}; ", deleted.resource_version)
-        }
-        Some(Event::Bookmark(mark)) => {
-            write!(f, "bookmark {:?} v{}; ", mark.kind(), mark.resource_version)
-        }
-    }
-}
-
-fn tell_outcome(f: &mut fmt::Formatter<'_>, outcome: &v1::Outcome) -> fmt::Result {
-    write!(f, "batch {}/{}: ", outcome.batch_id, outcome.operation)?;
-    match &outcome.outcome {
-        None => write!(f, "nothing; "),
-        Some(Outcome::Done(done)) => write!(f, "done v{}; ", done.resource_version),
-        Some(Outcome::Failed(failed)) => write!(f, "{:?} {}; ", failed.class(), failed.message),
-        Some(Outcome::NotStarted(it)) => {
-            write!(f, "not started, {:?} {}; ", it.cause(), it.message)
-        }
-    }
-}
-
-fn tell_batch(f: &mut fmt::Formatter<'_>, batch: &v1::Batch) -> fmt::Result {
-    let set = batch
-        .replica_set
-        .as_ref()
-        .map_or("?", |set| set.name.as_str());
-    write!(f, "batch {} for {set}: ", batch.id)?;
-    let names =
-        |pods: &[v1::ObjectRef]| pods.iter().map(|pod| pod.name.clone()).collect::<Vec<_>>();
-    match &batch.action {
-        None => write!(f, "nothing; "),
-        Some(Action::Create(create)) => write!(f, "create {:?}; ", create.names),
-        Some(Action::Delete(delete)) => {
-            let victims: Vec<_> = delete
-                .victims
-                .iter()
-                .filter_map(|victim| victim.pod.clone())
-                .collect();
-            write!(f, "delete {:?}; ", names(&victims))
-        }
-        Some(Action::Claim(claim)) => {
-            write!(
-                f,
-                "adopt {:?}, release {:?}; ",
-                names(&claim.adopts),
-                names(&claim.releases)
-            )
-        }
-        Some(Action::WriteStatus(write)) => {
-            let status = write.status.clone().unwrap_or_default();
-            write!(
-                f,
-                "status {} of {} ready; ",
-                status.ready_replicas, status.replicas
-            )
-        }
-    }
+fn set(set: &v1::ReplicaSet) -> String {
+    let end = if set.deleted.is_some() {
+        " deleting"
+    } else {
+        ""
+    };
+    let (name, version, wanted) = (&set.name, &set.resource_version, set.replicas);
+    format!(
+        "{name} v{version}{end} wants {wanted:?} says {:?}",
+        set.status
+    )
 }
