@@ -34,16 +34,16 @@ const NUMBERS: &[&[u8]] = &[
     &[0, 0xff, 0xff, 0xff],
 ];
 
+/// The length of a run to the end of any input.
+const REST: usize = 1 << 20;
+
 /// A change at one place.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    Flip(Index, u8),
-    Overwrite(Index, Vec<u8>),
-    Insert(Index, Vec<u8>),
-    /// Repeats a run this often, or removes it.
+    /// Puts bytes in the place of a run of this length.
+    Splice(Index, usize, Vec<u8>),
+    /// Repeats a run of this length so often, or removes it.
     Repeat(Index, usize, usize),
-    Move(Index, usize, Index),
-    Truncate(Index),
 }
 
 /// Draws a change, which may insert a part of one of the other inputs.
@@ -51,18 +51,19 @@ pub(crate) fn change(others: Vec<Vec<u8>>) -> impl Strategy<Value = Change> {
     let at = any::<Index>;
     let length = || 0..=256_usize;
     let special = || select(SPECIAL).prop_map(|byte| vec![byte]);
+    let byte = any::<u8>().prop_map(|byte| vec![byte]);
     let text = select(TEXTS).prop_map(|it| it.as_bytes().to_vec());
     let number = select(NUMBERS).prop_map(<[u8]>::to_vec);
     let part = (select(others), at(), length())
         .prop_map(|(other, at, length)| other[run(&other, at, length)].to_vec());
     prop_oneof![
-        1 => (at(), 0..8_u8).prop_map(|(at, bit)| Change::Flip(at, bit)),
-        2 => (at(), prop_oneof![special(), number]).prop_map(|(at, it)| Change::Overwrite(at, it)),
-        3 => (at(), prop_oneof![special(), text, part]).prop_map(|(at, it)| Change::Insert(at, it)),
+        3 => (at(), prop_oneof![byte, special(), number])
+            .prop_map(|(at, it)| Change::Splice(at, it.len(), it)),
+        3 => (at(), prop_oneof![special(), text, part])
+            .prop_map(|(at, it)| Change::Splice(at, 0, it)),
         2 => (at(), length(), prop_oneof![Just(0), 2..=21_usize])
             .prop_map(|(at, length, times)| Change::Repeat(at, length, times)),
-        1 => (at(), length(), at()).prop_map(|(at, length, to)| Change::Move(at, length, to)),
-        1 => at().prop_map(Change::Truncate),
+        1 => at().prop_map(|at| Change::Repeat(at, REST, 0)),
     ]
 }
 
@@ -70,44 +71,21 @@ impl Change {
     /// Changes an input.
     pub(crate) fn apply(self, input: &mut Vec<u8>) {
         match self {
-            Self::Flip(at, bit) => {
-                let at = place(input, at);
-                input
-                    .iter_mut()
-                    .skip(at)
-                    .take(1)
-                    .for_each(|it| *it ^= 1 << bit);
-            }
-            Self::Overwrite(at, bytes) => {
-                let range = run(input, at, bytes.len());
+            Self::Splice(at, length, bytes) => {
+                let range = run(input, at, length);
                 input.splice(range, bytes);
-            }
-            Self::Insert(at, bytes) => {
-                let at = place(input, at);
-                input.splice(at..at, bytes);
             }
             Self::Repeat(at, length, times) => {
                 let range = run(input, at, length);
                 let repeated = input[range.clone()].repeat(times);
                 input.splice(range, repeated);
             }
-            Self::Move(at, length, to) => {
-                let moved: Vec<_> = input.drain(run(input, at, length)).collect();
-                let to = place(input, to);
-                input.splice(to..to, moved);
-            }
-            Self::Truncate(at) => input.truncate(place(input, at)),
         }
     }
 }
 
-/// Returns a position in an input, which is zero in an empty one.
-fn place(input: &[u8], at: Index) -> usize {
-    at.index(input.len().max(1))
-}
-
 /// Returns the bounds of a run.
 fn run(input: &[u8], at: Index, length: usize) -> Range<usize> {
-    let start = place(input, at);
+    let start = at.index(input.len().max(1));
     start..input.len().min(start + length)
 }
