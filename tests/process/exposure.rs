@@ -177,14 +177,3 @@ fn copied(error: &str, folder: &Path) -> PathBuf {
     fs::write(&path, shown).expect("there is room");
     path
 }
-
-#[test]
-fn policy_that_cannot_be_read_is_named_and_lets_nobody_in() {
-    let files = Files::new();
-    fs::write(files.folder.path().join("agents"), "grant = 3").expect("there is room");
-    for proof in ["TLS", CERTIFICATES] {
-        let flags = format!("{proof} --policy agents");
-        let error = error_of(files.server(EVERYWHERE, &flags));
-        assert!(error.contains("--policy"), "{error}");
-    }
-}

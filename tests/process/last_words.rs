@@ -4,7 +4,7 @@ use std::{
     fs,
     io::Read as _,
     net::TcpListener,
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
 };
 
 use tempfile::{NamedTempFile, TempDir};
@@ -23,13 +23,9 @@ fn program(name: &str) -> Command {
     command
 }
 
-fn output(command: &mut Command) -> Output {
-    command.output().expect("it was built")
-}
-
 /// Checks the exit code of a program, and the words in its output.
 fn assert_ends(command: &mut Command, code: i32, words: &[&str]) {
-    let output = output(command);
+    let output = command.output().expect("it was built");
     let said = String::from_utf8(output.stderr).expect("it is text");
     assert_eq!(output.status.code(), Some(code), "{command:?}: {said}");
     for word in words {
@@ -46,55 +42,81 @@ fn kubeconfig(text: &str) -> NamedTempFile {
     file
 }
 
+/// A command line that is refused, its exit code, and words of its error.
+const REFUSED: [(&str, i32, &[&str]); 13] = [
+    (
+        "decree-server --listen everywhere",
+        2,
+        &["--listen", "everywhere"],
+    ),
+    (
+        "decree-server --admin 8080",
+        2,
+        &["--admin", "an address and a port"],
+    ),
+    (
+        "decree-server --sessions-max 0",
+        2,
+        &["--sessions-max", "from 1 to"],
+    ),
+    (
+        "decree-agent --server unix:",
+        2,
+        &["--server", "a path after unix:"],
+    ),
+    (
+        "decree-agent --server decree:50051",
+        2,
+        &["--server", "http://127.0.0.1:50051"],
+    ),
+    (
+        "decree-agent --server http://a/b",
+        2,
+        &["--server", "without path"],
+    ),
+    ("decree-agent --cluster kind", 2, &["--cluster", "fake"]),
+    ("decree-agent --mode act", 2, &["--mode", "dry-run"]),
+    (
+        "decree-agent --cluster fake --log-level off --admin off --manifest /nowhere/web.yaml",
+        1,
+        &["/nowhere/web.yaml"],
+    ),
+    ("decree get everything", 2, &["everything", "replicasets"]),
+    (
+        "decree get sessions --server http://127.0.0.1:1",
+        3,
+        &["http://127.0.0.1:1", "--server"],
+    ),
+    (
+        "decree decide -f /nowhere/web.yaml",
+        2,
+        &["/nowhere/web.yaml"],
+    ),
+    ("decree demo --log-level loud", 2, &["--log-level", FILTER]),
+];
+/// What a filter of logs may be.
+const FILTER: &str = "TARGET=LEVEL";
+
+#[test]
+fn command_lines_that_cannot_be_followed_say_what_would_be_right() {
+    for (line, code, words) in REFUSED {
+        let (name, arguments) = line.split_once(' ').expect("it has arguments");
+        assert_ends(program(name).args(arguments.split(' ')), code, words);
+    }
+}
+
 #[test]
 fn log_filter_that_is_none_is_refused_by_whoever_set_it() {
-    let right = "TARGET=LEVEL";
     for name in ["decree-server", "decree-agent"] {
         for filter in ["foo=bar=baz", "loud", "info,decree_server", ""] {
-            let flag = ["--log-level", filter];
-            assert_ends(program(name).args(flag), 2, &["--log-level", right]);
             let command = &mut program(name);
             command.env("DECREE_LOG_LEVEL", filter);
-            assert_ends(command, 2, &["DECREE_LOG_LEVEL in the environment", right]);
+            assert_ends(command, 2, &["DECREE_LOG_LEVEL in the environment", FILTER]);
+            // The flag is named, also if the variable is wrong too.
+            let flag = ["--log-level", filter];
+            assert_ends(command.args(flag), 2, &["'--log-level <FILTER>'", FILTER]);
         }
     }
-    let flags = ["demo", "--log-level", "loud"];
-    assert_ends(program("decree").args(flags), 2, &["--log-level", right]);
-}
-
-#[test]
-fn flag_is_named_where_a_variable_is_wrong_too() {
-    let mut command = program("decree-server");
-    command.env("DECREE_LOG_LEVEL", "quiet");
-    command.args(["--log-level", "loud"]);
-    assert_ends(&mut command, 2, &["loud", "'--log-level <FILTER>'"]);
-}
-
-#[test]
-fn bad_values_are_refused_with_what_would_be_right() {
-    for (name, flag, value, right) in [
-        ("decree-server", "--listen", "everywhere", "everywhere"),
-        ("decree-server", "--admin", "8080", "an address and a port"),
-        ("decree-server", "--sessions-max", "0", "from 1 to"),
-        ("decree-agent", "--server", "unix:", "a path after unix:"),
-        (
-            "decree-agent",
-            "--server",
-            "decree:50051",
-            "http://127.0.0.1:50051",
-        ),
-        ("decree-agent", "--server", "http://a/b", "without path"),
-        ("decree-agent", "--cluster", "kind", "fake"),
-        ("decree-agent", "--mode", "act", "dry-run"),
-    ] {
-        assert_ends(program(name).args([flag, value]), 2, &[flag, right]);
-    }
-    let get = ["get", "everything"];
-    assert_ends(
-        program("decree").args(get),
-        2,
-        &["everything", "replicasets"],
-    );
 }
 
 #[test]
@@ -127,19 +149,6 @@ fn taken_port_is_named_with_its_flag_however_quiet_the_logs_are() {
 }
 
 #[test]
-fn manifest_that_cannot_be_used_is_named() {
-    let folder = TempDir::new().expect("there is room");
-    let file = folder.path().join("web.yaml");
-    fs::write(&file, "kind: [").expect("it can be written");
-    for file in [file, folder.path().join("absent.yaml")] {
-        let mut command = program("decree-agent");
-        command.args(["--cluster", "fake", "--log-level", "off"]);
-        command.args(["--admin", "off", "--manifest"]).arg(&file);
-        assert_ends(&mut command, 1, &[&file.display().to_string()]);
-    }
-}
-
-#[test]
 fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
     let folder = TempDir::new().expect("there is room");
     let absent = folder.path().join("absent");
@@ -167,15 +176,6 @@ fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
     command.env("KUBECONFIG", &absent);
     let absent = absent.display().to_string();
     assert_ends(&mut command, 1, &["kubeconfig", &absent]);
-}
-
-#[test]
-fn server_that_is_not_there_is_named_by_the_command_line() {
-    let nowhere = "http://127.0.0.1:1";
-    let flags = ["get", "sessions", "--server", nowhere];
-    assert_ends(program("decree").args(flags), 3, &[nowhere, "--server"]);
-    let flags = ["decide", "-f", "/nowhere/at/all.yaml"];
-    assert_ends(program("decree").args(flags), 2, &["/nowhere/at/all.yaml"]);
 }
 
 #[test]
