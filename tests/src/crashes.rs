@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, env, fmt};
 
 use crate::{
     chaos::Chaos,
-    failure::Failure,
+    failure::{Failure, traced},
     mutants::Mutant,
     simulation::{Simulation, test_name},
     workloads::Workload,
@@ -91,25 +91,18 @@ pub fn check(workload: Workload) {
         let mut counts: BTreeMap<Boundary, usize> = BTreeMap::new();
         for plan in chosen(plans(workload, topology, boundaries.len())) {
             let expected = boundaries[plan.planned.boundary];
-            match run(plan, None) {
-                Ok(world) => {
-                    assert_eq!(world.crashed(), Some(expected), "{plan} crashes elsewhere")
+            let world = traced(|is_recorded| {
+                let mut simulation = plan.simulation(None);
+                if is_recorded {
+                    simulation.record();
                 }
-                Err(_) => panic!("{}", record(plan)),
-            }
+                simulation.run_world()
+            });
+            let world = world.unwrap_or_else(|failure| panic!("{failure}"));
+            assert_eq!(world.crashed(), Some(expected), "{plan} crashes elsewhere");
             *counts.entry(expected).or_default() += 1;
         }
         print(workload, topology, &counts);
-    }
-}
-
-/// Repeats a failing plan, and returns its trace.
-fn record(plan: Plan) -> String {
-    let mut simulation = plan.simulation(None);
-    simulation.record();
-    match simulation.run_world() {
-        Ok(_) => "a recorded run differs".to_owned(),
-        Err(failure) => failure.to_string(),
     }
 }
 

@@ -36,3 +36,11 @@ impl fmt::Display for Failure {
         write!(f, "\n{world} goes wrong. It is repeated by:\n  {repeat}")
     }
 }
+
+/// Runs a world, and once more with its trace if it fails.
+///
+/// # Errors
+/// The failure, with its trace.
+pub fn traced<T>(run: impl Fn(bool) -> Result<T, Failure>) -> Result<T, Failure> {
+    run(false).or_else(|_| run(true))
+}

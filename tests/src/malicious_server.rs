@@ -12,7 +12,7 @@ use crate::{
     chaos::Chaos,
     depth::number,
     encounters::Encounters,
-    failure::Failure,
+    failure::{Failure, traced},
     invariants::i1_bystander_lives,
     limits::{Limits, Verdict},
     rest::i8_as_wanted,
@@ -53,13 +53,16 @@ pub fn check() -> Vec<Survived> {
     let first: u64 = number("DECREE_MALICIOUS_SEED").unwrap_or(0);
     let seeds = first..first.saturating_add(runs);
     let malice = Malice::default();
-    let survived = seeds.map(|seed| match run(seed, malice) {
-        Ok(survived) => survived,
-        Err(_) => match Hour::new(seed, malice).recorded().run() {
-            Err(failure) => panic!("{failure}"),
-            Ok(_) => panic!("a recorded run differs"),
-        },
+    let survived = seeds.map(|seed| {
+        traced(|is_recorded| {
+            let mut hour = Hour::new(seed, malice);
+            if is_recorded {
+                hour.world.trace.record();
+            }
+            hour.run()
+        })
     });
+    let survived = survived.map(|it| it.unwrap_or_else(|failure| panic!("{failure}")));
     survived.collect()
 }
 
@@ -93,11 +96,6 @@ impl Hour {
             limits: Limits::default(),
             steps: 0,
         }
-    }
-
-    fn recorded(mut self) -> Self {
-        self.world.trace.record();
-        self
     }
 
     fn run(mut self) -> Result<Survived, Failure> {

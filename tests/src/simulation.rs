@@ -12,7 +12,7 @@ use crate::{
     clusters::Clusters,
     depth::number,
     encounters::{BUDGET_EXCEEDED, Encounters, GUARD, OUTCOME},
-    failure::Failure,
+    failure::{Failure, traced},
     invariants::{CHECKERS, Verdict, i1_bystander_lives},
     mutants::Mutant,
     rest::{i3_zero_churn, i8_as_wanted},
@@ -65,14 +65,15 @@ pub fn check(workload: Workload) {
     let first: u64 = number("DECREE_SIM_SEED").unwrap_or(0);
     let mut met = Encounters::default();
     for seed in first..first.saturating_add(runs) {
-        match run(workload, seed, None) {
-            Ok(rested) => met.add(&rested.encounters),
-            Err(_) => {
-                let failure = record(workload, seed, None).err();
-                let text = failure.map(|failure| failure.to_string());
-                panic!("{}", text.as_deref().unwrap_or("a recorded run differs"));
+        let rested = traced(|is_recorded| {
+            let mut simulation = Simulation::new(workload, seed, None);
+            if is_recorded {
+                simulation.record();
             }
-        }
+            simulation.run()
+        });
+        let rested = rested.unwrap_or_else(|failure| panic!("{failure}"));
+        met.add(&rested.encounters);
     }
     println!(
         "{workload:?}: {runs} runs, {} of {} operations refused by the agent",

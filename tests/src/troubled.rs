@@ -25,7 +25,7 @@ use crate::{
     chaos::{Chaos, Fault, Manner},
     depth::number,
     encounters::Encounters,
-    failure::Failure,
+    failure::{Failure, traced},
     invariants::{CHECKERS, i1_bystander_lives, replicas},
     mutants::Mutant,
     other_controller::OtherController,
@@ -102,20 +102,15 @@ pub fn check() -> Healed {
     for seed in first..first.saturating_add(runs) {
         let mut rng = rng_of(seed);
         let story = Story::draw(&mut rng);
-        let repeat = format!(
-            "DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim troubled::worlds"
-        );
-        match run(seed, rng.clone(), story.clone(), None, false) {
-            Ok(healed) => {
-                met.encounters.add(&healed.encounters);
-                met.surplus = met.surplus.max(healed.surplus);
-            }
-            Err(_) => {
-                let failure = run(seed, rng, story, None, true);
-                let failure = failure.expect_err("a recorded run is the same");
-                panic!("{}", Failure { repeat, ..failure });
-            }
-        }
+        let healed = traced(|is_recorded| run(seed, &rng, &story, None, is_recorded));
+        let healed = healed.unwrap_or_else(|failure| {
+            let repeat = format!(
+                "DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim troubled::worlds"
+            );
+            panic!("{}", Failure { repeat, ..failure })
+        });
+        met.encounters.add(&healed.encounters);
+        met.surplus = met.surplus.max(healed.surplus);
     }
     met
 }
@@ -129,23 +124,20 @@ pub fn run_stage(mutant: Mutant, seed: u64, is_broken: bool) -> Result<Healed, F
     let story = stage(mutant, &mut rng);
     let repeat = format!("DECREE_SIM_SEED={seed} cargo test -p tests --test sim troubled::");
     let mutant = is_broken.then_some(mutant);
-    let result = run(seed, rng.clone(), story.clone(), mutant, false);
-    let result = match result {
-        // A failure of a sound world needs its trace.
-        Err(_) if !is_broken => run(seed, rng, story, mutant, true),
-        result => result,
-    };
+    let run = |is_recorded| run(seed, &rng, &story, mutant, is_recorded);
+    // A failure of a sound world needs its trace.
+    let result = if is_broken { run(false) } else { traced(run) };
     result.map_err(|failure| Failure { repeat, ..failure })
 }
 
 fn run(
     seed: u64,
-    rng: Rng,
-    story: Story,
+    rng: &Rng,
+    story: &Story,
     mutant: Option<Mutant>,
     is_recorded: bool,
 ) -> Result<Healed, Failure> {
-    let mut run = Run::new(seed, rng, story, mutant);
+    let mut run = Run::new(seed, rng.clone(), story.clone(), mutant);
     if is_recorded {
         run.world.trace.record();
     }
