@@ -6,7 +6,7 @@ use decree::v1::{self, FailureClass, Rule, Severity, timeline_entry::Entry};
 use jiff::Timestamp;
 use server_core::wording::count;
 
-use crate::{age, args::Named, page::STATES, server::Server, table::NONE};
+use crate::{age, page::STATES, table::NONE};
 
 /// The minimum number of ReplicaSets for one line about a cause that they share.
 const GROUP_MIN: usize = 4;
@@ -177,27 +177,6 @@ pub(crate) fn newest_refusal(timeline: &[v1::TimelineEntry]) -> Option<String> {
         "" => Some(text),
         message => Some(format!("{text}: {message}")),
     }
-}
-
-/// Asks the server what the cluster refused just before a decision that reports it in the status: the cause and its words. `None`
-/// if the server does not know it any more.
-pub(crate) async fn refusal_before(server: &Server, record: &v1::DecisionRecord) -> Option<String> {
-    let conditions = &record.status.as_ref()?.conditions;
-    let is_failure =
-        |it: &v1::ReplicaSetCondition| it.r#type == "ReplicaFailure" && it.status == "True";
-    if !conditions.iter().any(is_failure) {
-        return None;
-    }
-    let request = Named::from(record.replica_set.clone()?).request(&record.cluster);
-    let answer = server.inspection().get_replica_set(request).await.ok()?;
-    let answer = answer.into_inner();
-    let said = newest_refusal(&answer.timeline)?;
-    let cause = answer.summary.and_then(|summary| summary.cause);
-    let cause = cause.filter(|cause| cause.severity() == Severity::Blocked);
-    Some(match cause {
-        Some(cause) => format!("{}; {said}", cause.text),
-        None => said,
-    })
 }
 
 /// Whether a failure lasts until something changes. Other failures are decided again at once, or after a delay.

@@ -21,15 +21,6 @@ use crate::{
     table::{Table, one_line},
 };
 
-const HEADERS: [&str; 6] = [
-    "TIME",
-    "REPLICASET",
-    "SUBJECT",
-    "DECIDED",
-    "DONE",
-    "DEPARTURE",
-];
-
 pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let (scope, mut answer) = server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
@@ -92,20 +83,6 @@ fn print(
         names.sort_unstable();
         names.dedup();
         return output.write(io.stdout, &json, &names);
-    }
-    if output.is_wide() && !answer.differences.is_empty() {
-        let mut table = Table::new(Page::new(io), HEADERS).no_headers(args.print.no_headers);
-        for difference in &answer.differences {
-            table.row([
-                age::time_text(difference.time.as_ref()),
-                decision::path(difference.replica_set.as_ref()),
-                subject(difference.subject()).to_owned(),
-                difference.decided.clone(),
-                difference.done.clone(),
-                departure(difference.departure()).to_owned(),
-            ]);
-        }
-        return Ok(table.write(io.stdout, 0)?);
     }
     Ok(report(answer, Page::new(io), io.stdout)?)
 }
@@ -214,17 +191,6 @@ fn agreement(
         ]);
     }
     table.write(out, 0)
-}
-
-/// The word for the explanation of a difference.
-const fn departure(departure: Departure) -> &'static str {
-    match departure {
-        Departure::Unspecified => "<none>",
-        Departure::OrderOfDeletion => "OrderOfDeletion",
-        Departure::ReplicaFailure => "ReplicaFailure",
-        Departure::NamespaceEnding => "NamespaceEnding",
-        Departure::DeletedByOthers => "DeletedByOthers",
-    }
 }
 
 const fn subject(subject: v1::Subject) -> &'static str {

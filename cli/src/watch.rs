@@ -1,6 +1,6 @@
 //! `decree watch`: the decisions of a running server as they are made.
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
 use decree::{json::Json, v1};
 use tokio::time::timeout;
@@ -108,13 +108,6 @@ pub(crate) async fn follow(
         if has_statuses || !is_status {
             printer.print(&next, io)?;
         }
-        if let Some(record) = &next.decision
-            && print.output.is_for_people()
-            && let Some(said) = cause::refusal_before(server, record).await
-        {
-            // Below the decision to report the refusal in the status.
-            printer.print_row(record, ["refused", "", &said, ""], io)?;
-        }
     }
     Ok(())
 }
@@ -180,24 +173,17 @@ impl<'a> Printer<'a> {
         }
         if let Some(record) = decision {
             let reason = record.reasons.first();
-            let reason = reason.map_or_else(String::new, decision::reason);
-            let (count, pods) = (record.operations.to_string(), decision::targets(record));
-            self.print_row(record, [&record.action, &count, &reason, &pods], io)?;
+            let cells = [
+                age::time_text(record.time.as_ref()),
+                decision::path(record.replica_set.as_ref()),
+                record.action.clone(),
+                record.operations.to_string(),
+                reason.map_or_else(String::new, decision::reason),
+                decision::targets(record),
+            ];
+            self.stream.write(io.stdout, cells)?;
+            io.stdout.flush()?;
         }
         Ok(())
-    }
-
-    fn print_row(
-        &mut self,
-        record: &v1::DecisionRecord,
-        cells: [&str; 4],
-        io: &mut Io<'_>,
-    ) -> io::Result<()> {
-        let time = age::time_text(record.time.as_ref());
-        let set = decision::path(record.replica_set.as_ref());
-        let cells = cells.map(str::to_owned);
-        let cells = [time, set].into_iter().chain(cells);
-        self.stream.write(io.stdout, cells)?;
-        io.stdout.flush()
     }
 }
