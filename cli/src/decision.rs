@@ -125,7 +125,10 @@ fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
         let pod = name(victim.pod.as_ref());
         ("delete", pod.into(), rule, detail.to_owned())
     }));
-    lines.extend(decision.status.as_ref().map(status_line));
+    lines.extend(decision.status.as_ref().map(|it| {
+        let (none, rule) = (NONE.into(), Rule::StatusDiffers);
+        ("status", none, rule, status(it))
+    }));
     lines.extend(decision.requeue_after.as_ref().map(|wait| {
         let detail = format!("next check in {}", age::human(span(wait)));
         ("wait", NONE.into(), Rule::AvailabilityCheck, detail)
@@ -134,16 +137,20 @@ fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
     lines
 }
 
-fn status_line(status: &v1::ReplicaSetStatus) -> Line<'_> {
-    let terminating = status.terminating_replicas.unwrap_or(0);
-    let detail = format!(
-        "{}, {} fully labeled, {} ready, {} available, {terminating} terminating",
+/// The numbers of a status, and the reason of a failure.
+pub(crate) fn status(status: &v1::ReplicaSetStatus) -> String {
+    let mut conditions = status.conditions.iter();
+    let failure = conditions.find(|condition| condition.r#type == "ReplicaFailure");
+    let failure = failure.map(|it| format!(", ReplicaFailure {}", it.reason));
+    format!(
+        "{}, {} fully labeled, {} ready, {} available, {} terminating{}",
         count(status.replicas, "replica"),
         status.fully_labeled_replicas,
         status.ready_replicas,
         status.available_replicas,
-    );
-    ("status", NONE.into(), Rule::StatusDiffers, detail)
+        status.terminating_replicas.unwrap_or(0),
+        failure.unwrap_or_default(),
+    )
 }
 
 /// A line for a reason that belongs to no operation.

@@ -13,8 +13,6 @@ const STATUS: &str = "status";
 /// keeps the last decision and their number.
 struct Repeated<'a> {
     newest: &'a v1::DecisionRecord,
-    /// All decisions before the newest one, the newest first.
-    older: &'a [v1::DecisionRecord],
     first: Option<&'a Time>,
     times: usize,
 }
@@ -27,11 +25,10 @@ pub(super) fn write(
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let records = &answer.decisions;
     let is_wide = args.print.output.is_wide();
     let mut rows: Vec<Repeated<'_>> = Vec::new();
     let mut folded = 0_usize;
-    for (at, record) in records.iter().enumerate() {
+    for record in &answer.decisions {
         if record.action == STATUS && !args.all {
             folded += 1;
             continue;
@@ -45,7 +42,6 @@ pub(super) fn write(
             }
             None => rows.push(Repeated {
                 newest: record,
-                older: &records[at + 1..],
                 first,
                 times,
             }),
@@ -54,7 +50,7 @@ pub(super) fn write(
     let mut table = Table::new(page, ["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
     for row in rows {
         let newest = row.newest;
-        let mut reason = because(newest, row.older, is_wide);
+        let mut reason = because(newest, is_wide);
         if row.times > 1 {
             let since = age::time_text(row.first);
             reason.push_str(&format!(", {} times since {since}", row.times));
@@ -97,12 +93,10 @@ fn attempts<'a>(
     repeated.unwrap_or((1, record.time.as_ref()))
 }
 
-/// The reason of a decision. `older` are the decisions before it, the newest first.
-fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: bool) -> String {
+fn because(record: &v1::DecisionRecord, is_wide: bool) -> String {
     if let Some(status) = &record.status {
-        let before = older.iter().find_map(|record| record.status.as_ref());
-        let what = changes(before, status);
-        return format!("{}: {what}", decision::word(Rule::StatusDiffers));
+        let (rule, said) = (Rule::StatusDiffers, decision::status(status));
+        return format!("{}: {said}", decision::word(rule));
     }
     record.reasons.first().map_or_else(String::new, |reason| {
         let detail = decision::detail_for(reason.rule(), reason.detail.clone(), is_wide);
@@ -111,79 +105,4 @@ fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: b
             ..reason.clone()
         })
     })
-}
-
-/// The differences from the last written status; the whole status if none is known.
-fn changes(before: Option<&v1::ReplicaSetStatus>, status: &v1::ReplicaSetStatus) -> String {
-    let now = numbers(status);
-    let Some(before) = before.map(numbers) else {
-        let parts = now.map(|(word, number)| format!("{number} {word}"));
-        return parts.join(", ") + &failure(status);
-    };
-    let differs = before.into_iter().zip(now).filter(|(old, new)| old != new);
-    let mut parts: Vec<_> = differs
-        .map(|((word, old), (_, new))| format!("{word} {old} to {new}"))
-        .collect();
-    if parts.is_empty() {
-        parts.push("the same numbers".to_owned());
-    }
-    parts.join(", ") + &failure(status)
-}
-
-fn numbers(status: &v1::ReplicaSetStatus) -> [(&'static str, i64); 6] {
-    [
-        ("replicas", status.replicas.into()),
-        ("fully labeled", status.fully_labeled_replicas.into()),
-        ("ready", status.ready_replicas.into()),
-        ("available", status.available_replicas.into()),
-        (
-            "terminating",
-            status.terminating_replicas.unwrap_or(0).into(),
-        ),
-        ("observed generation", status.observed_generation),
-    ]
-}
-
-fn failure(status: &v1::ReplicaSetStatus) -> String {
-    let mut conditions = status.conditions.iter();
-    let failure = conditions.find(|condition| condition.r#type == "ReplicaFailure");
-    failure.map_or_else(String::new, |condition| {
-        format!(", ReplicaFailure {}", condition.reason)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn status(replicas: i32, ready: i32) -> v1::ReplicaSetStatus {
-        v1::ReplicaSetStatus {
-            replicas,
-            ready_replicas: ready,
-            ..v1::ReplicaSetStatus::default()
-        }
-    }
-
-    #[test]
-    fn only_what_differs_is_said_and_a_failure_with_its_reason() {
-        let mut failed = status(3, 3);
-        failed.conditions.push(v1::ReplicaSetCondition {
-            r#type: "ReplicaFailure".to_owned(),
-            reason: "FailedCreate".to_owned(),
-            ..v1::ReplicaSetCondition::default()
-        });
-        let all = "3 replicas, 0 fully labeled, 3 ready, 0 available, 0 terminating, 0 observed generation";
-        for (before, now, said) in [
-            (Some(status(3, 2)), status(3, 3), "ready 2 to 3"),
-            (None, status(3, 3), all),
-            (Some(status(3, 3)), status(3, 3), "the same numbers"),
-            (
-                Some(status(3, 2)),
-                failed,
-                "ready 2 to 3, ReplicaFailure FailedCreate",
-            ),
-        ] {
-            assert_eq!(changes(before.as_ref(), &now), said);
-        }
-    }
 }

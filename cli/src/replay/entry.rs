@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use decree::v1::{
     self, batch::Action, done::Object, event::Event, reconcile_request, reconcile_response::Frame,
 };
-use server_core::wording::count;
 use server_session::{
     Now,
     recording::{Difference, Input},
@@ -198,25 +197,16 @@ fn batch(batch: &v1::Batch, most: usize) -> String {
                 _ => format!("{adopts}; {releases}"),
             }
         }
-        Some(Action::WriteStatus(write)) => status(write.status.as_ref()),
+        Some(Action::WriteStatus(write)) => {
+            let status = write.status.as_ref();
+            let said = status.map_or_else(|| "none".to_owned(), decision::status);
+            format!("write status: {said}")
+        }
     }
 }
 
 fn names<'a>(objects: impl IntoIterator<Item = &'a v1::ObjectRef>) -> Vec<&'a str> {
     objects.into_iter().map(|it| it.name.as_str()).collect()
-}
-
-fn status(status: Option<&v1::ReplicaSetStatus>) -> String {
-    let Some(status) = status else {
-        return "write no status".to_owned();
-    };
-    format!(
-        "write status: {}, {} ready, {} available, {}",
-        count(status.replicas, "replica"),
-        status.ready_replicas,
-        status.available_replicas,
-        count(status.conditions.len(), "condition")
-    )
 }
 
 /// Writes a line for each object.

@@ -22,7 +22,7 @@ hint: its place in the order of deletion: decree simulate default/web-5f6a8b --r
 [0] explain web-5f6a8b
 …(--all shows …
 [0] explain web-5f6a8b --all
-…STATUS_DIFFERS: … to 3…"
+…STATUS_DIFFERS: 3 replicas, 3 fully labeled, 3 ready…"
     ));
     for (line, part) in [
         ("explain web-5f6a8b", "STATUS_DIFFERS"),
