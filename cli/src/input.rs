@@ -4,7 +4,7 @@
 //! archives are only named, and nothing is written to disk.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs::{self, File},
     io::{self, BufReader, Cursor, Read, Write},
     path::{Path, PathBuf},
@@ -50,20 +50,12 @@ struct Reader<'a> {
     stderr: &'a mut dyn Write,
     used: Rc<Used>,
     objects: usize,
-    skipped: Skipped,
+    /// What is skipped in folders and archives, which can hold anything: the number by the noun.
+    skipped: BTreeMap<&'static str, usize>,
+    /// Why the first unreadable file is none of YAML or JSON.
+    unreadable: Option<String>,
     /// Whether there are folders that are not read.
     has_folders: bool,
-}
-
-/// What is skipped in folders and archives, which can hold anything.
-#[derive(Default)]
-struct Skipped {
-    objects: usize,
-    /// The files that are neither YAML nor JSON by their names.
-    files: usize,
-    /// The files that cannot be read as YAML or JSON, and why not the first.
-    unreadable: usize,
-    first: String,
 }
 
 /// Passes on all objects of files in order, and those of `kinds` in folders and archives; `-` is standard input.
@@ -79,7 +71,8 @@ pub(crate) fn read(
         stderr: io.stderr,
         used: Rc::default(),
         objects: 0,
-        skipped: Skipped::default(),
+        skipped: BTreeMap::new(),
+        unreadable: None,
         has_folders: false,
     };
     if args.files.is_empty() {
@@ -284,7 +277,7 @@ impl Reader<'_> {
         let failed = |error: io::Error| unreadable(path, &error);
         self.used.count(path).map_err(failed)?;
         let Some(bytes) = bytes.filter(|_| is_manifest(path)) else {
-            self.skipped.files += 1;
+            self.skip(1, "other file");
             return Ok(());
         };
         let mut text = Vec::new();
@@ -295,16 +288,20 @@ impl Reader<'_> {
                 let is_wanted =
                     |it: &Document| it.kind().is_ok_and(|kind| self.kinds.contains(&kind));
                 contents.documents.retain(is_wanted);
-                self.skipped.objects += all - contents.documents.len();
+                self.skip(all - contents.documents.len(), "other object");
                 self.pass_on(contents)
             }
             Err(error) => {
-                self.skipped.unreadable += 1;
-                if self.skipped.first.is_empty() {
-                    self.skipped.first = error.to_string();
-                }
+                self.skip(1, "unreadable file");
+                self.unreadable.get_or_insert_with(|| error.to_string());
                 Ok(())
             }
+        }
+    }
+
+    fn skip(&mut self, number: usize, noun: &'static str) {
+        if number > 0 {
+            *self.skipped.entry(noun).or_default() += number;
         }
     }
 
@@ -317,8 +314,12 @@ impl Reader<'_> {
     }
 
     fn end(self) -> Result<(), Failure> {
-        if let Some(skipped) = self.skipped.told() {
-            writeln!(self.stderr, "notice: skipped {}", one_line(&skipped))?;
+        let skipped = self.skipped.iter();
+        let skipped = skipped.map(|(noun, number)| count(*number, noun).to_string());
+        let skipped: Vec<_> = skipped.chain(self.unreadable).collect();
+        if !skipped.is_empty() {
+            let skipped = one_line(&skipped.join(", "));
+            writeln!(self.stderr, "notice: skipped {skipped}")?;
         }
         if self.objects > 0 {
             return Ok(());
@@ -329,27 +330,6 @@ impl Reader<'_> {
         } else {
             KUBECTL.to_owned()
         }))
-    }
-}
-
-impl Skipped {
-    /// The number of each; `None` if nothing is skipped.
-    fn told(&self) -> Option<String> {
-        let parts = [
-            (self.objects, "other object"),
-            (self.files, "other file"),
-            (self.unreadable, "unreadable file"),
-        ];
-        let parts = parts.into_iter().filter(|(number, _)| *number > 0);
-        let parts: Vec<_> = parts
-            .map(|(number, noun)| count(number, noun).to_string())
-            .collect();
-        let why = match self.unreadable {
-            0 => String::new(),
-            1 => format!(": {}", self.first),
-            _ => format!(", the first of them {}", self.first),
-        };
-        (!parts.is_empty()).then(|| parts.join(", ") + &why)
     }
 }
 

@@ -39,7 +39,7 @@ const DUMPS: [(&str, Entries, &str); 4] = [
             ("quay-io/namespaces/default/torn.yaml", "LOG"),
             ("timestamp", "LOG"),
         ],
-        "2 other objects, 2 other files, 1 unreadable file: @/quay-io/namespaces/default/torn.yaml: document 1: …line 1…",
+        "2 other files, 2 other objects, 1 unreadable file, @/quay-io/namespaces/default/torn.yaml: document 1: …line 1…",
     ),
     (
         "velero",
@@ -56,7 +56,7 @@ const DUMPS: [(&str, Entries, &str); 4] = [
                 "SET",
             ),
         ],
-        "1 other object, 1 other file",
+        "1 other file, 1 other object",
     ),
     (
         "sysdump",
@@ -66,7 +66,7 @@ const DUMPS: [(&str, Entries, &str); 4] = [
             ("k8s-replicasets-20260501.yml", "SETS"),
             ("k8s-version.json", "VERSION"),
         ],
-        "1 other object, 1 other file",
+        "1 other file, 1 other object",
     ),
     (
         "cluster-info",
@@ -79,7 +79,7 @@ const DUMPS: [(&str, Entries, &str); 4] = [
             ("default/web-a/logs.txt", "LOG"),
             ("nodes.json", "OTHER"),
         ],
-        "3 other objects, 1 other file, 2 unreadable files, the first of them @/default/torn.json: document 1: …",
+        "1 other file, 3 other objects, 2 unreadable files, @/default/torn.json: document 1: …",
     ),
 ];
 
@@ -277,7 +277,7 @@ fn embedded_cluster_takes_the_newest_state_of_each_object_of_a_dump() {
     let objects: Vec<_> = objects.iter().map(|it| &it.object).collect();
     assert_eq!(objects.iter().collect::<Vec<_>>(), [&other]);
     let said = String::from_utf8(err).expect("it is text");
-    assert_eq!(said, "notice: skipped 1 other object, 1 other file\n");
+    assert_eq!(said, "notice: skipped 1 other file, 1 other object\n");
 }
 
 #[test]
