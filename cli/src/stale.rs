@@ -55,34 +55,3 @@ fn text(view: &v1::StaleView) -> String {
         format!("cluster {cluster}{shard} may have changed: {heard}")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn view(shard: &str, missing: bool) -> v1::StaleView {
-        v1::StaleView {
-            cluster: "north".to_owned(),
-            cluster_uid: "uid".to_owned(),
-            shard: shard.to_owned(),
-            age: Some(prost_types::Duration {
-                seconds: 12,
-                nanos: 0,
-            }),
-            missing,
-        }
-    }
-
-    #[test]
-    fn view_is_named_once_with_its_age() {
-        let mut views = Vec::new();
-        add(&mut views, vec![view("", false), view("2", false)]);
-        add(&mut views, vec![view("", false), view("2", true)]);
-        let texts: Vec<_> = views.iter().map(text).collect();
-        let expected = [
-            "cluster north may have changed: the server last heard from its agent 12s ago",
-            "cluster north, shard 2, is missing: its session does not answer; the server last heard from its agent 12s ago",
-        ];
-        assert_eq!(texts, expected);
-    }
-}

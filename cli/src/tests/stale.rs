@@ -26,7 +26,7 @@ fn view(cluster: &str, missing: bool) -> v1::StaleView {
             nanos: 0,
         }),
         missing,
-        ..v1::StaleView::default()
+        shard: if cluster == "south" { "2" } else { "" }.to_owned(),
     }
 }
 
@@ -51,11 +51,17 @@ impl InspectionService for HalfServer {
         let is_asked = |cluster: &str| ["", cluster].contains(&&*request.get_ref().cluster);
         let mut answer = v1::ListReplicaSetsResponse::default();
         if is_asked("north") {
-            answer.replica_sets.push(web);
+            if request.get_ref().page_token.is_empty() {
+                answer.replica_sets.push(web);
+            }
             answer.stale_views.push(view("north", false));
         }
         if is_asked("south") {
-            answer.stale_views.push(view("south", true));
+            // Of two pages, one lacks what the session knows.
+            let is_first = request.get_ref().page_token.is_empty();
+            answer.stale_views.push(view("south", !is_first));
+            let next = if is_first { "next" } else { "" };
+            next.clone_into(&mut answer.next_page_token);
         }
         Ok(Response::new(answer))
     }
@@ -135,7 +141,7 @@ fn start() -> SocketAddr {
 fn stale_views_are_named_and_missing_ones_are_no_success() {
     const NORTH: &str =
         "notice: cluster north may have changed: the server last heard from its agent 12s ago\n";
-    const SOUTH: &str = "notice: cluster south is missing: its session does not answer; the server last heard from its agent 12s ago\n";
+    const SOUTH: &str = "notice: cluster south, shard 2, is missing: its session does not answer; the server last heard from its agent 12s ago\n";
     let both = format!("{NORTH}{SOUTH}");
     let url = format!("http://{}", start());
     for (words, exit, notices) in [
@@ -157,7 +163,7 @@ fn stale_views_are_named_and_missing_ones_are_no_success() {
     assert_eq!(listed.out, "replicaset.apps/web\n");
     let sessions = decree(&["get", "sessions", "--cluster", "south", "--server", &url]);
     assert_eq!(sessions.exit, Exit::Done);
-    let text = "cluster south may have changed";
+    let text = "cluster south, shard 2, may have changed";
     assert!(
         sessions.out.contains("south") && sessions.err.contains(text),
         "{sessions:?}"
