@@ -26,7 +26,7 @@ const COLUMNS: usize = 100;
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = server::block_on(async {
         let (mut findings, sessions) = check_server(args).await;
-        findings.append(&mut agent::check(args).await);
+        findings.extend(agent::check(args).await);
         findings.append(&mut cluster::check(args, sessions.as_deref()).await);
         Ok(findings)
     })?;

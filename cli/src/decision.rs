@@ -51,7 +51,7 @@ fn table(page: Page, is_wide: bool, decisions: impl IntoIterator<Item = v1::Deci
 }
 
 /// The detail for people. If UIDs decided, the UIDs are left out, because they explain nothing.
-pub(crate) fn detail_for(rule: Rule, mut detail: String, is_wide: bool) -> String {
+fn detail_for(rule: Rule, mut detail: String, is_wide: bool) -> String {
     if rule == Rule::Uid
         && !is_wide
         && let Some(uids) = detail.rfind(", uid ")
@@ -197,11 +197,15 @@ pub(crate) fn path(object: Option<&v1::ObjectRef>) -> String {
 }
 
 pub(crate) fn reason(reason: &v1::Reason) -> String {
-    let word = word(reason.rule());
-    if reason.detail.is_empty() {
-        word.to_owned()
-    } else {
-        format!("{word}: {}", reason.detail)
+    reason_for(reason, true)
+}
+
+/// A reason for people, with UIDs only if `is_wide`.
+pub(crate) fn reason_for(reason: &v1::Reason, is_wide: bool) -> String {
+    let rule = reason.rule();
+    match detail_for(rule, reason.detail.clone(), is_wide) {
+        detail if detail.is_empty() => word(rule).to_owned(),
+        detail => format!("{}: {detail}", word(rule)),
     }
 }
 

@@ -175,21 +175,15 @@ fn quota_lines(quota: &v1::PodQuota, effect: v1::QuotaEffect) -> Vec<String> {
     let (used, refused) = (effect.pods, effect.refused);
     let limit = count(*pods, "pod");
     let creates = count(effect.creates, "create");
-    let counting = match used {
-        1 => "1 pod counts".to_owned(),
-        used => format!("{used} pods count"),
-    };
+    let counting = count(used, "pod");
     let mut lines = vec![format!(
-        "A quota of {limit} in {namespace} refuses {refused} of {creates}; {counting} now."
+        "A quota of {limit} in {namespace} refuses {refused} of {creates}; it counts {counting} now."
     )];
     let over = used - i64::from(*pods);
     if over >= 0 {
-        let gone = match over + 1 {
-            1 => "1 pod is".to_owned(),
-            more => format!("{more} pods are"),
-        };
+        let more = count(over + 1, "pod");
         lines.push(format!(
-            "It deletes no pods, but a lost pod is not replaced before {gone} gone."
+            "It deletes no pods, but replaces none before the loss of {more}."
         ));
     }
     if refused > 0 {

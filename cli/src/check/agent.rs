@@ -13,31 +13,27 @@ const READY_PATH: &str = "/readyz";
 /// The maximum number of holds with a separate line.
 const LINES_MAX: usize = 10;
 
-pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
-    if args.agent == "off" || !args.asks_for(Section::Agent) {
-        return Vec::new();
-    }
-    budget(args).await
-}
-
-async fn budget(args: &CheckArgs) -> Vec<Finding> {
+pub(super) async fn check(args: &CheckArgs) -> Option<Finding> {
     let url = &args.agent;
+    if url == "off" || !args.asks_for(Section::Agent) {
+        return None;
+    }
     let page = match ask_agent(url, HOLDS_PATH, None, args.server.timeout).await {
         Ok((StatusCode::OK, answer)) => serde_json::from_slice::<HoldsPage>(&answer).ok(),
         Ok(_) => None,
         Err(failure) if failure.exit == Exit::Usage => {
-            return vec![Finding::fail(BUDGET, failure.cause, ADDRESS_HINT)];
+            return Some(Finding::fail(BUDGET, failure.cause, ADDRESS_HINT));
         }
-        Err(failure) => return vec![Finding::warn(BUDGET, failure.cause, ADDRESS_HINT)],
+        Err(failure) => return Some(Finding::warn(BUDGET, failure.cause, ADDRESS_HINT)),
     };
-    match page {
-        Some(page) if page.in_session || page.count > 0 => vec![held(&page)],
-        Some(_) => vec![without_session(args).await],
+    Some(match page {
+        Some(page) if page.in_session || page.count > 0 => held(&page),
+        Some(_) => without_session(args).await,
         None => {
             let detail = format!("{url} is not the admin address of an agent");
-            vec![Finding::warn(BUDGET, detail, ADDRESS_HINT)]
+            Finding::warn(BUDGET, detail, ADDRESS_HINT)
         }
-    }
+    })
 }
 
 /// Reports whether an agent without a session should have one. An agent that stands by is ready, and an agent that cannot work is
@@ -125,8 +121,8 @@ mod tests {
         args: CheckArgs,
     }
 
-    /// The findings for an agent without a session that answers `/readyz` with this status.
-    async fn found_without_session(ready: StatusCode) -> Vec<Finding> {
+    /// The finding for an agent without a session that answers `/readyz` with this status.
+    async fn found_without_session(ready: StatusCode) -> Finding {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let routes = Router::new()
@@ -138,19 +134,18 @@ mod tests {
         let serving = tokio::spawn(async { axum::serve(listener, routes).await });
         let url = format!("http://{address}");
         let line = Line::parse_from(["check", "--agent", &url]);
-        let found = budget(&line.args).await;
+        let found = check(&line.args).await;
         serving.abort();
-        found
+        found.expect("it is checked")
     }
 
     #[tokio::test]
     async fn agent_without_a_session_is_well_if_it_stands_by() {
         let standing_by = found_without_session(StatusCode::OK).await;
-        assert_eq!(standing_by.len(), 1);
-        assert_eq!(standing_by[0].grade, Grade::Ok);
-        assert!(standing_by[0].detail.contains("stands by"));
+        assert_eq!(standing_by.grade, Grade::Ok);
+        assert!(standing_by.detail.contains("stands by"));
         let cut_off = found_without_session(StatusCode::SERVICE_UNAVAILABLE).await;
-        assert_eq!(cut_off[0].grade, Grade::Warn);
-        assert!(cut_off[0].detail.ends_with("does not act: no session"));
+        assert_eq!(cut_off.grade, Grade::Warn);
+        assert!(cut_off.detail.ends_with("does not act: no session"));
     }
 }

@@ -98,11 +98,6 @@ fn because(record: &v1::DecisionRecord, is_wide: bool) -> String {
         let (rule, said) = (Rule::StatusDiffers, decision::status(status));
         return format!("{}: {said}", decision::word(rule));
     }
-    record.reasons.first().map_or_else(String::new, |reason| {
-        let detail = decision::detail_for(reason.rule(), reason.detail.clone(), is_wide);
-        decision::reason(&v1::Reason {
-            detail,
-            ..reason.clone()
-        })
-    })
+    let reason = record.reasons.first();
+    reason.map_or_else(String::new, |it| decision::reason_for(it, is_wide))
 }

@@ -61,7 +61,9 @@ pub(super) fn write(
     let ranked = ranked.find(|it| is_its(it));
     let reason = target.and_then(|it| it.reason.as_ref());
     let reason = reason.or_else(|| ranked?.reason.as_ref());
-    let why = reason.map_or_else(String::new, |it| format!(": {}", why(it, is_wide)));
+    let why = reason.map_or_else(String::new, |it| {
+        format!(": {}", decision::reason_for(it, is_wide))
+    });
     let time = age::time_text(time.as_ref());
     let answer = format!("{pod} was deleted at {time}{why}. {set} had {pods}.");
     page.write_hanging(io.stdout, 0, &one_line(&answer), 0)?;
@@ -74,7 +76,10 @@ fn victims(record: &v1::DecisionRecord, asked: &str, is_wide: bool, page: Page) 
     let mut table = Table::new(page, ["POD", "RULE"]);
     for target in &record.targets {
         let mark = if target.name == asked { "> " } else { "" };
-        let reason = target.reason.as_ref().map(|it| why(it, is_wide));
+        let reason = target
+            .reason
+            .as_ref()
+            .map(|it| decision::reason_for(it, is_wide));
         table.row([format!("{mark}{}", target.name), reason.unwrap_or_default()]);
     }
     let more = decision::unnamed(record);
@@ -82,11 +87,6 @@ fn victims(record: &v1::DecisionRecord, asked: &str, is_wide: bool, page: Page) 
         table.row([format!("and {more} more"), String::new()]);
     }
     table
-}
-
-fn why(reason: &v1::Reason, is_wide: bool) -> String {
-    let detail = decision::detail_for(reason.rule(), reason.detail.clone(), is_wide);
-    format!("{}: {detail}", word(reason.rule()))
 }
 
 fn unknown(source: &Source, set: &str, pod: &str) -> Failure {

@@ -180,7 +180,7 @@ Not known:   decisions and refusals; run one beside your controller, read-only: 
 @FIRSTerror: only a server remembers why web-3c-x of shop/web-3c was deleted
 hint: run one beside your controller, read-only: …
 [0] simulate --quota 5
-A quota of 5 pods in shop refuses 0 of 0 creates; 7 pods count now.
+A quota of 5 pods in shop refuses 0 of 0 creates; it counts 7 pods now.
 …
 [1] explain pod/db-0
 @FIRSTerror: pod shop/db-0 belongs to StatefulSet db, not to a ReplicaSet

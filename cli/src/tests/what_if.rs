@@ -12,7 +12,7 @@ use crate::Exit;
 /// What a server says of quotas while 5 creates are refused.
 const QUOTAS: &str = "
 [0] simulate --quota 25
-A quota of 25 pods in default refuses 3 of 5 creates; 23 pods count now.
+A quota of 25 pods in default refuses 3 of 5 creates; it counts 23 pods now.
 The order of creates is not defined: REFUSED is the least and the most of a ReplicaSet.
 
 REPLICASET           DESIRED   CURRENT   CREATES   REFUSED
@@ -20,10 +20,10 @@ default/web-5f6a8b   5         3         2         0 to 2
 default/web-7d4b9c   23        20        3         1 to 3
 [0] simulate --quota 22 -n default
 …
-It deletes no pods, but a lost pod is not replaced before 2 pods are gone.
+It deletes no pods, but replaces none before the loss of 2 pods.
 …
 [0] simulate --quota 1 -n shop
-A quota of 1 pod in shop refuses 0 of 0 creates; 0 pods count now.";
+A quota of 1 pod in shop refuses 0 of 0 creates; it counts 0 pods now.";
 
 #[test]
 fn changes_of_the_cluster_are_previewed() {
