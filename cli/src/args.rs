@@ -9,8 +9,7 @@ use std::{
 
 use clap::{
     ArgMatches, Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
-    error::{ContextKind, ContextValue, ErrorKind},
-    parser::ValueSource,
+    error::ErrorKind, parser::ValueSource,
 };
 use clap_complete::{Shell, env::Shells};
 use server_core::Timestamp;
@@ -20,7 +19,6 @@ use crate::{
     age,
     exit::{Exit, Failure},
     format::PrintArgs,
-    near,
 };
 
 mod help;
@@ -261,7 +259,6 @@ pub(crate) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
     // How to pass a word with a dash as a value is of no use for a mistyped flag.
     let tip = tip.filter(|tips| !tips.starts_with("to pass "));
     let tip = tip.and_then(|tips| tips.lines().next()).map(str::to_owned);
-    let tip = tip.or_else(|| meant(error));
     Failure::new(Exit::Usage, cause).hint(tip.unwrap_or_else(|| {
         let (mut command, mut path) = (&Args::command(), program(arguments).to_owned());
         for word in arguments.iter().skip(1) {
@@ -273,16 +270,6 @@ pub(crate) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
         }
         format!("list its arguments with: {path} --help")
     }))
-}
-
-/// The command that a mistyped word probably means.
-fn meant(error: &clap::Error) -> Option<String> {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
-        return None;
-    };
-    let root = Args::command();
-    let names = root.get_subcommands().map(clap::Command::get_name);
-    near::nearest(word, names).map(|name| format!("did you mean {name}?"))
 }
 
 fn program(arguments: &[OsString]) -> &'static str {
