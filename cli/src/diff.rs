@@ -111,11 +111,19 @@ pub(crate) fn report(
 }
 
 fn verdict(answer: &v1::ListDifferencesResponse) -> String {
+    let total = total(&answer.agreements);
     let agents = match answer.shadows {
         1 => String::new(),
         shadows => format!(", by {shadows} agents"),
     };
-    let verdict = counts(answer);
+    let explained = match total.explained {
+        0 => String::new(),
+        explained => format!(", {explained} explained"),
+    };
+    let verdict = format!(
+        "{} compared, {} unexplained{explained}; {} not compared",
+        total.compared, total.unexplained, total.not_compared
+    );
     match answer.compared {
         0 => format!("Nothing to compare yet{agents}: {verdict}."),
         _ => format!("{verdict}{agents}."),
@@ -227,18 +235,6 @@ fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
         unexplained: sum(|it| it.unexplained),
         not_compared: sum(|it| it.not_compared),
     }
-}
-
-fn counts(answer: &v1::ListDifferencesResponse) -> String {
-    let total = total(&answer.agreements);
-    let explained = match total.explained {
-        0 => String::new(),
-        explained => format!(", {explained} explained"),
-    };
-    format!(
-        "{} compared, {} unexplained{explained}; {} not compared",
-        total.compared, total.unexplained, total.not_compared
-    )
 }
 
 /// The number of compared ReplicaSets, and the duration of the comparison.

@@ -27,7 +27,10 @@ impl FromStr for LabelFilter {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = Parts {
             match_labels: Vec::new(),
-            match_expressions: split(text).map(requirement).collect::<Result<_, _>>()?,
+            match_expressions: split(text)
+                .map(requirement)
+                .collect::<Option<_>>()
+                .ok_or("must be like app=web,tier in (front,back),!old")?,
         };
         Selector::parse(Some(parts))
             .map(Self)
@@ -49,31 +52,25 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     .map(str::trim)
 }
 
-fn requirement(text: &str) -> Result<Requirement<'_>, String> {
+fn requirement(text: &str) -> Option<Requirement<'_>> {
     if let Some(key) = text.strip_prefix('!') {
-        return Ok((key.trim(), "DoesNotExist", Vec::new()));
+        return Some((key.trim(), "DoesNotExist", Vec::new()));
     }
     for (sign, operator) in [("!=", "NotIn"), ("==", "In"), ("=", "In")] {
         if let Some((key, value)) = text.split_once(sign) {
-            return Ok((key.trim(), operator, vec![value.trim()]));
+            return Some((key.trim(), operator, vec![value.trim()]));
         }
     }
     let Some((key, rest)) = text.split_once(char::is_whitespace) else {
-        return match text {
-            "" => Err("must be like app=web,tier in (front,back),!old".to_owned()),
-            key => Ok((key, "Exists", Vec::new())),
-        };
+        return (!text.is_empty()).then_some((text, "Exists", Vec::new()));
     };
-    let (word, values) = rest.trim().split_once('(').unwrap_or_default();
+    let (word, values) = rest.trim().strip_suffix(')')?.split_once('(')?;
     let operator = match word.trim() {
         "in" => "In",
         "notin" => "NotIn",
-        _ => return Err(format!("{text:?} must be like tier in (front,back)")),
+        _ => return None,
     };
-    let values = values
-        .strip_suffix(')')
-        .ok_or_else(|| format!("{text:?} lacks a closing parenthesis"))?;
-    Ok((key, operator, values.split(',').map(str::trim).collect()))
+    Some((key, operator, values.split(',').map(str::trim).collect()))
 }
 
 #[cfg(test)]
