@@ -12,9 +12,8 @@ use crate::{
     args::{CheckArgs, Output},
     exit::{Exit, Failure},
     format::write_json,
-    page::{self, Io, Page, Paint},
+    page::{self, Io, Page, Paint, one_line},
     server::{self, Server},
-    table::one_line,
 };
 
 mod agent;

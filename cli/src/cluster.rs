@@ -13,10 +13,9 @@ use tokio::time::{Instant, timeout};
 use crate::{
     args::KubeArgs,
     exit::{Exit, Failure},
-    page::Io,
+    page::{Io, one_line},
     resume,
     snapshot::Snapshot,
-    table::one_line,
 };
 
 /// When the progress is told first; each further time after twice as long.

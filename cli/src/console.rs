@@ -24,9 +24,8 @@ use crate::{
     cluster,
     exit::{Exit, Failure},
     http::exchange,
-    page::Io,
+    page::{Io, one_line},
     resume, sandbox, server,
-    table::one_line,
 };
 
 /// The label of all pods of the shipped manifests, and the name of the container with a server.

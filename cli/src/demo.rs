@@ -15,13 +15,12 @@ use crate::{
     args::{AdminArgs, DemoArgs, DemoCommand, Named, NamespaceArgs, PlaceArgs},
     exit::{Exit, Failure},
     http::exchange,
-    page::{self, Colors, Io},
+    page::{self, Colors, Io, one_line},
     sandbox::{
         self,
         act::{self, Act},
     },
     server,
-    table::one_line,
 };
 
 mod acts;

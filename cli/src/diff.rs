@@ -14,11 +14,11 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format,
-    page::{Io, Page},
+    page::{Io, Page, one_line},
     server::{self, Server},
     source::{self, Source},
     stale,
-    table::{Table, one_line},
+    table::Table,
 };
 
 pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {

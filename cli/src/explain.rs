@@ -11,11 +11,10 @@ use crate::{
     cause, decision,
     exit::{Exit, Failure},
     format,
-    page::{Io, Page},
+    page::{Io, Page, one_line},
     server,
     source::{RECORDS, Source},
     stale,
-    table::one_line,
 };
 
 mod decisions;

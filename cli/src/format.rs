@@ -13,7 +13,7 @@ use service::escaped_json;
 
 use crate::{
     exit::{Exit, Failure},
-    table::one_line,
+    page::one_line,
 };
 
 /// The values of `-o`.

@@ -16,11 +16,11 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format,
-    page::{Io, Page},
+    page::{Io, Page, one_line},
     server::{self, Server},
     source::{RECORDS, Source},
     stale,
-    table::{Table, TableStream, one_line},
+    table::{Table, TableStream},
 };
 
 pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {

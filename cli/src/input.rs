@@ -23,8 +23,7 @@ use bounded::{Bounded, Packed, Used};
 use crate::{
     args::FileArgs,
     exit::{Exit, Failure},
-    page::Io,
-    table::one_line,
+    page::{Io, one_line},
 };
 
 /// The first bytes of a gzip file, and of a zip archive with and without members.

@@ -177,10 +177,10 @@ fn tell(failure: &Failure, io: &mut Io<'_>) -> Exit {
     if *exit != Exit::Done {
         let paint = Paint::new(io.colors.stderr);
         let (error, remedy) = (paint.error("error:"), paint.hint("hint:"));
-        let told = writeln!(io.stderr, "{error} {}", table::one_line(cause));
+        let told = writeln!(io.stderr, "{error} {}", page::one_line(cause));
         let hinted = hint
             .iter()
-            .try_for_each(|hint| writeln!(io.stderr, "{remedy} {}", table::one_line(hint)));
+            .try_for_each(|hint| writeln!(io.stderr, "{remedy} {}", page::one_line(hint)));
         // There is no better place to report that standard error is closed.
         let _: io::Result<()> = told.and(hinted);
     }

@@ -6,8 +6,7 @@ use std::io::{self, Read, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
 use decree::v1::Severity;
-
-use crate::table::one_line;
+use service::escaped;
 
 /// The maximum width of a line of running text.
 const COLUMNS: usize = 80;
@@ -27,6 +26,12 @@ pub(crate) struct Page {
     /// The maximum width of a line; `None` without a maximum.
     pub(crate) columns: Option<usize>,
     pub(crate) paint: Paint,
+}
+
+/// Puts text on one line, and escapes characters that steer a terminal, turn the direction of writing or are invisible: much of
+/// it comes from peers.
+pub(crate) fn one_line(text: &str) -> String {
+    escaped(&text.replace(['\n', '\r', '\t'], " "))
 }
 
 impl Page {
@@ -71,7 +76,7 @@ impl Page {
 pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
     let page = Page::new(io).text();
     for line in text.split('\n') {
-        page.write(io.stdout, 0, &service::escaped(line))?;
+        page.write(io.stdout, 0, &escaped(line))?;
     }
     io.stdout.flush()
 }

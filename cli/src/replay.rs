@@ -19,9 +19,8 @@ use crate::{
     exit::{Exit, Failure},
     format::write_json,
     input,
-    page::Io,
+    page::{Io, one_line},
     sandbox, server,
-    table::one_line,
 };
 
 mod entry;

@@ -8,11 +8,11 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format,
-    page::{Io, Page},
+    page::{Io, Page, one_line},
     server,
     source::{Meaning, Source},
     stale,
-    table::{Table, one_line},
+    table::Table,
 };
 
 /// The maximum number of names in a cell; `-o wide` has all.

@@ -7,9 +7,7 @@
 
 use std::{io, io::Write, ops::Range};
 
-use service::escaped;
-
-use crate::{page::Page, page::severity_of};
+use crate::page::{Page, one_line, severity_of};
 
 /// The column of colored words.
 const STATE: &str = "STATE";
@@ -47,12 +45,6 @@ struct Layout {
     gap: usize,
     /// The columns of each line of a row.
     lines: Vec<Range<usize>>,
-}
-
-/// Puts text on one line, and escapes characters that steer a terminal, turn the direction of writing or are invisible: much of
-/// it comes from peers.
-pub(crate) fn one_line(text: &str) -> String {
-    escaped(&text.replace(['\n', '\r', '\t'], " "))
 }
 
 fn one_lines(cells: impl IntoIterator<Item = String>) -> Vec<String> {

@@ -443,7 +443,7 @@ impl Agent {
     }
 }
 
-mod config;
+pub(crate) mod config;
 mod intake;
 mod reading;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use http::StatusCode;
 use server_core::wording::count;
 
 use super::{Finding, Section};
-use crate::{args::CheckArgs, exit::Exit, http::ask_agent, table::one_line};
+use crate::{args::CheckArgs, exit::Exit, http::ask_agent, page::one_line};
 
 const BUDGET: &str = "budget";
 const ADDRESS_HINT: &str = "set the admin address of decree-agent with --agent, or --agent off";

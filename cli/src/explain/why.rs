@@ -13,9 +13,9 @@ use crate::{
     decision::{self, word},
     exit::{Exit, Failure},
     format,
-    page::{Io, Page},
+    page::{Io, Page, one_line},
     source::{RECORDS, Source},
-    table::{Table, one_line},
+    table::Table,
 };
 
 /// Writes the deletion of a pod, as far as the state of its ReplicaSet tells it.

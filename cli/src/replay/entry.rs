@@ -10,7 +10,7 @@ use server_session::{
     recording::{Difference, Input},
 };
 
-use crate::{decision, decision::reason, near, table::one_line};
+use crate::{decision, decision::reason, near, page::one_line};
 
 /// The maximum number of lines for one difference. JSON has all lines.
 const LINES_MAX: usize = 20;

@@ -6,7 +6,7 @@
 use decree::v1::{self, batch::Action};
 
 use crate::{
-    agent::AgentConfig,
+    agent::config::AgentConfig,
     api::{Object, display, object_ref},
     refusal::{Refusal, Rule},
     view::View,
