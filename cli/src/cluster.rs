@@ -48,10 +48,11 @@ pub(crate) async fn connect(
     Ok(cluster)
 }
 
-/// Reads the ReplicaSets and pods of namespaces; `None` stands for all. No page may take longer than `patience`.
+/// Reads the objects of these kinds in namespaces; `None` stands for all. No page may take longer than `patience`.
 pub(crate) async fn read(
     cluster: &KubeCluster,
     namespaces: impl IntoIterator<Item = Option<String>>,
+    kinds: &[Kind],
     patience: Duration,
     io: &mut Io<'_>,
 ) -> Result<Snapshot, Failure> {
@@ -61,7 +62,7 @@ pub(crate) async fn read(
         let namespace = namespace.as_deref();
         let cluster = cluster.in_namespace(namespace);
         let cluster = cluster.map_err(|it| Failure::new(Exit::Usage, it.to_string()))?;
-        for kind in [Kind::ReplicaSet, Kind::Pod] {
+        for &kind in kinds {
             let before = snapshot.count(kind);
             let mut pages = cluster.list(kind);
             loop {

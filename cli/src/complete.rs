@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use agent_core::api::Kind;
 use clap::Command;
 use clap_complete::{
     CompletionCandidate,
@@ -17,7 +18,7 @@ use clap_complete::{
 };
 
 use crate::{
-    args::{self, Args, DEFAULT_NAMESPACE, GetArgs, Named, NamespaceArgs, Scope},
+    args::{self, Args, DEFAULT_NAMESPACE, GetArgs, Named, NamespaceArgs},
     exit::Failure,
     get::cluster,
     near::is_plain,
@@ -77,7 +78,7 @@ fn with_candidates(command: Command, flags: &[[String; 2]]) -> Command {
                 of => ["words", "namespace"].contains(&of),
             };
             let flags = flags.to_owned();
-            let names = move |begun: &OsStr| candidates(begun, names(&of, &flags));
+            let names = move |begun: &OsStr| candidates(begun, words(&of, &flags));
             if is_known {
                 arg.add(ArgValueCompleter::new(names))
             } else {
@@ -105,6 +106,16 @@ fn flags(words: &[OsString]) -> Vec<[String; 2]> {
     flags
 }
 
+/// The words for an argument of this id: the resources of `get`, and names.
+fn words(of: &str, flags: &[[String; 2]]) -> Vec<String> {
+    let resources: &[&str] = match of {
+        "words" => &["replicasets", "sessions"],
+        _ => &[],
+    };
+    let resources = resources.iter().map(|&it| it.to_owned());
+    resources.chain(names(of, flags)).collect()
+}
+
 /// The names for an argument of this id. Empty if the server or the cluster is away, slow or refuses.
 fn names(of: &str, flags: &[[String; 2]]) -> BTreeSet<String> {
     let is_kept = |flag: &str| of != "namespace" || !FLAGS[2..].contains(&flag);
@@ -121,11 +132,7 @@ fn names(of: &str, flags: &[[String; 2]]) -> BTreeSet<String> {
         let found = tokio::time::timeout(PATIENCE, ask(of, &args)).await;
         found.unwrap_or_else(|_| Ok(BTreeSet::new()))
     });
-    let mut found = found.unwrap_or_default();
-    if of == "words" {
-        found.extend(["replicasets", "sessions"].map(str::to_owned));
-    }
-    found
+    found.unwrap_or_default()
 }
 
 /// Of the cluster of a kubeconfig: the ReplicaSets of the namespace by name, and their Deployments. Of a server: all ReplicaSets as
@@ -144,13 +151,10 @@ async fn ask(of: &str, args: &GetArgs) -> Result<BTreeSet<String>, Failure> {
         colors: Colors::default(),
     };
     let mut namespaces = args.namespace.clone();
-    let wanted = |it: &NamespaceArgs| Ok([Some(it.or_default())].into());
-    let source = Source::open(&args.source, &mut namespaces, wanted, &mut io).await?;
-    let sets = source
-        .list(&Scope::default())
-        .await?
-        .replica_sets
-        .into_iter();
+    let wanted = |it: &NamespaceArgs| Ok([(of != "namespace").then(|| it.or_default())].into());
+    let (source, kinds) = (&args.source, [Kind::ReplicaSet]);
+    let source = Source::open_with(source, &mut namespaces, wanted, &kinds, &mut io).await?;
+    let sets = source.known("").await?.into_iter();
     let names = sets.flat_map(|set| {
         let owner = set
             .controller

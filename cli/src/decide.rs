@@ -7,12 +7,12 @@ use jiff::Timestamp;
 
 use crate::{
     age,
-    args::{DecideArgs, Named, NamespaceArgs, Scope},
+    args::{DecideArgs, Named, NamespaceArgs},
     decision,
     exit::{Exit, Failure},
     page::Io,
     server,
-    source::{self, Source},
+    source::{self, KINDS, Source},
 };
 
 /// How long a page of a cluster may take.
@@ -24,18 +24,17 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let written: Vec<_> = args.replica_set.iter().cloned().collect();
         let wanted = |it: &NamespaceArgs| it.wanted(&written);
         let inputs = (&args.input, &args.kube);
-        let read = source::read(inputs, &mut namespaces, wanted, PATIENCE, io);
+        let read = source::read(inputs, &mut namespaces, wanted, &KINDS, PATIENCE, io);
         let (snapshot, cluster) = read.await?;
         let now = args.now.unwrap_or_else(|| age::core_time(Timestamp::now()));
         let source = Source::of(snapshot, now, cluster);
-        let chosen = match &args.replica_set {
-            Some(written) => {
-                let sets = source.meaning(written, &namespaces).await?.sets;
-                let missing = source.missing_among(&sets).await?;
-                source.check_found(&missing, Vec::new()).await?;
-                sets
-            }
-            None => of_namespace(&source, &namespaces.filter()).await?,
+        let chosen = if written.is_empty() {
+            of_namespace(&source, &namespaces.filter()).await?
+        } else {
+            let (sets, unknown) = source.replica_sets(&written, &namespaces).await?;
+            let missing = source.missing_among(&sets).await?;
+            source.check_found(&missing, unknown).await?;
+            sets
         };
         if args.replicas.is_some() && chosen.len() != 1 {
             let count = chosen.len();
@@ -72,25 +71,18 @@ fn contested(decisions: &[v1::Decision]) -> BTreeMap<String, Vec<String>> {
 
 /// The ReplicaSets of a namespace, or of all for the empty text.
 async fn of_namespace(source: &Source, namespace: &str) -> Result<Vec<Named>, Failure> {
-    let scope = Scope::of(Vec::new(), namespace.to_owned());
-    let sets = source.list(&scope).await?.replica_sets.into_iter();
-    let mut sets: Vec<_> = sets
-        .filter_map(|it| it.replica_set)
-        .map(Named::from)
-        .collect();
-    sets.sort();
-    if !sets.is_empty() {
-        return Ok(sets);
+    let all = source.known("").await?;
+    let mut all: Vec<_> = all.iter().filter_map(source::named).collect();
+    if all.is_empty() {
+        let failure = Failure::new(Exit::Usage, "there is no ReplicaSet in the input");
+        return Err(failure.hint("include both kinds: kubectl get rs,pods -o json"));
     }
-    let (exit, cause) = match namespace {
-        "" => (
-            Exit::Usage,
-            "there is no ReplicaSet in the input".to_owned(),
-        ),
-        name => (
-            Exit::No,
-            format!("no ReplicaSet of namespace {name} in the input"),
-        ),
-    };
-    Err(Failure::new(exit, cause).hint("include both kinds: kubectl get rs,pods -o json"))
+    all.sort();
+    let is_in_it = |named: &Named| namespace.is_empty() || named.namespace == namespace;
+    let (chosen, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_in_it);
+    if chosen.is_empty() {
+        let cause = format!("no ReplicaSet of namespace {namespace} in the input");
+        return Err(Failure::new(Exit::No, cause).hint(source::contents(&others)));
+    }
+    Ok(chosen)
 }

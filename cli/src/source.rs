@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use agent_core::api::Kind;
 use agent_kube::KubeCluster;
 use decree::v1::{self, simulate_cluster_request::Change};
 use jiff::Timestamp;
@@ -35,6 +36,8 @@ pub(crate) const RECORDS: &str =
 const SHOWN_MAX: usize = 5;
 /// The kinds of owners that a plain name can mean.
 const OWNERS: [&str; 2] = ["Deployment", "Rollout"];
+/// The kinds of objects that decisions read, in the order of the requests.
+pub(crate) const KINDS: [Kind; 2] = [Kind::ReplicaSet, Kind::Pod];
 /// The number of characters that Kubernetes adds to the name of a ReplicaSet for a pod, and how much of that name it keeps.
 const SUFFIX: usize = 5;
 const BASE_MAX: usize = 58;
@@ -70,12 +73,24 @@ impl Source {
         wanted: impl FnOnce(&NamespaceArgs) -> Result<BTreeSet<Option<String>>, Failure>,
         io: &mut Io<'_>,
     ) -> Result<Self, Failure> {
+        Self::open_with(args, namespaces, wanted, &KINDS, io).await
+    }
+
+    /// As [`Self::open`], with only these kinds of objects if a cluster is read.
+    pub(crate) async fn open_with(
+        args: &SourceArgs,
+        namespaces: &mut NamespaceArgs,
+        wanted: impl FnOnce(&NamespaceArgs) -> Result<BTreeSet<Option<String>>, Failure>,
+        kinds: &[Kind],
+        io: &mut Io<'_>,
+    ) -> Result<Self, Failure> {
         let of_server = &args.inspection;
         let reads = !args.input.files.is_empty() || args.kube.is_given();
         let is_named = of_server.server.server.is_some() || !of_server.cluster.is_empty();
         if reads || !is_named && of_server.server.gives_way_to_a_cluster() {
             let patience = of_server.server.timeout;
-            let read = read((&args.input, &args.kube), namespaces, wanted, patience, io);
+            let inputs = (&args.input, &args.kube);
+            let read = read(inputs, namespaces, wanted, kinds, patience, io);
             let (snapshot, cluster) = read.await?;
             let now = age::core_time(Timestamp::now());
             return Ok(Self::of(snapshot, now, cluster));
@@ -208,13 +223,13 @@ impl Source {
             Self::Server { server, cluster } => {
                 not_found::on_server(server, cluster, missing).await
             }
-            Self::Snapshot { answers, .. } => {
-                let all = answers.list(&Scope::default()).replica_sets.into_iter();
-                let known = all.filter_map(|set| set.replica_set).map(Named::from);
-                let known: Vec<_> = known.collect();
-                let paths: Vec<_> = known.iter().map(Named::path).collect();
-                let known_paths = near::first_of(&paths, SHOWN_MAX);
-                let otherwise = format!("the input contains {known_paths}");
+            Self::Snapshot { answers, cluster } => {
+                let all = answers.list(&Scope::default()).replica_sets;
+                let known: Vec<_> = all.iter().filter_map(named).collect();
+                let otherwise = match cluster {
+                    Some(_) => not_found::LIST.to_owned(),
+                    None => contents(&known),
+                };
                 not_found::failure(missing, &known, &otherwise)
             }
         }
@@ -321,7 +336,11 @@ impl Source {
         }
     }
 
-    async fn known(&self, namespace: &str) -> Result<Vec<v1::ReplicaSetSummary>, Failure> {
+    /// The ReplicaSets of a namespace, or of all for the empty text.
+    pub(crate) async fn known(
+        &self,
+        namespace: &str,
+    ) -> Result<Vec<v1::ReplicaSetSummary>, Failure> {
         let scope = Scope::of(Vec::new(), namespace.to_owned());
         Ok(self.list(&scope).await?.replica_sets)
     }
@@ -369,6 +388,7 @@ pub(crate) async fn read(
     (input, kube): (&FileArgs, &KubeArgs),
     namespaces: &mut NamespaceArgs,
     wanted: impl FnOnce(&NamespaceArgs) -> Result<BTreeSet<Option<String>>, Failure>,
+    kinds: &[Kind],
     patience: Duration,
     io: &mut Io<'_>,
 ) -> Result<(Snapshot, Option<KubeCluster>), Failure> {
@@ -382,12 +402,21 @@ pub(crate) async fn read(
     let cluster = cluster::connect(kube, patience, io).await?;
     namespaces.of_context = Some(cluster.target().namespace.clone());
     let wanted = wanted(namespaces)?;
-    let snapshot = cluster::read(&cluster, wanted, patience, io).await?;
+    let snapshot = cluster::read(&cluster, wanted, kinds, patience, io).await?;
     Ok((snapshot, Some(cluster)))
 }
 
-fn named(set: &v1::ReplicaSetSummary) -> Option<Named> {
+pub(crate) fn named(set: &v1::ReplicaSetSummary) -> Option<Named> {
     set.replica_set.clone().map(Named::from)
+}
+
+/// The hint that names some of the ReplicaSets of an input.
+pub(crate) fn contents(known: &[Named]) -> String {
+    if known.is_empty() {
+        return "the input contains no ReplicaSet".to_owned();
+    }
+    let paths: Vec<_> = known.iter().map(Named::path).collect();
+    format!("the input contains {}", near::first_of(&paths, SHOWN_MAX))
 }
 
 fn owners<'a>(

@@ -11,7 +11,7 @@ use server_core::wording::count;
 use service::config;
 use tokio::{
     select,
-    time::{Duration, sleep},
+    time::{Duration, sleep, timeout},
 };
 
 use crate::{
@@ -102,7 +102,8 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     };
     let cluster = resume::connect(&config, PATIENCE).await?;
     let hint = "see what is missing with: decree check --mode shadow";
-    let uid = cluster.uid().await;
+    let uid = timeout(PATIENCE, cluster.uid()).await;
+    let uid = uid.map_err(|_| Failure::new(Exit::Unreachable, "no answer in time").hint(hint))?;
     uid.map_err(|error| resume::refused(error, "").hint(hint))?;
     let api = cluster.target();
     let context = api.context.as_ref().map(|name| format!(", context {name}"));

@@ -88,8 +88,7 @@ impl Stage {
             // Another process draws other names.
             seed: Some(1),
         };
-        // A connection within the process would end with the server.
-        let connector = Connector::local(&server.addresses.grpc);
+        let connector = server.connector.clone();
         let agent = threads.block_on(agent(connector, Mode::Enforce, &cluster))?;
         let stage = Self {
             cluster,
