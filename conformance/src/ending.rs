@@ -64,12 +64,12 @@ pub(crate) async fn unread(
     let set = peer.only_set()?;
     let absent = batch(&set, peer.guard(), adopt_absent(&set, MANY));
     let id = peer.start(absent.clone()).await;
-    sleep(5 * INTERVAL / 2).await;
+    peer.read_nothing(5).await;
     let outcomes = peer.outcomes_of(id, MANY).await;
     notes.add(READ_LATE, outcomes.and_then(|outcomes| not_done(&outcomes)));
     sum_up(&peer, notes);
     peer.start(absent).await;
-    sleep(INTERVAL).await;
+    peer.read_nothing(2).await;
     peer.end(Status::unavailable("cut")).await;
     // The stream stays open until the agent is back, so that it is not reset.
     let next = opened(listener, notes).await;

@@ -13,7 +13,7 @@ use decree::v1::{
 };
 use tokio::{
     sync::mpsc,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tonic::{Code, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -39,8 +39,8 @@ pub(crate) struct ConnectedAgent {
     pub(crate) faults: BTreeMap<&'static str, String>,
     frames: Streaming<ReconcileRequest>,
     answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
-    /// Whether the server sends no heartbeats until another frame is sent.
-    is_silent: bool,
+    /// When a heartbeat is due; `None` until another frame is sent.
+    heartbeat_at: Option<Instant>,
     sent: u64,
     received: u64,
     batches: u64,
@@ -68,8 +68,8 @@ impl ConnectedAgent {
             faults: BTreeMap::new(),
             frames,
             answers,
-            // Until the Welcome.
-            is_silent: true,
+            // The Welcome is the first frame.
+            heartbeat_at: None,
             sent: 0,
             received: 0,
             batches: 0,
@@ -110,7 +110,7 @@ impl ConnectedAgent {
 
     /// Sends a frame. `None` is a frame of an unknown type.
     pub(crate) async fn send_frame(&mut self, frame: Option<Answer>) {
-        self.is_silent = false;
+        self.heartbeat_at = Some(Instant::now() + INTERVAL / 2);
         self.sent += 1;
         let sequence = self.sent;
         // The reads notice an agent that is gone.
@@ -126,7 +126,7 @@ impl ConnectedAgent {
 
     /// Sends no heartbeats until another frame is sent.
     pub(crate) fn be_silent(&mut self) {
-        self.is_silent = true;
+        self.heartbeat_at = None;
     }
 
     pub(crate) async fn cut(self) {
@@ -252,17 +252,28 @@ impl ConnectedAgent {
         waited.unwrap_or_else(|_| Err("it did not come within 20 seconds".to_owned()))
     }
 
-    /// The next frame, after the view has been updated with it. Sends heartbeats while none comes.
+    /// Leaves the agent's frames unread for the time of this number of heartbeats, and sends them.
+    pub(crate) async fn read_nothing(&mut self, heartbeats: u32) {
+        for _ in 0..heartbeats {
+            sleep(INTERVAL / 2).await;
+            self.send(Answer::Heartbeat(Heartbeat::default())).await;
+        }
+    }
+
+    /// The next frame, after the view has been updated with it. Sends the heartbeats that are due.
     async fn next(&mut self) -> Result<Frame, String> {
         let until = Instant::now() + PATIENCE;
         let message = loop {
-            match timeout(INTERVAL / 2, self.frames.message()).await {
+            if self.heartbeat_at.is_some_and(|due| due <= Instant::now()) {
+                self.send(Answer::Heartbeat(Heartbeat::default())).await;
+            }
+            let wake = self.heartbeat_at.map_or(until, |due| due.min(until));
+            match timeout_at(wake, self.frames.message()).await {
                 Ok(message) => break message.map_err(|status| status.to_string())?,
                 Err(_) if Instant::now() >= until => {
                     return Err("nothing came within 20 seconds".to_owned());
                 }
-                Err(_) if self.is_silent => {}
-                Err(_) => self.send(Answer::Heartbeat(Heartbeat::default())).await,
+                Err(_) => {}
             }
         };
         let message = message.ok_or(CLOSED)?;
