@@ -242,7 +242,7 @@ pub enum ClusterKind {
     /// A real cluster, by its API server.
     #[value(alias = "kube")]
     Kubernetes,
-    /// An embedded cluster in this process, with the objects of `--manifest`.
+    /// An embedded cluster in this process, with the objects of the files.
     Fake,
 }
 

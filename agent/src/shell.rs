@@ -259,6 +259,7 @@ impl<C: Cluster> Shell<C> {
     }
 
     fn tell(&mut self, now: Timestamp) {
+        let mut has_news_of_holds = false;
         while let Some(report) = self.agent.poll_report() {
             self.config.metrics.count_report(&report);
             if let Report::SessionOpened { id } = &report {
@@ -273,11 +274,14 @@ impl<C: Cluster> Shell<C> {
             if let Report::Disconnected(_) = report {
                 (self.session, self.by_server) = (tracing::Span::none(), by_server());
             } else if let Report::Budget(_) = report {
-                self.config.metrics.set_holds(self.agent.holds());
-                self.config.holds.set(self.agent.holds());
+                has_news_of_holds = true;
             } else if let Report::Noted(note) = report {
                 self.recorder.record(now, note);
             }
+        }
+        if has_news_of_holds {
+            self.config.metrics.set_holds(self.agent.holds());
+            self.config.holds.set(self.agent.holds());
         }
         let (operations, calls) = self.agent.in_flight();
         self.config.metrics.set_in_flight(operations, calls);

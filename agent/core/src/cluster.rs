@@ -35,7 +35,8 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     /// Lists all objects of a kind from the newest state.
     fn list(&self, kind: Kind) -> Self::Pages;
 
-    /// Reads the newest version of a kind: the version of a list from the newest state, limited to one object.
+    /// Reads the newest version of a kind: the version of a list from the newest state, limited to one object. Ends in
+    /// bounded time, because the agent asks again only after the answer.
     fn newest_version(&self, kind: Kind) -> impl Future<Output = Result<String, ApiError>> + Send;
 
     /// Watches a kind from a version.

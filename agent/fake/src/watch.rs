@@ -26,7 +26,7 @@ pub enum WatchPoll {
     Expired(ApiError),
     /// No event yet.
     Pending,
-    /// The watch has ended: it was dropped, compacted away, or closed.
+    /// The watch has ended: it was dropped or closed, or has expired.
     Closed,
 }
 

@@ -34,7 +34,7 @@ type Operation = (u64, u32);
 /// The creates whose answers do not tell their effect.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unsettled {
-    pub(crate) limits: CreateLimits,
+    limits: CreateLimits,
     until: BTreeMap<Operation, Timestamp>,
 }
 
