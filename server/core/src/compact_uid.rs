@@ -106,11 +106,13 @@ impl fmt::Display for CompactUid {
 /// Returns the bytes of a UUID in lower case; `None` for any other text.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; LENGTH] = text.as_bytes().try_into().ok()?;
+    if DASHES.iter().any(|at| text[*at] != b'-') {
+        return None;
+    }
     let mut number = 0_u128;
     for (at, byte) in text.iter().enumerate() {
         let digit = match byte {
             b'-' if DASHES.contains(&at) => continue,
-            _ if DASHES.contains(&at) => return None,
             b'0'..=b'9' => byte - b'0',
             b'a'..=b'f' => byte - b'a' + 10,
             _ => return None,

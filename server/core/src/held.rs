@@ -115,7 +115,7 @@ impl<V: Held> Held for Option<V> {
     }
 }
 
-impl<N, V: Held> Held for (N, V) {
+impl<N: Copy, V: Held> Held for (N, V) {
     fn bytes(&self) -> usize {
         self.1.bytes()
     }

@@ -12,7 +12,7 @@ const POD: usize = 340;
 const REPLICA_SET: usize = 1_500;
 /// Labels that some pods share, without the labels themselves.
 pub(super) const GROUP: usize = 400;
-/// A label, with its entries in the indices by label and by key.
+/// A label, with its entries in the indices by label.
 const LABEL: usize = 340;
 const TEXT: usize = 32;
 pub(super) const DELETION: usize = 64;
