@@ -10,7 +10,7 @@ use crate::{calls::Calls, connections::Connections, guard::Proof, script::Script
 /// The maximum memory of a process, in MB: the limit in the manifests.
 const MEMORY_MB: u64 = 512;
 /// The maximum log of a process during a cell, in KB.
-const LOG_KB: u64 = 1024;
+pub(crate) const LOG_KB: u64 = 1024;
 
 /// One attack on a program, and the required result.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,9 +39,6 @@ pub(crate) struct Cell {
     /// The peak of the process's memory, in MB.
     #[serde(default = "memory_mb")]
     pub(crate) memory_mb: u64,
-    /// The maximum log of the process, in KB.
-    #[serde(default = "log_kb")]
-    pub(crate) log_kb: u64,
     /// The goal for the 99th percentile of the neighbor's time from event to batch, in ms; absent without a measurement. Three
     /// times the neighbor's time alone is always good enough.
     pub(crate) p99_ms: Option<f64>,
@@ -52,8 +49,6 @@ pub(crate) struct Cell {
     /// so long that a slow attacker is not another attack.
     #[serde(default)]
     pub(crate) deadlines: bool,
-    /// The requirement that does not hold yet. Such a cell runs only by its name, and the document says so.
-    pub(crate) fails: Option<String>,
 }
 
 /// A kind of attack.
@@ -122,10 +117,6 @@ fn answer_kb() -> u64 {
 
 fn memory_mb() -> u64 {
     MEMORY_MB
-}
-
-fn log_kb() -> u64 {
-    LOG_KB
 }
 
 fn stop_s() -> f64 {

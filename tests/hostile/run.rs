@@ -16,7 +16,7 @@ use tonic_health::pb::{
 };
 
 use crate::{
-    cells::{Attack, Cell},
+    cells::{Attack, Cell, LOG_KB},
     neighbour::{Neighbour, OFTEN, SELDOM, Waits},
     others::{Others, Visited},
     process::{Port, Process, comes_to_rest, peak_mib},
@@ -98,7 +98,7 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
     let bounds = [
         ("answer in KB", bytes as f64 / 1024.0, cell.answer_kb as f64),
         ("memory in MB", memory_mb as f64, cell.memory_mb as f64),
-        ("log in KB", log_kb as f64, cell.log_kb as f64),
+        ("log in KB", log_kb as f64, LOG_KB as f64),
         (
             "work while the neighbour waits, in s of a processor",
             waits.as_ref().map_or(0.0, |waits| waits.behind_s),

@@ -39,6 +39,7 @@ mod scenarios;
 mod shadow;
 mod shards;
 mod take_over;
+mod timeouts;
 mod tokens;
 mod workload;
 mod writing;

@@ -83,8 +83,10 @@ pub fn run(plan: Plan, mutant: Option<Mutant>) -> Result<World, Failure> {
 /// their number, by boundary.
 ///
 /// # Panics
-/// At the first plan that fails, with its trace and the command that repeats it; and if a crash never happened.
+/// At the first plan that fails, with its trace and the command that repeats it; if a crash never happened; and if no plan is the one in
+/// `DECREE_CRASH_PLAN`.
 pub fn check(workload: Workload) {
+    let mut ran = 0;
     for topology in Topology::ALL {
         let boundaries = boundaries(workload, topology, None);
         let boundaries = boundaries.unwrap_or_else(|failure| panic!("{failure}"));
@@ -103,6 +105,12 @@ pub fn check(workload: Workload) {
             *counts.entry(expected).or_default() += 1;
         }
         print(workload, topology, &counts);
+        ran += counts.values().sum::<usize>();
+    }
+    if let Ok(text) = env::var(ONE) {
+        let names = |it: &Workload| text.starts_with(&format!("{it:?}:"));
+        let is_of_another = !names(&workload) && Workload::ALL.iter().any(names);
+        assert!(ran > 0 || is_of_another, "{ONE}={text}: no plan is so");
     }
 }
 

@@ -35,6 +35,7 @@ tests/journey/kubelet/container.rs | 5 | when a kubelet acts
 tests/journey/kubelet/worker.rs | 1 | when a kubelet acts
 tests/kube/large.rs | 3 | reported, with a limit of minutes
 tests/kube/mutants/people.rs | 5 | when people act
+tests/kube/timeouts.rs | 2 | a lower bound
 tests/kube/restored.rs | 4 | reported";
 
 /// The durations of constants in seconds, by name and by the path of the file.
