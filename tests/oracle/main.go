@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 )
 
@@ -43,6 +44,8 @@ func main() {
 		flag.Usage()
 		os.Exit(64)
 	}
+	// Off before 1.35: the API server then drops the field, and Decree stops to write it.
+	must(feature.DefaultMutableFeatureGate.Set("DeploymentReplicaSetTerminatingReplicas=true"))
 	must(os.MkdirAll(*out, 0o755))
 	write("selectors.jsonl", selectorCase)
 	write("deletion-order.jsonl", orderCase)
