@@ -1,5 +1,7 @@
 //! Pagination of ReplicaSets, with tokens that the next request returns.
 
+use std::cmp::Ordering;
+
 use decree::v1;
 use prost::Message;
 use serde_json::json;
@@ -10,14 +12,9 @@ use crate::error::Refusal;
 const SIZE_DEFAULT: usize = 500;
 const SIZE_MAX: i32 = 1_000;
 
-/// The position of a ReplicaSet in the order of cluster, namespace and name. The default is before the first.
+/// The position of a ReplicaSet in this order: its cluster, the cluster's uid, its namespace and its name. The default is before the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Page {
-    cluster: String,
-    cluster_uid: String,
-    namespace: String,
-    name: String,
-}
+pub(crate) struct Page([String; 4]);
 
 pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
     match usize::try_from(asked) {
@@ -66,42 +63,27 @@ impl Page {
             let description = "must be the next_page_token of the page before, as it was";
             Refusal::field("page_token", Fault::Text, description)
         });
-        let [cluster, cluster_uid, namespace, name] = parts?;
-        Ok(Self {
-            cluster,
-            cluster_uid,
-            namespace,
-            name,
-        })
+        parts.map(Self)
     }
 
     pub(crate) fn of(identity: &SessionIdentity, object: Option<&v1::ObjectRef>) -> Self {
         let (namespace, name) = object.map_or(("", ""), |it| (&it.namespace, &it.name));
-        Self {
-            cluster: identity.cluster().to_owned(),
-            cluster_uid: identity.cluster_uid.clone(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        let texts = [identity.cluster(), &identity.cluster_uid, namespace, name];
+        Self(texts.map(str::to_owned))
     }
 
     /// The namespace and name after which the page continues in a cluster; `None` if the cluster is done.
     pub(crate) fn after_in(&self, identity: &SessionIdentity) -> Option<(String, String)> {
-        let cluster = (identity.cluster(), identity.cluster_uid.as_str());
-        let here = (self.cluster.as_str(), self.cluster_uid.as_str());
-        if cluster < here {
-            return None;
+        let [cluster, uid, namespace, name] = &self.0;
+        match [identity.cluster(), &identity.cluster_uid].cmp(&[cluster.as_str(), uid.as_str()]) {
+            Ordering::Less => None,
+            Ordering::Equal => Some((namespace.clone(), name.clone())),
+            Ordering::Greater => Some(Default::default()),
         }
-        let after = (self.namespace.clone(), self.name.clone());
-        Some(if cluster == here {
-            after
-        } else {
-            Default::default()
-        })
     }
 
     fn token(&self) -> String {
-        json!([self.cluster, self.cluster_uid, self.namespace, self.name]).to_string()
+        json!(self.0).to_string()
     }
 }
 
@@ -111,12 +93,7 @@ mod tests {
 
     #[test]
     fn token_leads_back_to_its_place() {
-        let page = Page {
-            cluster: "north / east:1".into(),
-            cluster_uid: "a/b:c".into(),
-            namespace: "default".into(),
-            name: "web".into(),
-        };
+        let page = Page(["north / east:1", "a/b:c", "default", "web"].map(str::to_owned));
         assert_eq!(Page::parse(&page.token()).expect("its own token"), page);
     }
 
