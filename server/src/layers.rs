@@ -13,10 +13,7 @@ use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
-use self::{
-    instrumented::{CallShape, InstrumentedCall},
-    received::Received,
-};
+use self::{instrumented::InstrumentedCall, received::Received};
 use crate::{access::Access, error::from_transport, peer::ConnectionPeer, shared::Shared};
 
 mod instrumented;
@@ -67,7 +64,7 @@ where
         let shared = Arc::clone(&self.shared);
         let max = shared.config.limits.frame_bytes_max;
         let mut counted = InstrumentedCall::start(&shared, request.uri().path());
-        let (shape, peer) = (counted.shape(), ConnectionPeer::of(request.extensions()));
+        let peer = ConnectionPeer::of(request.extensions());
         if let Err(refusal) = counted.begin(&peer) {
             return Box::pin(async { Ok(counted.refuse(refusal)) });
         }
@@ -78,7 +75,7 @@ where
         );
         let until = Instant::now() + asked.map_or(limit, |asked| asked.min(limit));
         // The caller's deadline bounds streams too. A session is the exception, because it ends with a frame.
-        let last = asked.filter(|_| shape != CallShape::Session);
+        let last = asked.filter(|_| !counted.is_session());
         let last = last.map(|asked| Instant::now() + asked);
         let mut request =
             request.map(|body| Received::new(body, Arc::clone(&shared), peer.clone()));
@@ -93,11 +90,10 @@ where
         Box::pin(async move {
             // Many calls with credentials to check may arrive at once. The queue lets sessions run between them.
             peer.queue(&shared.beginning).pass().await;
-            let response = match shape {
-                CallShape::Single => {
-                    single::answer(&shared, call, request, until, &mut counted.slot).await?
-                }
-                CallShape::Session | CallShape::Other => call(request.map(Body::new)).await?,
+            let response = if counted.has_one_message() {
+                single::answer(&shared, call, request, until, &mut counted.slot).await?
+            } else {
+                call(request.map(Body::new)).await?
             };
             Ok(counted.watch(with_details(response, max), peer.proved, last))
         })

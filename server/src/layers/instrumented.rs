@@ -25,17 +25,6 @@ use crate::{
 /// All methods that are not served share one series.
 const OTHER: (&str, Shape) = ("/unknown/unknown", Shape::Unary);
 
-/// The shape of a call's input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallShape {
-    /// A session: messages until it ends.
-    Session,
-    /// One message.
-    Single,
-    /// Anything else, unknown methods included.
-    Other,
-}
-
 /// A call that is counted as started now, and as handled on drop. It has its resources until its response has been sent.
 #[derive(Debug)]
 pub(super) struct InstrumentedCall {
@@ -82,19 +71,20 @@ impl InstrumentedCall {
         if let Some(ended) = peer.proved.has_ended() {
             return Err(Refusal::CertificateEnded(ended));
         }
-        if self.shape() != CallShape::Session {
+        if !self.is_session() {
             self.slot = Some(peer.take(&self.shared.calls, 1)?);
         }
         self.active = Some(peer.activity.begin_call());
         Ok(())
     }
 
-    pub(super) fn shape(&self) -> CallShape {
-        match self.method {
-            (SESSION, _) => CallShape::Session,
-            OTHER | (_, Shape::BidiStream) => CallShape::Other,
-            (_, Shape::Unary | Shape::ServerStream) => CallShape::Single,
-        }
+    pub(super) fn is_session(&self) -> bool {
+        self.method.0 == SESSION
+    }
+
+    /// Whether the caller sends one message, which is not known of a method that is not served.
+    pub(super) fn has_one_message(&self) -> bool {
+        self.method != OTHER && self.method.1 != Shape::BidiStream
     }
 
     /// The end of a response that ends early.
