@@ -3,8 +3,8 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, PoisonError, RwLock, RwLockWriteGuard,
-        atomic::{AtomicU64, Ordering},
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
 };
@@ -26,6 +26,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Watchers {
     readers: RwLock<Vec<Watcher>>,
+    /// Whether there are readers: sessions do not share a lock for nobody.
+    is_read: AtomicBool,
     pool: Arc<Pool>,
     buffer: usize,
 }
@@ -55,6 +57,7 @@ impl Watchers {
     pub(crate) fn new(max: usize, buffer: usize) -> Self {
         Self {
             readers: RwLock::default(),
+            is_read: AtomicBool::default(),
             pool: Pool::new(max, Yields::Newest, Refusal::exhausted("watchers", max)),
             buffer,
         }
@@ -71,12 +74,13 @@ impl Watchers {
         let slot = self.pool.take(caller.owner(), 1, end_signal.clone())?;
         let (sender, queue) = mpsc::channel(self.buffer);
         let missed = Arc::new(AtomicU64::new(0));
-        self.write().push(Watcher {
+        let watcher = Watcher {
             filter,
             caller,
             queue: sender,
             missed: Arc::clone(&missed),
-        });
+        };
+        self.change(|readers| readers.push(watcher));
         Ok(Watch {
             queue,
             missed,
@@ -90,6 +94,9 @@ impl Watchers {
 
     /// Sends a decision to all readers whose filter matches and whose callers may see the cluster.
     pub(crate) fn publish(&self, identity: &SessionIdentity, record: &Arc<v1::DecisionRecord>) {
+        if !self.is_read.load(Ordering::Acquire) {
+            return;
+        }
         let readers = self.readers.read().unwrap_or_else(PoisonError::into_inner);
         for reader in readers
             .iter()
@@ -100,11 +107,13 @@ impl Watchers {
     }
 
     pub(crate) fn close(&self) {
-        self.write().clear();
+        self.change(Vec::clear);
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Vec<Watcher>> {
-        self.readers.write().unwrap_or_else(PoisonError::into_inner)
+    fn change(&self, change: impl FnOnce(&mut Vec<Watcher>)) {
+        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut readers);
+        self.is_read.store(!readers.is_empty(), Ordering::Release);
     }
 }
 
@@ -172,7 +181,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.queue.close();
         let is_open = |reader: &Watcher| !reader.queue.is_closed();
-        self.watchers.write().retain(is_open);
+        self.watchers.change(|readers| readers.retain(is_open));
     }
 }
 
