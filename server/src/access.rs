@@ -221,16 +221,15 @@ impl Access {
         let authority = self.authority();
         let denied = self.streams.check(|caller, admission| {
             let identity = &caller.identity;
-            caller.set_permissions(authority.permissions(identity));
             if caller.expires.is_some_and(|expires| expires <= now) {
                 return Err(Denial::TokenExpired);
             }
-            match admission {
+            let permissions = match admission {
                 Some(admission) => authority.recheck(identity, admission),
-                None => authority
-                    .check_call(identity, "WatchDecisions", Some(Need::View))
-                    .map(drop),
-            }
+                None => authority.check_call(identity, "WatchDecisions", Some(Need::View)),
+            };
+            caller.set_permissions(permissions?);
+            Ok(())
         });
         drop(authority);
         for (caller, end_signal, denial) in denied {

@@ -78,11 +78,20 @@ impl Authority {
         identity: &Identity,
         cluster: NamedCluster<'_>,
     ) -> Result<Admission, Denial> {
+        self.admit_with(&self.permissions(identity), identity, cluster)
+    }
+
+    fn admit_with(
+        &self,
+        permissions: &Permissions,
+        identity: &Identity,
+        cluster: NamedCluster<'_>,
+    ) -> Result<Admission, Denial> {
         let NamedCluster { uid, name, shard } = cluster;
         let policy = self.policy.as_ref();
         let [is_uid_foreign, is_name_foreign] =
             policy.map_or([false; 2], |policy| policy.of_others(identity, cluster));
-        if is_uid_foreign || !self.permissions(identity).may_open(cluster) {
+        if is_uid_foreign || !permissions.may_open(cluster) {
             return Err(denial(identity, serve(cluster)));
         }
         Ok(Admission {
@@ -93,21 +102,26 @@ impl Authority {
         })
     }
 
-    /// Checks whether an admitted session would be admitted again, with the name that was granted.
+    /// Checks whether an admitted session would be admitted again, with the name that was granted. Returns the permissions of its agent.
     ///
     /// # Errors
     /// If it would not, because the policy has changed. A session that has lost its name is admitted again without the name.
-    pub fn recheck(&self, identity: &Identity, admission: &Admission) -> Result<(), Denial> {
+    pub fn recheck(
+        &self,
+        identity: &Identity,
+        admission: &Admission,
+    ) -> Result<Permissions, Denial> {
         let cluster = NamedCluster {
             uid: &admission.uid,
             name: &admission.name,
             shard: &admission.shard,
         };
-        let again = self.admit(identity, cluster)?;
+        let permissions = self.permissions(identity);
+        let again = self.admit_with(&permissions, identity, cluster)?;
         if admission.is_name_granted && !again.is_name_granted {
             return Err(denial(identity, serve(cluster)));
         }
-        Ok(())
+        Ok(permissions)
     }
 }
 

@@ -63,7 +63,8 @@ fn cluster_that_the_policy_names_belongs_to_those_it_names() {
     assert!(authority.admit(&uri("us"), EU).is_err());
     let eu = authority.admit(&uri("eu"), EU).expect("named");
     assert!(authority.admit(&uri("eu-standby"), EU).is_ok());
-    assert_eq!(authority.recheck(&uri("eu"), &eu), Ok(()));
+    let again = authority.recheck(&uri("eu"), &eu);
+    assert_eq!(again, Ok(authority.permissions(&uri("eu"))));
     let other = NamedCluster {
         uid: "uid-us",
         name: "us",
