@@ -148,7 +148,7 @@ fn policy_that_is_wrong_keeps_a_server_from_starting_and_says_where() {
         .expect("it was built");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
-    let expected = "line 2: grant[0].identities[0]: is not an identity; write spiffe://";
+    let expected = "line 2: is not an identity; write spiffe://";
     assert!(
         said.contains("policy.toml") && said.replace('\\', "").contains(expected),
         "{said}"

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt};
 
+use serde::{Deserialize, Deserializer, de::Error as _};
+
 use crate::{denial::Denial, pattern::Pattern};
 
 /// The proven identity of a peer. Its text is its name in a policy.
@@ -70,6 +72,13 @@ impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, text) = self.parts();
         write!(f, "{kind}{text}")
+    }
+}
+
+impl<'de> Deserialize<'de> for IdentityPattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(D::Error::custom)
     }
 }
 

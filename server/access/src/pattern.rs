@@ -1,7 +1,9 @@
 //! Texts in which `*` matches any text, also none.
 
+use serde::Deserialize;
+
 /// A text in which each `*` matches any text, also none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Pattern(String);
 
 impl Pattern {

@@ -1,6 +1,14 @@
-//! The permissions of one identity to call, serve and see.
+//! The permissions of one identity to call, serve and see, from its grants.
 
-use crate::{method::Need, pattern::Pattern};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::{
+    identity::{Identity, IdentityPattern},
+    method::Need,
+    pattern::Pattern,
+};
 
 /// A cluster in the words of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +21,28 @@ pub struct NamedCluster<'a> {
     pub shard: &'a str,
 }
 
-/// Clusters in the words of a policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct GrantScope {
-    /// The UIDs.
-    pub(crate) clusters: Vec<Pattern>,
-    pub(crate) names: Vec<Pattern>,
-    pub(crate) shards: Vec<Pattern>,
+/// A role that identities have for clusters, as a policy writes it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Grant {
+    pub(crate) identities: Vec<IdentityPattern>,
+    pub(crate) role: Role,
+    /// The UIDs of the clusters. Without this list, or one of the others, it is for any.
+    pub(crate) clusters: Option<Vec<Pattern>>,
+    pub(crate) names: Option<Vec<Pattern>>,
+    pub(crate) shards: Option<Vec<Pattern>>,
+}
+
+/// The role of an identity for a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    /// Opens sessions for the cluster, and sees it.
+    Agent,
+    /// Sees the cluster.
+    Viewer,
+    /// Sees all clusters, and may call methods that no other role may call.
+    Admin,
 }
 
 /// The permissions of one identity under one policy.
@@ -27,17 +50,27 @@ pub(crate) struct GrantScope {
 pub struct Permissions {
     pub(crate) is_unrestricted: bool,
     pub(crate) is_admin: bool,
-    pub(crate) agent: Vec<GrantScope>,
-    pub(crate) viewer: Vec<GrantScope>,
+    pub(crate) agent: Vec<Arc<Grant>>,
+    pub(crate) viewer: Vec<Arc<Grant>>,
 }
 
-impl GrantScope {
-    /// Whether a cluster is in the scope, the shard included.
+impl Grant {
+    pub(crate) fn is_for(&self, identity: &Identity) -> bool {
+        self.identities.iter().any(|it| it.matches(identity))
+    }
+
+    /// Whether a cluster is among those of the grant, the shard included.
     pub(crate) fn contains(&self, cluster: NamedCluster<'_>) -> bool {
-        let any = |patterns: &[Pattern], text| patterns.iter().any(|it| it.matches(text));
-        any(&self.clusters, cluster.uid)
-            && any(&self.names, cluster.name)
-            && any(&self.shards, cluster.shard)
+        let scope = [
+            (&self.clusters, cluster.uid),
+            (&self.names, cluster.name),
+            (&self.shards, cluster.shard),
+        ];
+        let mut scope = scope.into_iter();
+        scope.all(|(list, text)| {
+            let list = list.as_ref();
+            list.is_none_or(|list| list.iter().any(|it| it.matches(text)))
+        })
     }
 }
 
@@ -63,12 +96,12 @@ impl Permissions {
 
     /// Whether a session for a cluster may be opened, by the identity's own grants.
     pub fn may_open(&self, cluster: NamedCluster<'_>) -> bool {
-        self.is_unrestricted || self.agent.iter().any(|scope| scope.contains(cluster))
+        self.is_unrestricted || self.agent.iter().any(|it| it.contains(cluster))
     }
 
     /// Whether the data of a cluster may be seen. Its agent may see the data, since they all come from it.
     pub fn may_view(&self, cluster: NamedCluster<'_>) -> bool {
-        let mut scopes = self.viewer.iter().chain(&self.agent);
-        self.is_unrestricted || self.is_admin || scopes.any(|scope| scope.contains(cluster))
+        let mut grants = self.viewer.iter().chain(&self.agent);
+        self.is_unrestricted || self.is_admin || grants.any(|it| it.contains(cluster))
     }
 }
