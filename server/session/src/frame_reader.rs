@@ -2,16 +2,14 @@
 
 use decree::v1::{self, reconcile_request::Frame};
 use prost::Message;
-use server_core::{
-    After, ByKind, Event, Kind, OperationResult, Outcome, PodView, ResourceVersion, Span,
-};
+use server_core::{ByKind, Event, Kind, Outcome, PodView, ResourceVersion, Span};
 
 use crate::{
     incoming::{Head, IncomingFrame, Item, List},
     refusal::Refusal,
     wire::{
         Fault, LargeObject, MalformedFrame, RawLabels, RawPod, Rejected, Violation, decode,
-        duration_in, outcome_with_large_object, pod_applied, pod_view, read_done, read_event,
+        duration_in, outcome_with_large_object, pod_applied, pod_view, read_event,
         replica_set_applied,
     },
 };
@@ -71,7 +69,7 @@ impl FrameReader {
                 Item::Pod(pod) => self.read_pod(pod, &mut labels, sink)?,
                 Item::ReplicaSet(set) => self.read_replica_set(set, sink)?,
                 Item::Event(event) => self.read_event(place, event, &mut labels, sink)?,
-                Item::Outcome(outcome) => read_outcome(place, outcome, &mut labels, sink)?,
+                Item::Outcome(outcome) => read_outcome(place, outcome, sink)?,
             }
             sink.check()?;
         }
@@ -247,25 +245,12 @@ impl FrameReader {
 }
 
 /// Reads the outcome at index `place` of its list.
-fn read_outcome<'a>(
-    place: usize,
-    bytes: &'a [u8],
-    labels: &mut RawLabels<'a>,
-    sink: &mut impl Sink,
-) -> Result<(), Refusal> {
-    let (outcome, rejected) = if let Some(large) = outcome_with_large_object(bytes)? {
-        large
-    } else if let Some((mut outcome, pod)) = read_done(bytes, labels)
-        && let Ok(pod) = pod.map(|pod| pod_view(&pod, labels)).transpose()
-    {
-        if let (OperationResult::Done { after, .. }, Some(pod)) = (&mut outcome.result, pod) {
-            *after = Some(After::Pod(Box::new(pod.to_pod())));
-        }
-        (outcome, None)
-    } else {
-        decode::outcome(message(bytes)?).map_err(|violation| {
+fn read_outcome(place: usize, bytes: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
+    let (outcome, rejected) = match outcome_with_large_object(bytes)? {
+        Some(large) => large,
+        None => decode::outcome(message(bytes)?).map_err(|violation| {
             Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
-        })?
+        })?,
     };
     sink.outcome(outcome);
     if let Some(rejected) = rejected {

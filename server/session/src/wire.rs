@@ -44,7 +44,7 @@ pub(crate) use self::{
     field::{int32, is_cluster_word, is_token, wait as duration_in},
     large::{LargeObject, outcome_with_large_object},
     object::pod_view,
-    raw::{RawLabels, RawPod, read_done, read_event},
+    raw::{RawLabels, RawPod, read_event},
     reason::rule,
     report::action,
 };

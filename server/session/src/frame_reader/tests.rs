@@ -143,7 +143,7 @@ proptest! {
             (proptest::option::of(raw_tests::pods()), raw_tests::damage()),
             1..5,
         ),
-        list in prop::sample::select(&[OBJECTS, EVENTS, OUTCOMES][..]),
+        list in prop::sample::select(&[OBJECTS, EVENTS][..]),
     ) {
         let items = any.into_iter().map(|(pod, damage)| {
             let item = item_of(pod.unwrap_or_else(valid), list);

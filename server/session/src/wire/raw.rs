@@ -1,4 +1,4 @@
-//! Pods, and messages with pods, from the bytes of the wire, without a copy of any text.
+//! Pods, and events with pods, from the bytes of the wire, without a copy of any text.
 //!
 //! This reads the messages that agents usually write: known fields, each once, in their types. Prost reads everything else: unknown or
 //! repeated fields, and maps with a repeated key. A test checks that both readers agree.
@@ -6,12 +6,9 @@
 use decree::v1;
 use prost::Message;
 use prost_types::Timestamp;
-use server_core::{After, BatchId, OperationResult, Outcome, OwnerView};
+use server_core::OwnerView;
 
-use super::{
-    field::version,
-    fields::{Fields, Value},
-};
+use super::fields::{Fields, Value};
 
 /// A pod as it is on the wire, without its labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,47 +75,6 @@ pub(crate) fn read_event<'a>(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Opt
         Some(())
     })?;
     RawPod::read(pod?, labels)
-}
-
-/// Reads the outcome of a successful operation, with its pod, if there is one. Puts the pod's labels into `labels`. Returns `None` if it is another outcome, or prost must read it.
-pub(crate) fn read_done<'a>(
-    bytes: &'a [u8],
-    labels: &mut RawLabels<'a>,
-) -> Option<(Outcome, Option<RawPod<'a>>)> {
-    let (mut batch, mut operation, mut done) = (0, 0, None);
-    fields(bytes, 0, |field, value| {
-        match (field, value) {
-            (1, Value::Number(number)) => batch = number,
-            (2, Value::Number(number)) => operation = uint32(number),
-            (3, Value::Bytes(bytes)) => done = Some(bytes),
-            _ => return None,
-        }
-        Some(())
-    })?;
-    let (mut resource_version, mut pod, mut gone) = ("", None, false);
-    fields(done?, 0, |field, value| {
-        match (field, value) {
-            (1, Value::Bytes(bytes)) => drop(text(bytes)?),
-            (2, Value::Bytes(bytes)) => resource_version = text(bytes)?,
-            (3, Value::Bytes(bytes)) if !gone => pod = Some(bytes),
-            (5, Value::Number(1)) if pod.is_none() => gone = true,
-            (6, Value::Number(_)) => {}
-            _ => return None,
-        }
-        Some(())
-    })?;
-    let (pod, after) = match (pod, gone) {
-        (Some(pod), _) => (Some(RawPod::read(pod, labels)?), None),
-        (None, true) => (None, Some(After::Gone)),
-        (None, false) => return None,
-    };
-    let version = version("resource_version", resource_version).ok()?;
-    let outcome = Outcome {
-        batch: BatchId(batch),
-        operation,
-        result: OperationResult::Done { version, after },
-    };
-    Some((outcome, pod))
 }
 
 /// Returns the text of a field of a message; `None` if the field is absent, or the message cannot be read up to it.

@@ -1,11 +1,9 @@
 //! This reader and prost read the same.
 
-use decree::v1::{done, outcome};
 use proptest::prelude::*;
 use prost::Message;
 
 use super::*;
-use crate::wire::decode;
 
 impl<'a> RawPod<'a> {
     /// Converts a pod that prost has read, and puts its labels into `labels`, without [`Self::read`].
@@ -135,37 +133,6 @@ proptest! {
         prop_assert!(read.is_some() || !intact, "what prost writes is read");
         let expected = v1::Pod::decode(&*bytes).ok();
         check(&bytes, read, &labels, expected.as_ref());
-    }
-
-    #[test]
-    fn outcomes_are_those_that_prost_reads(
-        (batch_id, operation) in any::<(u64, u32)>(),
-        pod in proptest::option::of(pods()),
-        texts in proptest::array::uniform2(text_of()),
-        already_existed in any::<bool>(),
-        damage in damage(),
-    ) {
-        let object = pod.map_or(done::Object::Gone(true), done::Object::Pod);
-        let [uid, resource_version] = texts;
-        let is_valid = version("", &resource_version).is_ok();
-        let done = v1::Done { uid, resource_version, object: Some(object), already_existed };
-        let written = v1::Outcome { batch_id, operation, outcome: Some(outcome::Outcome::Done(done)) };
-        let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
-        let bytes = damaged(written.encode_to_vec(), damage);
-        let read = read_done(&bytes, &mut labels);
-        prop_assert!(read.is_some() || !intact || !is_valid, "what prost writes is read");
-        if let Some((outcome, pod)) = read {
-            let mut expected = v1::Outcome::decode(&*bytes).expect("prost reads it, too");
-            let Some(outcome::Outcome::Done(done)) = &mut expected.outcome else {
-                return Err(TestCaseError::fail("it is not done"));
-            };
-            let object = done.object.take_if(|it| matches!(it, done::Object::Pod(_)));
-            match object {
-                Some(done::Object::Pod(expected)) => check(&bytes, pod, &labels, Some(&expected)),
-                _ => prop_assert!(pod.is_none()),
-            }
-            prop_assert_eq!(Ok((outcome, None)), decode::outcome(expected));
-        }
     }
 }
 
