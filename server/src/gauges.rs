@@ -113,7 +113,7 @@ fn by_session(
     );
     let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for session in sessions {
-        if let Some(age) = session.handle.shown.overview().stats.view_age {
+        if let Some(age) = session.handle.shown.stats().view_age {
             let labels = labels(session);
             ConstGauge::new(seconds(age)).encode(gauge.encode_family(&labels)?)?;
         }
@@ -156,7 +156,7 @@ fn labels(session: &LiveSession) -> [(&'static str, &str); 3] {
 }
 
 fn sizes(session: &LiveSession) -> Sizes {
-    session.handle.shown.overview().stats.sizes
+    session.handle.shown.stats().sizes
 }
 
 fn int(count: usize) -> i64 {

@@ -176,9 +176,7 @@ fn first_clusters<'a>(
         if known > limit && namespace.is_empty() {
             break;
         }
-        let sizes = shards
-            .iter()
-            .map(|one| one.handle.shown.overview().stats.sizes);
+        let sizes = shards.iter().map(|one| one.handle.shown.stats().sizes);
         known += sizes.map(|sizes| sizes.replica_sets).sum::<usize>();
         taken += shards.len();
     }

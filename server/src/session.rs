@@ -294,7 +294,7 @@ impl SessionTask {
                 let frame = self.session.poll_frame(self.clock.now());
                 self.telemetry.observe(&mut self.session, begun.elapsed());
                 // Before the agent has the frame, so that what follows from the frame finds the state behind it.
-                self.handle.shown.publish(self.session.overview());
+                self.handle.shown.publish(self.session.stats());
                 frame
             };
             let frame = self.pacer.step(is_large, decide).await;

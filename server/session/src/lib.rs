@@ -11,7 +11,7 @@
 //!
 //! [`Session::open`] reads the Hello. `handle_*` records its input without a decision. [`Session::poll_frame`] decides, and returns one
 //! numbered frame at a time. [`Session::poll_timeout`] says when to call again. After the last frame, [`Session::poll_end`] says whether
-//! the session has ended. Inspection calls `overview`, `list`, `describe`, `differences` or `controller`, which change nothing.
+//! the session has ended. Inspection calls `stats`, `list`, `describe`, `differences` or `controller`, which change nothing.
 //!
 //! [`SessionRegistry`] holds the live session of each cluster and shard. [`wire`] is the only place where messages of the contract become
 //! values of the core and back.
@@ -54,6 +54,6 @@ pub use query::summary_without_session;
 pub use refusal::Refusal;
 pub use registry::{Registered, SessionRegistry};
 pub use rejections::VIOLATIONS_MAX;
-pub use report::{Fault, Overview, SessionReport, Stats};
+pub use report::{Fault, SessionReport, Stats};
 pub use session::{End, Session};
 pub use wire::MalformedFrame;

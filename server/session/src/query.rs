@@ -1,13 +1,13 @@
 //! The questions of inspection to a session. They change nothing.
 
 use decree::v1;
-use server_core::{Answered, Kind, Timestamp, View};
+use server_core::{Answered, Timestamp, View};
 
 use crate::{
     cause::{Known, cause},
     config::Config,
     hello::SessionIdentity,
-    report::Overview,
+    report::Stats,
     session::Session,
     wire::{
         self,
@@ -76,17 +76,6 @@ impl Session {
             ..found
         })
     }
-
-    /// Returns the state of the session in short.
-    pub fn overview(&self) -> Overview {
-        let controller = self.controller();
-        Overview {
-            stats: self.stats(),
-            synced: controller.is_synced(),
-            pods_version: controller.version(Kind::Pod),
-            replica_sets_version: controller.version(Kind::ReplicaSet),
-        }
-    }
 }
 
 /// Describes a ReplicaSet of a snapshot, which has no session: the cause is as the objects tell it.
@@ -120,14 +109,16 @@ fn summarize(
     summary
 }
 
-impl Overview {
+impl Stats {
     /// Describes the session of an agent.
     pub fn summarize(&self, identity: &SessionIdentity, config: &Config) -> v1::SessionSummary {
         let Self {
-            stats,
+            sizes,
+            view_age,
             synced,
             pods_version,
             replica_sets_version,
+            ..
         } = *self;
         let int = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         v1::SessionSummary {
@@ -140,13 +131,13 @@ impl Overview {
             mode: identity.mode.into(),
             started: Some(encode::time(identity.started)),
             synced,
-            replica_sets: int(stats.sizes.replica_sets),
-            pods: int(stats.sizes.pods),
-            batches_in_flight: int(stats.sizes.batches_in_flight),
+            replica_sets: int(sizes.replica_sets),
+            pods: int(sizes.pods),
+            batches_in_flight: int(sizes.batches_in_flight),
             pods_version: wire::version(pods_version),
             replica_sets_version: wire::version(replica_sets_version),
-            view_age: stats.view_age.map(encode::duration),
-            memory_bytes: int(stats.sizes.bytes),
+            view_age: view_age.map(encode::duration),
+            memory_bytes: int(sizes.bytes),
             memory_bytes_max: int(config.bytes_max),
             objects_max: int(config.objects_max),
             age: None,

@@ -75,7 +75,7 @@ pub struct Fault {
     pub is_quarantined: bool,
 }
 
-/// The size of a session, and its counters since it began.
+/// The state of a session in short, and its counters since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The sizes of the controller.
@@ -90,13 +90,6 @@ pub struct Stats {
     pub not_compared: u64,
     /// The age of the agent's view, from its latest heartbeat with an age.
     pub view_age: Option<Span>,
-}
-
-/// The state of a session in short.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Overview {
-    /// The sizes and counters.
-    pub stats: Stats,
     /// Whether both lists are complete.
     pub synced: bool,
     /// The newest version of the pods.

@@ -219,7 +219,7 @@ impl Session {
         })
     }
 
-    /// The size of the session, and its counters.
+    /// The state of the session in short, and its counters.
     pub fn stats(&self) -> Stats {
         self.state.stats()
     }

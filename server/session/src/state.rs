@@ -148,7 +148,7 @@ impl SessionState {
         self.controller.inspect().sizes().batches_in_flight > 0
     }
 
-    /// Returns the counters, and the sizes of the controller with the memory of the whole session.
+    /// Returns the state in short. The memory is that of the whole session.
     pub(crate) fn stats(&self) -> Stats {
         let [comparisons, not_compared] = self.shadow.as_ref().map_or([0; 2], Shadow::comparisons);
         let sizes = self.controller.inspect().sizes();
@@ -159,6 +159,9 @@ impl SessionState {
             },
             comparisons,
             not_compared,
+            synced: self.controller.is_synced(),
+            pods_version: self.controller.version(Kind::Pod),
+            replica_sets_version: self.controller.version(Kind::ReplicaSet),
             ..self.stats
         }
     }

@@ -126,7 +126,7 @@ impl ConsoleState {
             summary.age.take_if(|_| !is_stale);
             let beside = json!({
                 "identity": shared.access.identity_of(&one.identity.session_id),
-                "quarantined": shown.overview().stats.sizes.quarantined,
+                "quarantined": shown.stats().sizes.quarantined,
             });
             let summary = self.json("SessionSummary", &summary);
             sessions.push(format!("{{\"session\":{summary},\"beside\":{beside}}}"));

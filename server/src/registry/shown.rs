@@ -7,7 +7,7 @@ use std::{
 
 use decree::v1;
 use server_core::Unfinished;
-use server_session::{Config, Overview, SessionIdentity};
+use server_session::{Config, SessionIdentity, Stats};
 use tokio::time::Instant;
 
 use crate::metrics::seconds;
@@ -23,7 +23,7 @@ pub(crate) struct Shown(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    overview: Overview,
+    stats: Stats,
     /// When the session took the last frame of its agent.
     heard: Instant,
     /// Since when the session takes no frames, because it works, or waits for its agent to read or for memory.
@@ -36,7 +36,7 @@ impl Default for Shown {
     fn default() -> Self {
         let now = Instant::now();
         Self(Mutex::new(State {
-            overview: Overview::default(),
+            stats: Stats::default(),
             heard: now,
             busy: Some(now),
             unfinished: (0, Unfinished::default(), now),
@@ -45,8 +45,8 @@ impl Default for Shown {
 }
 
 impl Shown {
-    pub(crate) fn publish(&self, overview: Overview) {
-        self.state().overview = overview;
+    pub(crate) fn publish(&self, stats: Stats) {
+        self.state().stats = stats;
     }
 
     pub(crate) fn set_unfinished(&self, syncs: usize, unfinished: Unfinished) {
@@ -72,12 +72,12 @@ impl Shown {
     ) -> v1::SessionSummary {
         v1::SessionSummary {
             age: self.age().try_into().ok(),
-            ..self.overview().summarize(identity, config)
+            ..self.stats().summarize(identity, config)
         }
     }
 
-    pub(crate) fn overview(&self) -> Overview {
-        self.state().overview
+    pub(crate) fn stats(&self) -> Stats {
+        self.state().stats
     }
 
     /// Notes that the session waits for frames, or that it does not.

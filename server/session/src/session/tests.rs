@@ -138,7 +138,7 @@ fn equal_inputs_give_equal_frames() {
             session.handle_frame(START, frame);
         }
         let frames: Vec<_> = std::iter::from_fn(|| session.poll_frame(after(5))).collect();
-        (frames, session.overview())
+        (frames, session.stats())
     };
     assert_eq!(run(), run());
     assert!(run().0.len() > 1, "it decides");
