@@ -164,7 +164,6 @@ impl Stage {
         match &*text("do") {
             "scale" => self.scale(&name, number("replicas")),
             "kill" => self.kill(&name),
-            "lose" => self.lose_node(&name),
             "vary" => self.vary(&name, number("costs")),
             "price" => self.price(&name, &number("cost").to_string()),
             "own" => self.give_owner(&name),
@@ -252,12 +251,6 @@ impl Stage {
                 .remove_pod_now(NAMESPACE, first)
                 .expect("it is there");
         });
-    }
-
-    /// Makes a node stop responding.
-    fn lose_node(&self, name: &str) {
-        let lost = self.cluster.with(|cluster| cluster.fail_node(name));
-        lost.expect("it is there");
     }
 
     /// Makes the pods of a ReplicaSet differ: one is not ready, and one or two have lower deletion costs. Pods that differ only in age may

@@ -38,7 +38,7 @@ use self::{
     large::LargeObjects,
     map::Map,
     namespaces::Namespaces,
-    nodes::Nodes,
+    nodes::{NodeId, Nodes},
     owners::Owners,
     set::{SetsBy, sets_of},
     slab::Slab,
@@ -47,7 +47,6 @@ use self::{
 pub(crate) use self::{
     group::{GroupId, PodGroup},
     ledger::{Ledger, Loss, Made},
-    nodes::NodeId,
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
     unlisted::EndedList,

@@ -77,9 +77,7 @@ pub use object::{
 pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
-pub use report::{
-    Answered, ControllerReport, Decision, OutcomeCounts, ScaleDown, State, UnreadyNode, View,
-};
+pub use report::{Answered, ControllerReport, Decision, OutcomeCounts, ScaleDown, State, View};
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
 pub use sync::rank::{Candidate, DeletionPosition, RankedPod, deletion_positions};
 pub use sync::status::REPLICA_FAILURE;

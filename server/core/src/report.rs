@@ -200,18 +200,6 @@ pub struct View {
     pub unconverged_since: Option<Timestamp>,
     /// An active pod that is not ready; `None` if it has converged.
     pub unready: Option<Arc<str>>,
-    /// The node with most of those pods, if none of its pods is ready and it may be the cause. Of many unready pods, the server looks only
-    /// at some.
-    pub unready_node: Option<UnreadyNode>,
-}
-
-/// A node without a ready active pod, although most of its pods were ready in this session and pods of other nodes are ready.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadyNode {
-    /// Its name.
-    pub name: Arc<str>,
-    /// The number of known active pods on it, of all owners.
-    pub pods: u32,
 }
 
 impl Held for ControllerReport {

@@ -13,7 +13,7 @@ use decree::{
     causes,
     v1::{self, Rule, Severity},
 };
-use server_core::{Answered, Span, Timestamp, UnreadyNode, syntax::is_subdomain, wording::count};
+use server_core::{Answered, Span, Timestamp, wording::count};
 
 use self::{
     finding::{Names, blocked, passing, said},
@@ -35,8 +35,6 @@ pub(crate) struct Known<'a> {
     pub(crate) attempt: Option<&'a Answered>,
     /// One of its unready pods.
     pub(crate) unready: Option<&'a str>,
-    /// The node with most of its unready pods, if none of the node's pods is ready.
-    pub(crate) unready_node: Option<&'a UnreadyNode>,
 }
 
 pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
@@ -163,9 +161,6 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
         let (surplus, all) = (active.abs_diff(replicas), count(active, "pod"));
         return passing(format!("{deletes} {surplus} of {all}"), "", explain);
     }
-    if let Some(node) = known.unready_node.filter(|_| ready < replicas) {
-        return without_ready_pods(node, explain);
-    }
     let (have, what) = if ready < replicas {
         (ready, "ready")
     } else {
@@ -175,20 +170,6 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
     let describe = |pod| format!("kubectl -n {} describe pod {pod}", names.namespace);
     let next = known.unready.map_or(explain, describe);
     passing(format!("{lacking} of {all} not {what}"), "", next)
-}
-
-/// No pod of a node is ready. Agents do not send nodes, so the node may still be up.
-fn without_ready_pods(node: &UnreadyNode, explain: String) -> v1::Cause {
-    let UnreadyNode { name, pods } = node;
-    let pods = count(*pods, "known active pod");
-    let text = format!("None of the {pods} on {} is ready", short(name));
-    // A command contains the name of a node only if a shell takes it for a word.
-    let next = if is_subdomain(name.as_bytes()) {
-        format!("kubectl describe node {name}")
-    } else {
-        explain
-    };
-    passing(text.as_str(), text.as_str(), next)
 }
 
 /// Returns the detail of the first reason of a rule.

@@ -94,8 +94,7 @@ fn summarize(
     mode: v1::Mode,
     attempt: Option<&Answered>,
 ) -> v1::ReplicaSetSummary {
-    let failures = view.failures;
-    let (unready, unready_node) = (view.unready.take(), view.unready_node.take());
+    let (failures, unready) = (view.failures, view.unready.take());
     let mut summary = encode::summary(cluster, view);
     summary.set_mode(mode);
     let known = Known {
@@ -103,7 +102,6 @@ fn summarize(
         failures,
         attempt,
         unready: unready.as_deref(),
-        unready_node: unready_node.as_ref(),
     };
     summary.cause = Some(cause(&summary, &known));
     summary

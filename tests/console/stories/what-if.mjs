@@ -1,4 +1,4 @@
-// The effect of a change of the cluster, and of the loss of a node.
+// The effect of a change of the cluster.
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
@@ -94,18 +94,5 @@ export const whatIf = {
     await until(page, 'what it means', () => document.getElementById('what-if-note').textContent.startsWith('It deletes no pods, but a lost pod is not replaced before 6 pods are gone.'));
     await page.evaluate(() => (window.location.hash = '#/what-if/quota?namespace=nowhere&pods=10'));
     await said(page, until, 'No ReplicaSet is known in the namespace nowhere.');
-  },
-
-  async lost_node_is_one_cause({ open, until, row, act, assert }) {
-    const page = await open('', WIDE);
-    for (const [name, pods] of Object.entries(SIZES)) await row(page, name, `${pods}/${pods} ready`);
-    await act('scale', { name: 'shop-7d4b9c', replicas: 18 });
-    await row(page, 'shop-7d4b9c', '18/18 ready');
-    await act('lose', { name: 'node-b' });
-    const cause = await until(page, 'the node', () => [...document.querySelectorAll('.space .row .cause')].map((cell) => cell.innerText).find((text) => text.includes('node-b')));
-    const [, pods] = /^None of the (\d+) known active pods on node-b is ready/.exec(cause) ?? [];
-    assert(Number(pods) >= 6, cause);
-    const page2 = await open('#/replicasets/shop/default/shop-7d4b9c', WIDE);
-    await until(page2, 'what to do', () => document.querySelector('#next code')?.textContent === 'kubectl describe node node-b');
   },
 };

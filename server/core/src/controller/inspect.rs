@@ -1,22 +1,19 @@
 //! Questions about a controller: sizes, ReplicaSets, and batches in flight.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use super::{Inspect, in_flight::SentBatch};
 use crate::{
     batch::{ActionKind, BatchId},
     held::Held,
-    index::{NodeId, Set, SetId},
+    index::{Set, SetId},
     object::{Key, Status, Timestamp},
     queue::Unfinished,
     reason::{Reason, Rule},
-    report::{State, UnreadyNode, View},
+    report::{State, View},
     sync::{limits::limits, manage::difference},
     wording::{self, count},
 };
-
-/// The maximum number of unready pods of a ReplicaSet that an inspection reads.
-const UNREADY_MAX: usize = 256;
 
 /// The number of objects of a controller, and the counters of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,9 +129,6 @@ impl<'a> Inspect<'a> {
         let set = self.0.index.set(id)?;
         let (state, reasons) = self.state(now, id, set);
         let counts = set.counts_at(now);
-        let lacks = counts.ready < counts.active;
-        let unready = lacks.then(|| self.unready(id));
-        let (unready, unready_node) = unready.unwrap_or_default();
         Some(View {
             key: set.object.key.clone(),
             replicas: set.object.replicas,
@@ -151,35 +145,16 @@ impl<'a> Inspect<'a> {
             next_sync: self.0.queue.due(id),
             failures: self.0.queue.failures(id),
             unconverged_since: set.unconverged_since,
-            unready,
-            unready_node,
+            unready: (counts.ready < counts.active)
+                .then(|| self.unready(id))
+                .flatten(),
         })
     }
 
-    /// Returns an unready pod of a ReplicaSet, and the unready node with at least half of its unready pods. Reads at most [`UNREADY_MAX`]
-    /// of them.
-    fn unready(self, id: SetId) -> (Option<Arc<str>>, Option<UnreadyNode>) {
-        let index = &self.0.index;
-        let pods = index.active_pods(id).map(|(_, pod)| pod);
-        let mut first = None;
-        let mut looks = 0;
-        let mut by_node = BTreeMap::<NodeId, usize>::new();
-        for pod in pods.filter(|pod| !pod.state.ready.ready).take(UNREADY_MAX) {
-            first.get_or_insert_with(|| Arc::clone(&pod.name));
-            looks += 1;
-            let node = pod.node;
-            if let Some(node) = node.filter(|node| index.nodes.unready_pods(*node).is_some()) {
-                *by_node.entry(node).or_default() += 1;
-            }
-        }
-        let most = by_node.into_iter().max_by_key(|(_, count)| *count);
-        let node = most.filter(|(_, count)| 2 * count >= looks);
-        let node = node.and_then(|(node, _)| {
-            let (name, pods) = (index.nodes.name(node)?, index.nodes.unready_pods(node)?);
-            let name = Arc::clone(name);
-            Some(UnreadyNode { name, pods })
-        });
-        (first, node)
+    fn unready(self, id: SetId) -> Option<Arc<str>> {
+        let pods = self.0.index.active_pods(id).map(|(_, pod)| pod);
+        let mut unready = pods.filter(|pod| !pod.state.ready.ready);
+        unready.next().map(|pod| Arc::clone(&pod.name))
     }
 
     fn sent_to(self, id: SetId) -> Option<&'a SentBatch> {

@@ -70,7 +70,7 @@ pub(super) fn unlist_pod(
 pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>) {
     let entry = index.pods.take(id).expect("the id came from the index");
     let set = index.set_of(&entry);
-    count_readiness(index, &entry, -1);
+    count_active(index, &entry, -1);
     if entry.controller.is_none() {
         let group = index.groups.at(entry.group);
         if let Some(content) = index.namespaces.get_mut(&group.namespace) {
@@ -90,7 +90,7 @@ pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>
 
 /// Puts an entry, whose owner resolves to `set`, into its place and counts it.
 pub(super) fn count_pod(index: &mut Index, id: PodId, mut entry: Entry, set: Option<SetId>) {
-    count_readiness(index, &entry, 1);
+    count_active(index, &entry, 1);
     let group = index.groups.at(entry.group);
     entry.counted = Contribution::default();
     if entry.controller.is_none() {
@@ -107,9 +107,9 @@ pub(super) fn count_pod(index: &mut Index, id: PodId, mut entry: Entry, set: Opt
     index.pods.put(id, entry);
 }
 
-fn count_readiness(index: &mut Index, entry: &Entry, by: i32) {
+fn count_active(index: &mut Index, entry: &Entry, by: i32) {
     if let Some(node) = entry.node.filter(|_| entry.state.is_active()) {
-        index.nodes.count(node, entry.readiness(), by);
+        index.nodes.count(node, by);
     }
 }
 

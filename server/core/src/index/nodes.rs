@@ -1,4 +1,4 @@
-//! The nodes of pods, by number. A name is kept once, while the node has a pod. Active pods are counted by their readiness.
+//! The nodes of pods, by number. A name is kept once, while the node has a pod.
 
 use std::sync::Arc;
 
@@ -11,15 +11,10 @@ use crate::held::Held;
 
 pub(crate) type NodeId = Slot;
 
-/// The minimum number of lapsed pods of a node that counts as [unready](Nodes::unready_pods).
-const LAPSED_MIN: u32 = 2;
-
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     nodes: Slab<Node>,
     by_name: Map<Arc<str>, NodeId>,
-    /// The number of ready active pods of all nodes.
-    ready: u32,
     bytes: usize,
 }
 
@@ -27,17 +22,7 @@ pub(crate) struct Nodes {
 struct Node {
     name: Arc<str>,
     pods: u32,
-    /// The active pods by [`Readiness`].
-    active: [u32; 3],
-}
-
-/// Whether a pod is ready, as far as its session has seen it. [`Node::active`] is in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
-    Ready,
-    /// It was ready and is not now, or its node is reported as unresponsive.
-    Lapsed,
-    NeverReady,
+    active: u32,
 }
 
 impl Nodes {
@@ -53,27 +38,16 @@ impl Nodes {
         self.bytes += cost::node(&name);
         let id = self.nodes.reserve();
         self.by_name.insert(Arc::clone(&name), id);
-        let (pods, active) = (0, [0; 3]);
+        let (pods, active) = (0, 0);
         self.nodes.put(id, Node { name, pods, active });
         id
     }
 
     /// Counts an active pod of a node in, or out with -1.
-    pub(crate) fn count(&mut self, id: NodeId, readiness: Readiness, by: i32) {
-        let node = self.nodes.get_mut(id);
-        let of_node = node.map(|node| &mut node.active[readiness as usize]);
-        let of_all = (readiness == Readiness::Ready).then_some(&mut self.ready);
-        for count in of_node.into_iter().chain(of_all) {
-            *count = count.saturating_add_signed(by);
+    pub(crate) fn count(&mut self, id: NodeId, by: i32) {
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.active = node.active.saturating_add_signed(by);
         }
-    }
-
-    /// Returns the number of active pods of a node, if none of them is ready and the node may be the cause. That is so if most of them were
-    /// ready, and pods of other nodes are. A node whose pods are starting does not count.
-    pub(crate) fn unready_pods(&self, id: NodeId) -> Option<u32> {
-        let [ready, lapsed, never_ready] = self.nodes.get(id)?.active;
-        let is_unready = ready == 0 && lapsed >= LAPSED_MIN.max(never_ready) && self.ready > 0;
-        is_unready.then_some(lapsed.saturating_add(never_ready))
     }
 
     pub(crate) fn leave(&mut self, id: NodeId) {
@@ -100,7 +74,7 @@ impl Nodes {
     /// Returns the nodes with active pods, and the numbers of these pods.
     pub(crate) fn active(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
         let nodes = self.nodes.iter();
-        let nodes = nodes.map(|(_, node)| (&node.name, node.active.iter().sum::<u32>()));
+        let nodes = nodes.map(|(_, node)| (&node.name, node.active));
         nodes.filter(|(_, active)| *active > 0)
     }
 }
@@ -110,7 +84,6 @@ impl Held for Nodes {
         let Self {
             nodes,
             by_name: _,
-            ready: _,
             bytes,
         } = self;
         nodes.vacant_bytes() + bytes

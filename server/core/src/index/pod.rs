@@ -2,16 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{
-    group::GroupId,
-    ledger::Made,
-    nodes::{NodeId, Readiness},
-    slab::Slot,
-};
+use super::{group::GroupId, ledger::Made, nodes::NodeId, slab::Slot};
 use crate::{
     batch::PodRef,
     compact_uid::CompactUid,
-    object::{OwnerReference, Phase, PodState, ResourceVersion},
+    object::{OwnerReference, PodState, ResourceVersion},
 };
 
 pub(crate) type PodId = Slot;
@@ -37,8 +32,6 @@ pub(crate) struct Entry {
     pub(crate) is_victim: bool,
     /// Whether its owner is known from the answer to an adoption alone: the object in the answer does not show it.
     pub(crate) is_presumed: bool,
-    /// Whether this session has seen it ready, and it is not ready now.
-    pub(crate) has_lapsed: bool,
 }
 
 /// What a pod adds to the counts of the ReplicaSet that owns it.
@@ -62,24 +55,6 @@ impl Entry {
         PodRef {
             name: Arc::clone(&self.name),
             uid: self.uid.clone(),
-        }
-    }
-
-    /// Sets the state, and notes whether a pod that was ready is not ready now.
-    pub(crate) fn change_state(&mut self, state: PodState) {
-        let was_ready = self.state.ready.ready || self.has_lapsed;
-        self.has_lapsed = was_ready && !state.ready.ready;
-        self.state = state;
-    }
-
-    /// Returns whether the pod is ready, and if not, whether it was.
-    pub(crate) fn readiness(&self) -> Readiness {
-        if self.state.ready.ready {
-            Readiness::Ready
-        } else if self.has_lapsed || self.state.phase == Phase::Unknown {
-            Readiness::Lapsed
-        } else {
-            Readiness::NeverReady
         }
     }
 }

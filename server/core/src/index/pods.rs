@@ -220,7 +220,6 @@ impl Index {
             made: Made::default(),
             is_victim: false,
             is_presumed: false,
-            has_lapsed: false,
         };
         self.pod_count += 1;
         self.bytes += cost::pod(&entry.name, &entry.uid);
@@ -309,7 +308,7 @@ impl Index {
         }
         entry.version = pod.version;
         entry.is_presumed = false;
-        entry.change_state(pod.state);
+        entry.state = pod.state;
         if moves {
             counting::count_on_node(self, &entry, 1);
         }

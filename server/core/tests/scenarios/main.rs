@@ -20,7 +20,6 @@ fn scenarios_lead_to_the_expected_batches() {
         "scaling.txt",
         "availability.txt",
         "room.txt",
-        "nodes.txt",
         "deleting.txt",
         "unseen.txt",
         "queueing.txt",

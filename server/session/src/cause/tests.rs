@@ -64,7 +64,6 @@ fn known(attempt: Option<&Answered>) -> Known<'_> {
         failures: u32::from(attempt.is_some()),
         attempt,
         unready: None,
-        unready_node: None,
     }
 }
 
@@ -162,45 +161,6 @@ fn conflict_is_a_cause_if_it_comes_back_for_a_minute() {
     assert_eq!(said(59), "Creates 2 of 2 pods");
     let expected = format!("Writes keep conflicting: {}", words.trim_end_matches('.'));
     assert_eq!(said(60), expected);
-}
-
-#[test]
-fn node_without_a_ready_pod_is_the_cause_of_those_that_its_pods_belong_to() {
-    let node = |name: &str| UnreadyNode {
-        name: name.into(),
-        pods: 1498,
-    };
-    let lacks_ready = set([7, 7, 4, 4], Some(70), &[(Rule::InSync, "")]);
-    let told = |summary: &v1::ReplicaSetSummary, node: &UnreadyNode| {
-        let known = Known {
-            unready: Some("ledger-7qz9m"),
-            unready_node: Some(node),
-            ..known(None)
-        };
-        told(summary, &known)
-    };
-    let sentence = "None of the 1498 known active pods on node-b is ready".to_owned();
-    assert_eq!(
-        told(&lacks_ready, &node("node-b")),
-        (
-            Severity::Slow,
-            [
-                sentence.clone(),
-                sentence,
-                "kubectl describe node node-b".to_owned()
-            ]
-        )
-    );
-    // Agents may send any text as the name of a node: it controls neither a terminal nor a shell.
-    let (_, [text, group, next]) = told(&lacks_ready, &node("\u{1b}b; reboot"));
-    let expected = "None of the 1498 known active pods on b; reboot is ready";
-    assert_eq!(text, expected);
-    assert_eq!(group, text);
-    assert_eq!(next, "decree explain payments/ledger");
-    // Another cause comes first.
-    let lacks_pods = set([7, 5, 4, 4], Some(70), &[(Rule::TooFewReplicas, "")]);
-    let (_, [text, ..]) = told(&lacks_pods, &node("node-b"));
-    assert_eq!(text, "Creates 2 of 7 pods");
 }
 
 #[test]

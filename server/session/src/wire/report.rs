@@ -161,7 +161,6 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         failures: _,
         unconverged_since,
         unready: _,
-        unready_node: _,
     } = view;
     let labels = template_labels.iter();
     let (operations, answered) = in_flight.unwrap_or_default();

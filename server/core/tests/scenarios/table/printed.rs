@@ -194,8 +194,6 @@ pub(super) fn view(rig: &Rig, name: &str) -> String {
             .map(|at| format!("next sync at {} ms", millis(at))),
         view.unconverged_since
             .map(|at| format!("unconverged since {} ms", millis(at))),
-        view.unready_node
-            .map(|it| format!("{} unready pods on {}", it.pods, it.name)),
     ];
     for part in parts.into_iter().flatten() {
         write!(told, ", {part}").expect("it is a string");
