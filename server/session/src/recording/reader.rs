@@ -71,8 +71,6 @@ pub(crate) struct Opening {
     pub(crate) config: Config,
     pub(crate) session_id: String,
     pub(crate) hello: v1::ReconcileRequest,
-    /// Whether the recording server paused in long work.
-    pub(crate) pauses: bool,
 }
 
 pub(crate) struct TimedStep {
@@ -107,7 +105,16 @@ impl<R: Read> Reader<R> {
         let Ok(header) = reader.piece()? else {
             return Err(ReadError::Empty(reader.at));
         };
-        let opening = opening(decode(at, header)?);
+        let header: Header = decode(at, header)?;
+        if header
+            .config
+            .as_ref()
+            .is_some_and(|it| it.work_per_poll > 0)
+        {
+            let why = "its server paused in long work, which no released server does";
+            return Err(ReadError::Damaged(at, why.to_owned()));
+        }
+        let opening = opening(header);
         let incomplete = || ReadError::Damaged(at, "the header lacks a field".to_owned());
         let opening = opening.ok_or_else(incomplete)?;
         reader.now = opening.now;
@@ -223,7 +230,7 @@ fn opening(header: Header) -> Option<Opening> {
         heartbeat_interval_nanos,
         drain_deadline_nanos,
         reconnect_after_nanos,
-        work_per_poll,
+        work_per_poll: _,
         backoff_max_nanos,
         bytes_max,
     } = config?;
@@ -253,6 +260,5 @@ fn opening(header: Header) -> Option<Opening> {
         },
         session_id,
         hello: hello?,
-        pauses: work_per_poll > 0,
     })
 }

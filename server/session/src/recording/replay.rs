@@ -9,7 +9,7 @@ use prost::Message;
 use crate::recording::{
     encoder::session_end,
     inherited,
-    output::{Output, Pair, is_same, is_same_end},
+    output::{is_same, is_same_end},
     reader::{Ending, Opening, ReadError, Reader, TimedStep, decode},
     record::{Poll, Step},
 };
@@ -118,8 +118,6 @@ pub struct Replay<R> {
     inputs: VecDeque<Input>,
     /// Whether the session has sent a frame since the latest input.
     has_sent: bool,
-    /// The output that is not compared yet, if the recording server paused.
-    pending: Option<Output>,
     /// The counts so far; the reader knows the end.
     counts: Summary,
 }
@@ -136,7 +134,6 @@ impl<R: Read> Replay<R> {
             config,
             session_id,
             hello,
-            pauses,
         } = opening;
         let server_version = config.server_version.clone().into_owned();
         let session = Session::open(now, config, session_id, hello);
@@ -148,7 +145,6 @@ impl<R: Read> Replay<R> {
             keep_inputs: false,
             inputs: VecDeque::new(),
             has_sent: false,
-            pending: pauses.then(Output::default),
             counts: Summary {
                 frames_in: 1,
                 frames_out: 0,
@@ -216,15 +212,12 @@ impl<R: Read> Replay<R> {
 
     fn take(&mut self, step: TimedStep) -> Result<RecordedCall, ReadError> {
         let TimedStep { now, step, at } = step;
-        let is_input = !matches!(step, Step::Poll(_));
-        let pending = self.pending.as_mut().filter(|_| is_input);
-        let unrecorded = pending.and_then(Output::rest);
         let mut call = RecordedCall {
             now,
             input: None,
             frame: None,
             end: None,
-            difference: unrecorded.map(|pair| self.difference(now, pair)),
+            difference: None,
         };
         match step {
             Step::Frame(frame) => {
@@ -257,9 +250,8 @@ impl<R: Read> Replay<R> {
                 call.difference = self.poll(now, frame);
             }
             Step::End(end) => {
-                call.end = Some(end.session_end.clone());
-                let difference = call.difference.take();
-                call.difference = difference.or_else(|| self.end(now, end.session_end));
+                call.difference = self.end(now, &end.session_end);
+                call.end = Some(end.session_end);
             }
         }
         Ok(call)
@@ -286,36 +278,23 @@ impl<R: Read> Replay<R> {
             self.counts.frames_out += 1;
             self.counts.decisions.add(frame);
         }
-        let pair = match &mut self.pending {
-            Some(pending) => {
-                pending.add_all(std::iter::from_fn(|| self.session.poll_frame(now)));
-                recorded.and_then(|recorded| pending.compare(recorded))
-            }
-            None => {
-                let decided = self.session.poll_frame(now);
-                let is_same = is_same(recorded.as_ref(), decided.as_ref());
-                (!is_same).then_some((recorded, decided))
-            }
-        };
-        pair.map(|pair| self.difference(now, pair))
-    }
-
-    fn difference(&self, now: Now, (recorded, decided): Pair) -> Difference {
-        Difference::Frame {
+        let decided = self.session.poll_frame(now);
+        let is_same = is_same(recorded.as_ref(), decided.as_ref());
+        (!is_same).then(|| Difference::Frame {
             now,
             recorded,
             decided,
             after: self.inputs.iter().cloned().collect(),
-        }
+        })
     }
 
-    fn end(&self, now: Now, recorded: String) -> Option<Difference> {
+    fn end(&self, now: Now, recorded: &str) -> Option<Difference> {
         let decided = session_end(&self.session);
         // A recording that ends before its session does not contain the session's end.
         let marked = self.reader.ending() == Ending::Marked(crate::recording::EndReason::Session);
-        (marked && !is_same_end(&recorded, &decided)).then_some(Difference::End {
+        (marked && !is_same_end(recorded, &decided)).then(|| Difference::End {
             now,
-            recorded,
+            recorded: recorded.to_owned(),
             decided,
         })
     }

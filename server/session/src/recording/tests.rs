@@ -86,11 +86,7 @@ fn frames(names: &[&str]) -> Vec<Frame> {
 
 /// Records a session that lists one ReplicaSet of three pods and is then closed.
 fn recording() -> Vec<u8> {
-    recording_of(&["web"])
-}
-
-fn recording_of(names: &[&str]) -> Vec<u8> {
-    recording_after(&Ledger::default(), names)
+    recording_after(&Ledger::default(), &["web"])
 }
 
 /// The same, of a session that inherits lost creates.
@@ -272,17 +268,12 @@ fn recording_with_other_words_has_the_same_decisions() {
     let whole = recording();
     let (other_words, other_rule) = ("0 active pods, 3 desired", v1::Rule::TooManyReplicas);
     let words = tampered(&whole, other_words, "only 0 of 3 pods existed");
-    let paused = |bytes: &[u8]| paused(bytes, |_| true);
-    for bytes in [&words, &paused(&words)] {
-        let (differences, summary) = replay(bytes).expect("it can be read");
-        assert_eq!(differences, []);
-        assert_eq!(summary.decisions.creates, 3);
-    }
+    let (differences, summary) = replay(&words).expect("it can be read");
+    assert_eq!(differences, []);
+    assert_eq!(summary.decisions.creates, 3);
     let rule = changed(&whole, |reason| reason.rule = other_rule.into());
-    for bytes in [&rule, &paused(&rule)] {
-        let (differences, _) = replay(bytes).expect("it can be read");
-        assert!(!differences.is_empty(), "another rule decided");
-    }
+    let (differences, _) = replay(&rule).expect("it can be read");
+    assert!(!differences.is_empty(), "another rule decided");
 }
 
 #[test]
@@ -356,74 +347,11 @@ fn files_that_are_none_are_told_from_damaged_ones() {
     let mut more = recording();
     more.push(0);
     assert_eq!(damaged(&more).1, "something follows the end");
-}
-
-/// Writes the recording of a server that pauses after each batch. `leaves` says which batches it sends.
-fn paused(bytes: &[u8], leaves: impl Fn(u64) -> bool) -> Vec<u8> {
-    let mut rest = &bytes[MAGIC.len()..];
-    let mut header = Header::decode_length_delimited(&mut rest).expect("a header");
+    let mut header = Header::decode_length_delimited(&more[MAGIC.len()..]).expect("a header");
     header.config.as_mut().expect("it is there").work_per_poll = 500;
-    let mut out = MAGIC.to_vec();
-    header.encode_length_delimited(&mut out).expect("a vector");
-    let mut added = 0;
-    while !rest.is_empty() {
-        let record = Record::decode_length_delimited(&mut rest).expect("a record");
-        for one in taken_apart(record, &mut added, &leaves) {
-            one.encode_length_delimited(&mut out).expect("a vector");
-        }
-    }
-    out
-}
-
-fn taken_apart(record: Record, added: &mut u64, leaves: impl Fn(u64) -> bool) -> Vec<Record> {
-    let again = |step| Record {
-        more: false,
-        step: Some(step),
-        ..Record::default()
-    };
-    let (elapsed_nanos, step) = (record.elapsed_nanos, record.step.clone());
-    let mut records: Vec<Record> = match step {
-        Some(Step::Poll(Poll {
-            frame:
-                Some(v1::ReconcileResponse {
-                    sequence,
-                    frame: Some(Answer::Batches(v1::Batches { batches })),
-                }),
-        })) => {
-            let batches = batches.into_iter().filter(|batch| leaves(batch.id));
-            let batches: Vec<_> = batches.collect();
-            let polls = batches.into_iter().flat_map(|batch| {
-                let frame = v1::ReconcileResponse {
-                    sequence: sequence + *added,
-                    frame: Some(Answer::Batches(v1::Batches {
-                        batches: vec![batch],
-                    })),
-                };
-                *added += 1;
-                [Some(frame), None]
-            });
-            let polls: Vec<_> = polls.collect();
-            let polls = polls
-                .into_iter()
-                .map(|frame| again(Step::Poll(Poll { frame })));
-            polls.collect()
-        }
-        _ => vec![record],
-    };
-    if let Some(first) = records.first_mut() {
-        first.elapsed_nanos = elapsed_nanos;
-    }
-    records
-}
-
-#[test]
-fn recording_of_a_server_that_paused_is_compared_batch_by_batch() {
-    let whole = recording_of(&["web", "db", "queue"]);
-    let (differences, summary) = replay(&paused(&whole, |_| true)).expect("it can be read");
-    assert_eq!(differences, []);
-    assert_eq!((summary.frames_in, summary.decisions.batches), (6, 3));
-    for lost in 1..=3 {
-        let (differences, _) = replay(&paused(&whole, |id| id != lost)).expect("it can be read");
-        assert!(!differences.is_empty(), "batch {lost}");
-    }
+    let mut paused = MAGIC.to_vec();
+    header
+        .encode_length_delimited(&mut paused)
+        .expect("a vector");
+    assert!(damaged(&paused).1.starts_with("its server paused"));
 }
