@@ -27,6 +27,9 @@ pub struct Config {
     pub reconnect_after: Duration,
 }
 
+/// The size in bytes from which a frame takes no further batch. A frame is larger by one batch at most.
+pub(crate) const FRAME_BYTES: usize = 64 << 10;
+
 /// The number of heartbeat intervals without a frame that ends a session.
 const SILENT_INTERVALS: u32 = 4;
 

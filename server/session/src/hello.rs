@@ -4,7 +4,7 @@ use decree::v1;
 use server_core::{NameSeed, Timestamp};
 
 use crate::{
-    config::{Config, span},
+    config::{Config, FRAME_BYTES, span},
     refusal::Refusal,
     wire::{Fault, Violation, decode, encode::ClusterRef, is_cluster_word, is_token},
 };
@@ -139,9 +139,10 @@ fn unsupported(hello: &v1::Hello) -> Refusal {
     }
 }
 
-/// Returns how many operations fit a frame, with names of any length.
+/// Returns how many operations of one batch fit a frame beside others, with names of any length.
 const fn operations_max(config: &Config) -> usize {
-    config.frame_bytes_max.saturating_sub(BATCH_BYTES_MAX) / OPERATION_BYTES_MAX
+    let beside = FRAME_BYTES + BATCH_BYTES_MAX;
+    config.frame_bytes_max.saturating_sub(beside) / OPERATION_BYTES_MAX
 }
 
 fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> SessionIdentity {
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn largest_burst_fits_the_frames_of_a_server_as_it_is_by_default() {
-        let max = ((4 << 20) - BATCH_BYTES_MAX) / OPERATION_BYTES_MAX;
+        let max = ((4 << 20) - FRAME_BYTES - BATCH_BYTES_MAX) / OPERATION_BYTES_MAX;
         assert!(max >= 5_000, "{max}");
     }
 }

@@ -26,7 +26,6 @@
 //! for the Hello, before which there is no session.
 
 mod awaited;
-mod batches;
 mod cause;
 mod config;
 mod frame_reader;

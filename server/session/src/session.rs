@@ -135,10 +135,6 @@ impl Session {
         if self.draining {
             return;
         }
-        // Earlier decisions leave before the notice to the agent.
-        if let Some(decided) = self.state.poll_batches(None) {
-            self.state.notify(Frame::Batches(decided));
-        }
         self.draining = true;
         let deadline = now.wall.plus(span(self.config.drain_deadline));
         self.state.notify(Frame::Drain(v1::Drain {
@@ -233,7 +229,7 @@ impl Session {
         if self.draining {
             return None;
         }
-        let batches = self.state.poll_batches(Some(self.clock.time()));
+        let batches = self.state.poll_batches(self.clock.time());
         batches.map(Frame::Batches)
     }
 

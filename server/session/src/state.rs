@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use decree::v1::{self, reconcile_response::Frame};
+use prost::Message;
 use server_core::{
     Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NotStarted,
     OperationResult, Outcome, PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp,
@@ -10,8 +11,7 @@ use server_core::{
 };
 
 use crate::{
-    batches::BatchFrames,
-    config::Config,
+    config::{Config, FRAME_BYTES},
     frame_reader::Sink,
     held_message::HeldMessage,
     hello::SessionIdentity,
@@ -33,7 +33,6 @@ pub(crate) struct SessionState {
     guard: v1::Guard,
     /// The frames for the agent, without batches.
     notices: HeldQueue<HeldMessage<v1::ReconcileResponse>>,
-    batches: BatchFrames,
     reports: Reports,
     /// The objects of the current frame that were not accepted.
     rejections: Rejections,
@@ -62,7 +61,6 @@ impl SessionState {
             timeline: Timeline::new(bytes_max),
             shadow: shadow.then(Shadow::default),
             notices: HeldQueue::default(),
-            batches: BatchFrames::default(),
             reports: Reports::default(),
             rejections: Rejections::default(),
             stats: Stats::default(),
@@ -126,12 +124,16 @@ impl SessionState {
         self.reports.pop()
     }
 
-    /// Returns the next frame of batches, from those that were decided, and from `poll` and its decisions if it may decide.
-    pub(crate) fn poll_batches(&mut self, now: Option<Timestamp>) -> Option<v1::Batches> {
-        let mut batches = std::mem::take(&mut self.batches);
-        let frame = batches.poll(|| self.poll_batch(now?));
-        self.batches = batches;
-        frame
+    /// Decides, and returns the batches of the next frame.
+    pub(crate) fn poll_batches(&mut self, now: Timestamp) -> Option<v1::Batches> {
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        while bytes < FRAME_BYTES
+            && let Some(batch) = self.poll_batch(now)
+        {
+            bytes += batch.encoded_len();
+            batches.push(batch);
+        }
+        (!batches.is_empty()).then_some(v1::Batches { batches })
     }
 
     /// Decides, and returns the next batch.
@@ -176,7 +178,6 @@ impl SessionState {
             timeline,
             shadow,
             notices,
-            batches,
             reports,
             rejections,
             stats: _,
@@ -184,12 +185,7 @@ impl SessionState {
             sequence: _,
             outcomes: _,
         } = self;
-        timeline.bytes()
-            + shadow.bytes()
-            + notices.bytes()
-            + batches.bytes()
-            + reports.bytes()
-            + rejections.bytes()
+        timeline.bytes() + shadow.bytes() + notices.bytes() + reports.bytes() + rejections.bytes()
     }
 
     /// Checks the limits of the session. Beyond its memory, the content of the largest objects is forgotten.
