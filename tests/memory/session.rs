@@ -30,7 +30,7 @@ struct Fed {
 /// The name of an input, and a function that feeds a session with it.
 type Row = (&'static str, fn(&mut Fed));
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 17] = [
     ("results that wait for a list", |fed| {
         fed.answer_creates(1_000, 4, |_, at| match at {
             0 => failed(v1::FailureClass::NameTaken),
@@ -87,17 +87,6 @@ const ROWS: [Row; 18] = [
             };
             let events = (0..100).map(|number| Event::PodApplied(bad(number)));
             fed.events(events.collect());
-        }
-    }),
-    ("faults that were told", |fed| {
-        fed.list(vec![], vec![]);
-        for number in 0..900 {
-            let bad = v1::Pod {
-                node_name: "n".repeat(300),
-                ..pod(&format!("{}-{number}", "p".repeat(200)), "web").build()
-            };
-            fed.events(vec![Event::PodApplied(bad)]);
-            fed.drain();
         }
     }),
     ("reports that nobody takes", |fed| {

@@ -1,6 +1,6 @@
 //! The objects of one frame that were not accepted, combined in one frame for the agent and one report.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use decree::v1;
 use server_core::{Held, HeldQueue};
@@ -15,10 +15,6 @@ use crate::{
 pub const VIOLATIONS_MAX: usize = 100;
 /// The maximum size in bytes of the violations of one object in a report.
 const FAULT_BYTES_MAX: usize = 1_000;
-/// The memory of a remembered fault in bytes, without its texts.
-const FAULT_BYTES: usize = 150;
-/// The maximum number of remembered faults.
-const REPORTED_MAX: usize = 1_000;
 
 /// The objects of one frame that were not accepted.
 #[derive(Clone, Debug, Default)]
@@ -29,13 +25,9 @@ pub(crate) struct Rejections {
     /// The number of further violations.
     omitted: u64,
     rejected: BTreeMap<v1::Kind, u64>,
-    /// The first object with a fault that was not reported before.
+    /// That of the first object.
     fault: Option<Fault>,
     objects: u64,
-    /// Faults that have been reported, by namespace and name of their object, so that an object that comes again is reported once.
-    reported: BTreeSet<(String, String, String)>,
-    /// The memory of the reported faults, in bytes.
-    reported_bytes: usize,
 }
 
 impl Rejections {
@@ -47,10 +39,8 @@ impl Rejections {
             *self.rejected.entry(rejected.kind).or_default() += 1;
         }
         self.objects += 1;
-        if self.fault.is_none() {
-            let fault = fault(&rejected, is_quarantined);
-            self.fault = Some(fault).filter(|fault| self.is_new(fault));
-        }
+        self.fault
+            .get_or_insert_with(|| fault(&rejected, is_quarantined));
         let room = VIOLATIONS_MAX - self.violations;
         let omitted = rejected.violations.len().saturating_sub(room);
         rejected.violations.truncate(room);
@@ -67,9 +57,9 @@ impl Rejections {
         if self.named.is_empty() {
             return None;
         }
-        let taken = std::mem::take(self);
-        (self.reported, self.reported_bytes) = (taken.reported, taken.reported_bytes);
-        let mut named = taken.named;
+        let mut taken = std::mem::take(self);
+        let fault = taken.fault?;
+        let named = &mut taken.named;
         let HeldMessage(first) = named.pop_front()?;
         let others = std::iter::from_fn(|| named.pop_front());
         let frame = v1::Rejection {
@@ -80,22 +70,9 @@ impl Rejections {
         let report = SessionReport::NotAccepted {
             rejected: taken.rejected.into_iter().collect(),
             others: taken.objects.saturating_sub(1),
-            fault: taken.fault,
+            fault,
         };
         Some((frame, report))
-    }
-
-    /// Returns whether a fault was not reported, as far as is remembered, and remembers it.
-    fn is_new(&mut self, fault: &Fault) -> bool {
-        if self.reported.len() >= REPORTED_MAX {
-            (self.reported, self.reported_bytes) = (BTreeSet::new(), 0);
-        }
-        let Fault { object, text, .. } = fault;
-        let (namespace, name) = (object.namespace.clone(), object.name.clone());
-        let bytes = FAULT_BYTES + namespace.len() + name.len() + text.len();
-        let is_new = self.reported.insert((namespace, name, text.clone()));
-        self.reported_bytes += if is_new { bytes } else { 0 };
-        is_new
     }
 }
 
@@ -109,10 +86,8 @@ impl Held for Rejections {
             // At most 1,000 bytes.
             fault: _,
             objects: _,
-            reported: _,
-            reported_bytes,
         } = self;
-        named.bytes() + reported_bytes
+        named.bytes()
     }
 }
 

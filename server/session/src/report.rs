@@ -37,8 +37,8 @@ pub enum SessionReport {
     NotAccepted {
         /// The number of refused objects by kind, without quarantined ones.
         rejected: Vec<(v1::Kind, u64)>,
-        /// The first fault that was not reported before.
-        fault: Option<Fault>,
+        /// The fault of the first object.
+        fault: Fault,
         /// The number of further objects of the frame that were not accepted.
         others: u64,
     },
@@ -144,9 +144,7 @@ impl Held for SessionReport {
     fn bytes(&self) -> usize {
         let held = match self {
             Self::Decided { record, .. } => RECORD_BYTES + record.targets.len() * TARGET_BYTES,
-            Self::NotAccepted { fault, .. } => fault
-                .as_ref()
-                .map_or(0, |fault| RECORD_BYTES + fault.text.len()),
+            Self::NotAccepted { fault, .. } => RECORD_BYTES + fault.text.len(),
             Self::Differs(difference) => RECORD_BYTES + difference.encoded_len(),
             Self::ListRequested { cause, .. } => cause.len(),
             Self::Controller(report) => report.bytes(),

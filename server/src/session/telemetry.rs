@@ -175,13 +175,12 @@ impl Telemetry {
         );
     }
 
-    fn not_accepted(&self, rejected: &[(v1::Kind, u64)], fault: Option<Fault>, others: u64) {
+    fn not_accepted(&self, rejected: &[(v1::Kind, u64)], fault: Fault, others: u64) {
         for (kind, count) in rejected {
             let labels = [("kind", kind.as_str_name())];
             let objects = &self.metrics.rejected_objects;
             objects.get_or_create(&labels).inc_by(*count);
         }
-        let Some(fault) = fault else { return };
         let Fault {
             kind,
             object,

@@ -10,9 +10,7 @@ pub(super) fn told(report: &SessionReport) -> Option<Told> {
         SessionReport::Controller(server_core::ControllerReport::CreatesWait { .. }) => {
             Some(Told::PodsDoNotLast)
         }
-        SessionReport::NotAccepted {
-            fault: Some(fault), ..
-        } if fault.is_quarantined => Some(Told::Quarantined),
+        SessionReport::NotAccepted { fault, .. } if fault.is_quarantined => Some(Told::Quarantined),
         SessionReport::Decided { .. }
         | SessionReport::Outcomes { .. }
         | SessionReport::NotAccepted { .. }

@@ -219,10 +219,8 @@ impl Story {
         let reports = std::iter::from_fn(|| self.session.poll_report());
         let told = reports.filter_map(|report| {
             if let SessionReport::NotAccepted { fault, others, .. } = report {
-                let fault = if fault.is_some() { "its" } else { "no" };
-                return Some(format!(
-                    "one not accepted with {fault} fault, {others} others"
-                ));
+                let field = fault.text.split(':').next().unwrap_or_default();
+                return Some(format!("one not accepted for its {field}, {others} others"));
             }
             let is_list = matches!(report, SessionReport::ListRequested { .. });
             is_list.then(|| "list requested".to_owned())
