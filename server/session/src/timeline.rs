@@ -13,10 +13,7 @@ use decree::v1::{self, timeline_entry::Entry as Happened};
 use prost::Message;
 use server_core::{ActionKind, Answered, Batch, BatchId, Held, HeldMap, ScaleDown, Timestamp, Uid};
 
-use self::scale_down::LastScaleDown;
 use crate::wire::{self, encode};
-
-mod scale_down;
 
 /// The maximum number of status writes in a ring, and of other entries, which status writes must not displace.
 const STATUS_MAX: usize = 10;
@@ -54,7 +51,7 @@ struct Ring {
     /// Oldest first.
     entries: VecDeque<Entry>,
     last_deletion: Option<Record>,
-    scale_down: Option<LastScaleDown>,
+    scale_down: Option<ScaleDown>,
 }
 
 #[derive(Clone, Debug)]
@@ -119,17 +116,16 @@ impl Timeline {
         });
     }
 
-    /// Adds the choice of the victims of a batch.
+    /// Replaces the last scale-down by the choice of the victims of a batch. Status writes and creates do not replace it.
     pub(crate) fn scaled_down(&mut self, scale_down: ScaleDown) {
         self.change(&scale_down.key.uid.clone(), |ring| {
-            ring.scale_down = Some(LastScaleDown::after(ring.scale_down.take(), scale_down));
+            ring.scale_down = Some(scale_down);
         });
     }
 
-    /// Adds a change of the number of desired pods. Later victims are another scale-down.
+    /// Adds a change of the number of desired pods.
     pub(crate) fn scaled(&mut self, set: &Uid, at: Timestamp, from: Option<i32>, to: i32) {
         self.change(set, |ring| {
-            ring.scale_down.iter_mut().for_each(LastScaleDown::end);
             let scaled = v1::Scaled { from, to };
             ring.entries.push_back(Entry::Scaled(at, scaled));
         });
@@ -140,11 +136,7 @@ impl Timeline {
         let message = &mut answered.message;
         message.truncate(message.floor_char_boundary(WORDS_MAX));
         message.shrink_to_fit();
-        self.change(&answered.key.uid.clone(), |ring| {
-            let scale_down = ring.scale_down.iter_mut();
-            scale_down.for_each(|it| it.answered(&answered));
-            ring.answered(answered);
-        });
+        self.change(&answered.key.uid.clone(), |ring| ring.answered(answered));
     }
 
     pub(crate) fn forget(&mut self, set: &Uid) {
@@ -199,7 +191,7 @@ impl Timeline {
 
     pub(crate) fn last_scale_down(&self, set: &Uid) -> Option<v1::ScaleDown> {
         let last = self.rings.get(set)?.scale_down.as_ref();
-        last.map(LastScaleDown::encode)
+        last.map(encode::scale_down)
     }
 
     /// The attempts of a ReplicaSet, the newest first.
@@ -310,7 +302,11 @@ impl Held for Ring {
         size_of::<Self>()
             + entries.iter().map(Entry::bytes).sum::<usize>()
             + last_deletion.as_ref().map_or(0, |it| it.bytes)
-            + scale_down.as_ref().map_or(0, Held::bytes)
+            + scale_down
+                .iter()
+                .flat_map(|it| &it.pods)
+                .map(Held::bytes)
+                .sum::<usize>()
     }
 }
 

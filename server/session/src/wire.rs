@@ -29,6 +29,7 @@ pub mod decode {
 
 /// Turns values of the core into messages of the contract.
 pub mod encode {
+    pub(crate) use super::report::scale_down;
     pub use super::{
         batch::{status, victim},
         field::{duration, time},

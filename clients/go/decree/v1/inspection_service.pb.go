@@ -869,7 +869,7 @@ type ScaleDown struct {
 	From int32 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
 	// The number of desired pods.
 	To int32 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
-	// The number of victims, in all batches of the scale-down.
+	// The number of victims of the batch.
 	Chosen int32 `protobuf:"varint,5,opt,name=chosen,proto3" json:"chosen,omitempty"`
 	// The pods next to the cut, in the order of deletion: the last 20 victims, and the first 5 pods that stayed.
 	Pods          []*RankedPod `protobuf:"bytes,6,rep,name=pods,proto3" json:"pods,omitempty"`

@@ -3,14 +3,14 @@
 use decree::v1;
 use server_core::{
     Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, OwnerReference,
-    REPLICA_FAILURE, State, Status, Timestamp, Victim, View,
+    REPLICA_FAILURE, ScaleDown, State, Status, Timestamp, Victim, View,
 };
 
 use super::{
     Fault, Violation,
     batch::{key_ref, pod_refs, status, victim},
     field::{self, Faults},
-    reason::{reason, reasons},
+    reason::{reason, reasons, rule},
 };
 
 /// The maximum number of objects of a decision in a record.
@@ -242,6 +242,37 @@ pub fn quota(need: Need, quota: i32) -> v1::QuotaEffect {
         pods: need.pods,
         creates: need.creates,
         refused: need.under(quota).refused,
+    }
+}
+
+/// Writes the choice of the victims of a batch, for people who ask why these pods were deleted.
+pub(crate) fn scale_down(scale_down: &ScaleDown) -> v1::ScaleDown {
+    let ScaleDown {
+        key: _,
+        at,
+        batch,
+        from,
+        to,
+        chosen,
+        pods,
+    } = scale_down;
+    let value = |(of, value)| v1::RankValue {
+        rule: rule(of).into(),
+        value,
+    };
+    let pods = pods.iter().map(|pod| v1::RankedPod {
+        name: pod.name.as_ref().to_owned(),
+        chosen: pod.chosen,
+        reason: pod.reason.clone().map(reason),
+        values: pod.values().map(value).into(),
+    });
+    v1::ScaleDown {
+        time: Some(field::time(*at)),
+        batch_id: batch.0,
+        from: *from,
+        to: *to,
+        chosen: field::int32(*chosen),
+        pods: pods.collect(),
     }
 }
 
