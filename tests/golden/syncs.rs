@@ -128,7 +128,6 @@ fn end_of_sync(
         | ControllerReport::Quarantined { .. }
         | ControllerReport::BeyondMemory { .. }
         | ControllerReport::CreatesWait { .. }
-        | ControllerReport::OrphanMatchesMany { .. }
         | ControllerReport::DeletionAgeRatio(_) => None,
     })
 }

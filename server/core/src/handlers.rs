@@ -6,7 +6,6 @@ use crate::{
 };
 
 /// Calls `queue` with each ReplicaSet that a change of a pod affects, in order, and with the delay of its sync, if it is not at once.
-/// Returns the number of ReplicaSets that match a pod without a controller (spec 3.3).
 ///
 /// Upstream handles a deletion first and then nothing else (spec 3.5). Here several changes may come as one, so the owner that lost the pod
 /// is queued first: its counts differ in any case.
@@ -14,7 +13,7 @@ pub(crate) fn pod_changed(
     index: &Index,
     change: &PodChange,
     mut queue: impl FnMut(SetId, Option<Span>),
-) -> usize {
+) {
     let PodChange {
         former,
         owner,
@@ -25,9 +24,9 @@ pub(crate) fn pod_changed(
     let pod = change.pod.and_then(|id| index.pod(id));
     let lost = former.filter(|_| pod.is_none() || owner_changed);
     lost.into_iter().for_each(|id| queue(id, None));
-    let Some(pod) = pod else { return 0 };
+    let Some(pod) = pod else { return };
     if pod.state.deleting || pod.controller.is_some() {
-        let Some(id) = owner else { return 0 };
+        let Some(id) = owner else { return };
         if change.becomes_ready
             && let Some(delay) = availability(index, id)
         {
@@ -38,11 +37,8 @@ pub(crate) fn pod_changed(
         let group = index.groups.at(pod.group);
         let labels = group.labels.iter();
         let selecting = labels.flat_map(|labels| index.selecting(&group.namespace, labels));
-        let selecting: Vec<_> = selecting.collect();
-        selecting.iter().for_each(|id| queue(*id, None));
-        return selecting.len();
+        selecting.for_each(|id| queue(id, None));
     }
-    0
 }
 
 fn availability(index: &Index, id: SetId) -> Option<Span> {

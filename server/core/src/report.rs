@@ -95,13 +95,6 @@ pub enum ControllerReport {
         /// How long the server creates none.
         wait: Span,
     },
-    /// An orphan matches more than one ReplicaSet (a user's error, spec 3.3).
-    OrphanMatchesMany {
-        /// The orphan's namespace and name.
-        pod: (Arc<str>, Arc<str>),
-        /// The number of ReplicaSets that match.
-        matches: usize,
-    },
     /// The ratio of the ages of a victim and the youngest ready pod (spec 7.7), for `replicaset_controller_sorting_deletion_age_ratio`.
     DeletionAgeRatio(Thousandths),
 }
@@ -215,10 +208,7 @@ impl Held for ControllerReport {
             Self::BeyondMemory { quarantine, .. } => {
                 quarantine.field.len() + quarantine.detail.len()
             }
-            Self::StaleViewSkipped { .. }
-            | Self::Scaled { .. }
-            | Self::OrphanMatchesMany { .. }
-            | Self::DeletionAgeRatio(_) => 0,
+            Self::StaleViewSkipped { .. } | Self::Scaled { .. } | Self::DeletionAgeRatio(_) => 0,
         };
         size_of::<Self>() + held
     }

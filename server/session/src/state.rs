@@ -234,7 +234,6 @@ impl SessionState {
                 | ControllerReport::StaleViewSkipped { .. }
                 | ControllerReport::Quarantined { .. }
                 | ControllerReport::CreatesWait { .. }
-                | ControllerReport::OrphanMatchesMany { .. }
                 | ControllerReport::DeletionAgeRatio(_)) => {
                     self.reports.push(SessionReport::Controller(report));
                 }

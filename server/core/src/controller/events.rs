@@ -1,7 +1,7 @@
 //! Events of the stream enter the index and queue the ReplicaSets that they affect. All objects that a list did not name are gone at its
 //! end.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use super::{
     Controller,
@@ -212,18 +212,10 @@ impl Controller {
     ) {
         for change in changes {
             let queue = &mut self.queue;
-            let matches = handlers::pod_changed(&self.index, &change, |id, delay| match delay {
+            handlers::pod_changed(&self.index, &change, |id, delay| match delay {
                 None => queue.add(id, priority),
                 Some(delay) => queue.add_after(id, delay),
             });
-            if matches > 1
-                && let Some(pod) = change.pod.and_then(|id| self.index.pod(id))
-            {
-                let namespace = &self.index.groups.at(pod.group).namespace;
-                let pod = (Arc::clone(namespace), Arc::clone(&pod.name));
-                let report = ControllerReport::OrphanMatchesMany { pod, matches };
-                self.reports.push_back(report);
-            }
         }
     }
 

@@ -117,9 +117,7 @@ pub(super) fn synced(rig: &mut Rig) -> String {
 
 pub(super) fn reports(rig: &mut Rig) -> String {
     let reports = rig.reports().into_iter().filter_map(|it| {
-        if let ControllerReport::OrphanMatchesMany { matches, .. } = it {
-            Some(format!("orphan of {matches}"))
-        } else if let ControllerReport::Quarantined { key, .. } = it {
+        if let ControllerReport::Quarantined { key, .. } = it {
             Some(format!("quarantined {}", key.name))
         } else {
             None
