@@ -26,33 +26,27 @@ pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
     if until <= Instant::now() {
         return Ok(refuse(Refusal::DeadlineExceeded));
     }
+    let served = async {
+        let (mut head, body) = request.into_parts();
+        let max = shared.config.limits.frame_bytes_max;
+        let (bytes, mut held) = match body.whole(max).await {
+            Ok(received) => received,
+            Err(status) => return Ok(refuse(from_transport(&status, max))),
+        };
+        let taken = poll_fn(|cx| poll_end(&mut held, cx));
+        head.extensions.insert(CallDeadline(until));
+        let body = Body::new(Full::new(bytes));
+        tokio::select! {
+            biased;
+            answered = call(Request::from_parts(head, body)) => answered,
+            refusal = taken => Ok(refuse(refusal)),
+        }
+    };
     tokio::select! {
         biased;
-        answered = serve(shared, call, request, until) => answered,
+        answered = served => answered,
         refusal = poll_fn(|cx| poll_end(slot, cx)) => Ok(refuse(refusal)),
         () = sleep_until(until) => Ok(refuse(Refusal::DeadlineExceeded)),
-    }
-}
-
-async fn serve<E, F: Future<Output = Result<Response<Body>, E>>>(
-    shared: &Shared,
-    call: impl FnOnce(Request<Body>) -> F,
-    request: Request<Received>,
-    until: Instant,
-) -> Result<Response<Body>, E> {
-    let (mut head, body) = request.into_parts();
-    let max = shared.config.limits.frame_bytes_max;
-    let (bytes, mut held) = match body.whole(max).await {
-        Ok(received) => received,
-        Err(status) => return Ok(refuse(from_transport(&status, max))),
-    };
-    let taken = poll_fn(|cx| poll_end(&mut held, cx));
-    head.extensions.insert(CallDeadline(until));
-    let body = Body::new(Full::new(bytes));
-    tokio::select! {
-        biased;
-        answered = call(Request::from_parts(head, body)) => answered,
-        refusal = taken => Ok(refuse(refusal)),
     }
 }
 
