@@ -44,13 +44,6 @@ pub enum SessionReport {
     },
     /// Another controller acted differently, in shadow mode.
     Differs(Box<v1::Difference>),
-    /// Both lists are complete.
-    ViewComplete {
-        /// The number of pods.
-        pods: usize,
-        /// The number of ReplicaSets.
-        replica_sets: usize,
-    },
     /// The next frame asks the agent for a list.
     ListRequested {
         /// The kind of the list.
@@ -148,7 +141,7 @@ impl Held for SessionReport {
             Self::Differs(difference) => RECORD_BYTES + difference.encoded_len(),
             Self::ListRequested { cause, .. } => cause.len(),
             Self::Controller(report) => report.bytes(),
-            Self::Outcomes { .. } | Self::ViewComplete { .. } => 0,
+            Self::Outcomes { .. } => 0,
         };
         size_of::<Self>() + held
     }

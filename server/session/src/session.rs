@@ -117,7 +117,6 @@ impl Session {
         let read = self.reader.read(&frame, &mut sink);
         let refused = read.and_then(|()| self.state.check(&self.config)).err();
         self.state.take_reports();
-        self.state.check_synced();
         self.note_awaited(now);
         self.end = refused.map(End::Refused);
     }

@@ -37,7 +37,6 @@ pub(crate) struct SessionState {
     /// The objects of the current frame that were not accepted.
     rejections: Rejections,
     stats: Stats,
-    synced: bool,
     /// The number of the current frame.
     pub(crate) sequence: u64,
     /// The number of outcomes of batches in flight that have come.
@@ -64,7 +63,6 @@ impl SessionState {
             reports: Reports::default(),
             rejections: Rejections::default(),
             stats: Stats::default(),
-            synced: false,
             sequence: 0,
             outcomes: 0,
         }
@@ -181,7 +179,6 @@ impl SessionState {
             reports,
             rejections,
             stats: _,
-            synced: _,
             sequence: _,
             outcomes: _,
         } = self;
@@ -203,19 +200,6 @@ impl SessionState {
             return Err(Refusal::MemoryExhausted { max });
         }
         Ok(())
-    }
-
-    /// Reports that both lists are complete, once.
-    pub(crate) fn check_synced(&mut self) {
-        let synced = self.controller.is_synced();
-        if synced && !self.synced {
-            let sizes = self.controller.inspect().sizes();
-            self.reports.push(SessionReport::ViewComplete {
-                pods: sizes.pods,
-                replica_sets: sizes.replica_sets,
-            });
-        }
-        self.synced = synced;
     }
 
     /// Takes the reports of the controller, and answers the objects that were not accepted.

@@ -49,7 +49,7 @@ impl Telemetry {
         }
     }
 
-    /// Counts what has come since the last call, and shows the ages of unfinished syncs.
+    /// Counts what has come since the last call, logs a view that has become complete, and shows the ages of unfinished syncs.
     pub(crate) fn measure(&mut self, session: &Session, shown: &Shown) {
         let stats = session.stats();
         let counted = mem::replace(&mut self.counted, stats);
@@ -63,6 +63,10 @@ impl Telemetry {
         count(&metrics.not_compared, |it| it.not_compared);
         count(&metrics.queue_adds, |it| it.sizes.adds);
         count(&metrics.queue_retries, |it| it.sizes.retries);
+        let (pods, replica_sets) = (stats.sizes.pods, stats.sizes.replica_sets);
+        if stats.synced && !counted.synced {
+            tracing::info!(pods, replica_sets, "view complete");
+        }
         let syncs = stats.sizes.syncing;
         let is_recent = |looked: Instant| looked.elapsed() < LOOK_EVERY;
         // Many syncs are measured only from time to time. Zero syncs are reported at once.
@@ -116,9 +120,6 @@ impl Telemetry {
                 others,
             } => self.not_accepted(&rejected, fault, others),
             SessionReport::Differs(found) => self.differs(&found),
-            SessionReport::ViewComplete { pods, replica_sets } => {
-                tracing::info!(pods, replica_sets, "view complete");
-            }
             SessionReport::ListRequested { kind, cause } => {
                 let kind = kind_label(kind);
                 self.metrics.resyncs.get_or_create(&[("kind", kind)]).inc();

@@ -15,7 +15,6 @@ pub(super) fn told(report: &SessionReport) -> Option<Told> {
         | SessionReport::Outcomes { .. }
         | SessionReport::NotAccepted { .. }
         | SessionReport::Differs { .. }
-        | SessionReport::ViewComplete { .. }
         | SessionReport::ListRequested { .. }
         | SessionReport::Controller(_) => None,
     }
