@@ -113,11 +113,11 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
         pod.controller.is_none() && matches(pod) && pod.state.is_active() && !set.deleting
     });
     let adopts: BTreeSet<_> = adopts.map(|pod| pod.uid.clone()).collect();
-    let adopted: BTreeSet<_> = decision.adopts.iter().map(|pod| pod.uid.to_uid()).collect();
+    let adopted: BTreeSet<_> = decision.adopts.iter().map(|pod| pod.uid.clone()).collect();
     assert_eq!(adopted, adopts, "orphans that match are adopted");
     let released = decision.releases.iter().all(|released| {
         let mut owned = here().filter(|pod| is_owned(pod) && !matches(pod));
-        owned.any(|pod| released.uid.is(&pod.uid.0))
+        owned.any(|pod| released.uid == pod.uid)
     });
     assert!(released, "only owned pods that do not match are released");
     let mine = |pod: &&Pod| {
@@ -150,7 +150,7 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
     );
     let victims = decision.deletes.iter().all(|victim| {
         let mut candidates = here().filter(mine);
-        candidates.any(|pod| victim.pod.uid.is(&pod.uid.0))
+        candidates.any(|pod| victim.pod.uid == pod.uid)
     });
     assert!(victims, "only pods of the ReplicaSet are deleted");
 }

@@ -1,7 +1,7 @@
 //! `deletion-order.jsonl`: the order of deletion of pods.
 
 use serde_json::Value;
-use server_core::{Candidate, CompactUid, Pod};
+use server_core::{Candidate, Pod};
 use tests::golden;
 
 use crate::{judge, list, now};
@@ -27,11 +27,9 @@ fn pods_go_in_the_recorded_order() {
 
 /// Returns the position of each pod in the order of deletion.
 fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
-    let uids = pods.iter().map(|(pod, _)| CompactUid::of(&pod.uid.0));
-    let uids: Vec<_> = uids.collect();
-    let ranked = pods.iter().zip(&uids).map(|((pod, rank), uid)| Candidate {
+    let ranked = pods.iter().map(|(pod, rank)| Candidate {
         id: (),
-        uid,
+        uid: &pod.uid,
         node: pod.node.as_deref(),
         state: &pod.state,
         rank: *rank,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use decree::v1;
-use server_core::{CompactUid, Config, Controller, Event, Kind, ResourceVersion, Timestamp};
+use server_core::{Config, Controller, Event, Kind, ResourceVersion, Timestamp, Uid};
 use server_session::wire::decode;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tests::{
@@ -77,7 +77,7 @@ const ROWS: [Row; 7] = [
         Event::PodDeleted {
             namespace: "default".into(),
             name: format!("p{n}").as_str().into(),
-            uid: CompactUid::of(&format!("u{n}")),
+            uid: Uid(format!("u{n}").into()),
             version: Some(ResourceVersion(u64::from(n) + 1)),
         }
     }),

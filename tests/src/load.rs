@@ -166,7 +166,7 @@ impl Load {
         pod.name = name.cloned().unwrap_or(pod.name);
         self.newest = Some(PodRef {
             name: pod.name.clone(),
-            uid: (&pod.uid).into(),
+            uid: pod.uid.clone(),
         });
         Event::PodApplied(pod)
     }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    compact_uid::CompactUid,
-    object::{Key, Kind, ResourceVersion, Status},
+    object::{Key, Kind, ResourceVersion, Status, Uid},
     reason::Reason,
 };
 
@@ -84,7 +83,7 @@ pub struct PodRef {
     /// The name.
     pub name: Arc<str>,
     /// The UID.
-    pub uid: CompactUid,
+    pub uid: Uid,
 }
 
 /// A pod chosen for deletion.

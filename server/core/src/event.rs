@@ -2,8 +2,7 @@
 
 use crate::{
     batch::BatchId,
-    compact_uid::CompactUid,
-    object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Span},
+    object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Span, Uid},
 };
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ pub enum Event {
         /// Its name.
         name: Arc<str>,
         /// Its UID. A known pod with another UID stays.
-        uid: CompactUid,
+        uid: Uid,
         /// The version of the deletion.
         version: Option<ResourceVersion>,
     },

@@ -25,7 +25,8 @@ pub(crate) fn pod_changed(
     let lost = former.filter(|_| pod.is_none() || owner_changed);
     lost.into_iter().for_each(|id| queue(id, None));
     let Some(pod) = pod else { return };
-    if pod.state.deleting || pod.controller.is_some() {
+    let group = index.groups.at(pod.group);
+    if pod.state.deleting || group.controller.is_some() {
         let Some(id) = owner else { return };
         if change.becomes_ready
             && let Some(delay) = availability(index, id)
@@ -34,7 +35,6 @@ pub(crate) fn pod_changed(
         }
         queue(id, None);
     } else if labels_changed || owner_changed {
-        let group = index.groups.at(pod.group);
         let labels = group.labels.iter();
         let selecting = labels.flat_map(|labels| index.selecting(&group.namespace, labels));
         selecting.for_each(|id| queue(id, None));

@@ -1,4 +1,4 @@
-//! Everything the core knows of the cluster, indexed by name, owner, label and sibling, with counts that each change updates.
+//! Everything the core knows of the cluster, indexed by name, owner, group and sibling, with counts that each change updates.
 //!
 //! **Invariant:** the cost of a change of one pod does not depend on the number of pods of its ReplicaSet.
 //! **Invariant:** an object never goes back to an older version, and a deleted object never comes back. The index remembers a deleted
@@ -13,13 +13,10 @@ pub(crate) mod ledger;
 mod map;
 mod namespaces;
 mod nodes;
-mod orphans;
-mod owners;
 pub(crate) mod paid;
 mod pod;
 mod pods;
 mod rewrites;
-mod selectors;
 mod set;
 mod sets;
 mod slab;
@@ -39,8 +36,6 @@ use self::{
     map::Map,
     namespaces::Namespaces,
     nodes::{NodeId, Nodes},
-    owners::Owners,
-    set::{SetsBy, sets_of},
     slab::Slab,
     tombstones::Tombstones,
 };
@@ -58,11 +53,7 @@ use crate::{
     names::NameSeed,
     object::{Key, Kind, Pod, ReplicaSet, Timestamp, Uid},
     pod_view::{OWNER_KIND, OwnerView, PodView},
-    selector::Selector,
 };
-
-/// Up to this number of siblings, the index asks each of them whether it selects a group.
-const FEW_SIBLINGS: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Room {
@@ -87,8 +78,7 @@ pub(crate) struct Index {
     /// The largest number of pods that any ReplicaSet has had.
     pub(crate) largest_set: usize,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
-    siblings: SetsBy<Uid>,
-    owners: Owners,
+    siblings: BTreeSet<(Uid, SetId)>,
     pub(crate) nodes: Nodes,
     pub(crate) tombstones: Tombstones,
     large: LargeObjects<SetId>,
@@ -217,8 +207,8 @@ impl Index {
     }
 
     fn set_of(&self, entry: &Entry) -> Option<SetId> {
-        let owner = entry.controller.as_ref()?;
-        self.resolve(&self.groups.at(entry.group).namespace, owner.view())
+        let group = self.groups.at(entry.group);
+        self.resolve(&group.namespace, group.controller.as_ref()?.view())
     }
 
     /// Returns the ReplicaSets that may adopt a pod with these labels, in the order of their ids. Their selectors are valid, not empty, and
@@ -227,30 +217,15 @@ impl Index {
         if labels.is_empty() {
             return Vec::new();
         }
-        let is_empty = |id: SetId| {
-            let selector = self.set(id).and_then(Set::selector);
-            selector.is_none_or(Selector::is_empty)
-        };
-        let matching = self.matching(namespace, labels);
-        matching.filter(|id| !is_empty(*id)).collect()
-    }
-
-    /// Returns the ReplicaSets whose selector matches these labels, in the order of their ids.
-    fn matching(&self, namespace: &str, labels: &Labels) -> impl Iterator<Item = SetId> {
-        let content = self.namespaces.get(namespace);
-        let candidates = content.map(|content| content.selectors.candidates(labels));
-        candidates.into_iter().flatten().filter(|id| {
+        let sets = self.namespaces.get(namespace).into_iter();
+        let sets = sets.flat_map(|content| content.sets.values().copied());
+        let selecting = sets.filter(|id| {
             let selector = self.set(*id).and_then(Set::selector);
-            selector.is_some_and(|selector| selector.matches(labels))
-        })
-    }
-
-    /// Returns the ReplicaSets that select the pods of a group, or have a sibling that does.
-    pub(crate) fn related_sets(&self, group: &PodGroup) -> BTreeSet<SetId> {
-        let labels = group.labels.iter();
-        let matching = labels.flat_map(|labels| self.matching(&group.namespace, labels));
-        let with_siblings = matching.flat_map(|id| [id].into_iter().chain(self.sibling_ids(id)));
-        with_siblings.collect()
+            selector.is_some_and(|it| !it.is_empty() && it.matches(labels))
+        });
+        let mut selecting: Vec<_> = selecting.collect();
+        selecting.sort_unstable();
+        selecting
     }
 
     pub(crate) fn adoptable(&self, id: SetId) -> Vec<PodId> {
@@ -258,8 +233,7 @@ impl Index {
         let Some((set, selector)) = set.and_then(|set| Some((set, set.selector()?))) else {
             return Vec::new();
         };
-        let content = self.namespaces.get(&set.object.key.namespace);
-        content.map_or_else(Vec::new, |content| content.orphans.selected(selector))
+        self.groups.orphans(&set.object.key.namespace, selector)
     }
 
     /// Returns the ReplicaSets under the same controller, this one included; none for a ReplicaSet without a controller (spec 7.3).
@@ -269,14 +243,16 @@ impl Index {
 
     pub(crate) fn sibling_ids(&self, id: SetId) -> impl Iterator<Item = SetId> {
         let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
-        let siblings = owner.map(|owner| sets_of(&self.siblings, owner.uid.clone()));
-        siblings.into_iter().flatten()
+        let of = |id| owner.map(|owner| (owner.uid.clone(), id));
+        let siblings = of(SetId::MIN).zip(of(SetId::MAX));
+        let siblings = siblings.map(|(first, last)| self.siblings.range(first..=last));
+        siblings.into_iter().flatten().map(|(_, id)| *id)
     }
 
     /// Counts active related pods by node (spec 7.3).
     pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<NodeId>, u32> {
         let mut counts = HashMap::new();
-        let siblings: BTreeSet<_> = self.sibling_ids(id).collect();
+        let siblings: Vec<_> = self.sibling_ids(id).collect();
         let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
         for namespace in namespaces.collect::<BTreeSet<&str>>() {
             let groups = self.groups.of_namespace(namespace);
@@ -289,29 +265,22 @@ impl Index {
         counts
     }
 
-    /// The approximate number of comparisons of a sibling with a group in [`Self::related_by_node`].
-    pub(crate) fn related_looks(&self, id: SetId) -> usize {
+    /// The approximate number of comparisons of a sibling with a group in [`Self::related_by_node`]. Counts no further than `max` siblings.
+    pub(crate) fn related_looks(&self, id: SetId, max: usize) -> usize {
         let groups = |set: &Set| self.groups.count_in(&set.object.key.namespace);
         let groups = self.set(id).map_or(0, groups);
-        self.sibling_ids(id).count().saturating_mul(groups)
+        let siblings = self.sibling_ids(id).take(max.saturating_add(1));
+        siblings.count().saturating_mul(groups.max(1))
     }
 
-    pub(crate) fn is_related(&self, siblings: &BTreeSet<SetId>, group: &PodGroup) -> bool {
-        let selects = |id: SetId| {
-            let set = self.set(id);
-            let set = set.filter(|set| set.object.key.namespace == group.namespace);
-            let selector = set.and_then(Set::selector);
-            let labels = group.labels.as_ref();
-            selector.is_some_and(|selector| labels.is_some_and(|it| selector.matches(it)))
-        };
-        if siblings.len() <= FEW_SIBLINGS {
-            return siblings.iter().copied().any(selects);
-        }
-        let content = self.namespaces.get(&group.namespace);
-        let labelled = content.zip(group.labels.as_ref());
-        let candidates = labelled.map(|(content, it)| content.selectors.candidates(it));
-        let mut candidates = candidates.into_iter().flatten();
-        candidates.any(|id| siblings.contains(&id) && selects(id))
+    /// Whether one of these ReplicaSets selects the pods of a group.
+    pub(crate) fn is_related(&self, siblings: &[SetId], group: &PodGroup) -> bool {
+        let mut sets = siblings.iter().filter_map(|id| self.set(*id));
+        sets.any(|set| {
+            let selector = set.selector();
+            set.object.key.namespace == group.namespace
+                && selector.is_some_and(|selector| group.is_selected_by(selector))
+        })
     }
 
     /// Returns the active pods that the ReplicaSet owns and selects, in an unspecified but stable order.
@@ -349,10 +318,10 @@ impl Index {
         Pod {
             namespace: Arc::clone(&group.namespace),
             name: Arc::clone(&entry.name),
-            uid: entry.uid.to_uid(),
+            uid: entry.uid.clone(),
             version: entry.version,
             labels: group.labels.clone().unwrap_or_default(),
-            controller: entry.controller.as_deref().cloned(),
+            controller: group.controller.as_deref().cloned(),
             node: self.node_of(entry).cloned(),
             deleted: None,
             state: entry.state,
@@ -414,7 +383,6 @@ impl Held for Index {
             next_set: _,
             largest_set: _,
             siblings: _,
-            owners,
             nodes,
             tombstones,
             deletions,
@@ -432,7 +400,7 @@ impl Held for Index {
             resumed: _,
             drops_terminating: _,
         } = self;
-        let shared = groups.bytes() + namespaces.bytes() + owners.bytes() + nodes.bytes();
+        let shared = groups.bytes() + namespaces.bytes() + nodes.bytes();
         let deletions = deletions.len() * cost::DELETION;
         let beside = tombstones.bytes() + deletions + large.bytes() + ledger.bytes();
         bytes + pods.vacant_bytes() + shared + beside

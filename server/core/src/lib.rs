@@ -37,7 +37,6 @@
 //! (spec 13); docs/architecture.md lists the departures.
 
 mod batch;
-mod compact_uid;
 mod config;
 mod controller;
 mod decide;
@@ -58,7 +57,6 @@ pub mod syntax;
 pub mod wording;
 
 pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
-pub use compact_uid::CompactUid;
 pub use config::{Brake, Config};
 pub use controller::{
     Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,

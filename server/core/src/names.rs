@@ -15,7 +15,7 @@ use crate::{object::Uid, syntax::is_subdomain};
 /// The API server's alphabet: no vowels, so no words; no digits that look like letters.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-pub(crate) const SUFFIX_LENGTH: usize = 5;
+const SUFFIX_LENGTH: usize = 5;
 
 /// The maximum length of the base in bytes: the API server cuts it so that the name fits 63 characters.
 const BASE_LENGTH_MAX: usize = 58;
@@ -83,6 +83,16 @@ pub(crate) fn generate_name(replica_set_name: &str) -> Arc<str> {
 /// Returns the part of a `generateName` that stays in the name: at most 58 bytes, whole characters.
 pub(crate) fn base(generate_name: &str) -> &str {
     &generate_name[..generate_name.floor_char_boundary(BASE_LENGTH_MAX)]
+}
+
+/// Returns the base of a pod's name, if the pod can have one.
+pub(crate) fn base_of_pod(name: &str) -> Option<&str> {
+    name.get(..name.len().checked_sub(SUFFIX_LENGTH)?)
+}
+
+/// Whether a base may be the beginning of a longer `generateName`.
+pub(crate) const fn may_be_cut(base: &str) -> bool {
+    base.len() > BASE_LENGTH_MAX - char::MAX_LEN_UTF8
 }
 
 impl NameSeed {

@@ -1,6 +1,6 @@
 //! A pod and a ReplicaSet in the core: exactly the fields that a decision reads (spec 1.1, 1.2).
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Borrow, fmt, sync::Arc};
 
 use crate::{
     labels::Labels,
@@ -282,6 +282,12 @@ impl fmt::Display for ResourceVersion {
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for Uid {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

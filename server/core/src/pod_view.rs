@@ -63,10 +63,6 @@ impl PodView<'_> {
     pub(crate) fn has_labels(&self, labels: &Labels) -> bool {
         labels.len() == self.labels.len() && labels.texts().eq(self.labels.iter().copied())
     }
-
-    pub(crate) fn has_owner(&self, owner: Option<&OwnerReference>) -> bool {
-        self.controller == owner.map(OwnerReference::view)
-    }
 }
 
 impl OwnerView<'_> {

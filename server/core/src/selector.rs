@@ -158,11 +158,6 @@ impl Selector {
 }
 
 impl Requirements {
-    /// The requirements that no object without the key meets, sorted by key.
-    pub fn demands(&self) -> &[Requirement] {
-        &self.demands
-    }
-
     /// All requirements.
     pub fn iter(&self) -> impl Iterator<Item = &Requirement> {
         self.demands.iter().chain(&self.forbids)

@@ -88,7 +88,7 @@ impl Plan {
 impl Held for SyncStep {
     fn bytes(&self) -> usize {
         let held = match self {
-            Self::Claim(claimed) => claimed.iter().map(|uid| CLAIMED + uid.bytes()).sum(),
+            Self::Claim(claimed) => claimed.iter().map(|uid| CLAIMED + uid.0.len()).sum(),
             Self::Manage(_) => 0,
             Self::Status(managed, _) => managed.error.as_ref().map_or(0, String::len),
         };

@@ -93,7 +93,7 @@ impl Shadow {
                 version: _,
             } => {
                 let pod = controller.inspect().pod(namespace, name);
-                if let Some(pod) = pod.filter(|pod| uid.is(&pod.uid.0))
+                if let Some(pod) = pod.filter(|pod| pod.uid == *uid)
                     && let Some(set) = owner(controller, &pod)
                 {
                     self.pod_changed(now, &set, &pod, None);

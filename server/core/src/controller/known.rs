@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Inspect;
 use crate::{
-    compact_uid::CompactUid,
     index::{Entry, Index, Set, SetId},
     object::{Key, Kind, Pod, ReplicaSet, Span, Status, Timestamp, Uid},
     pod_view::OwnerView,
@@ -31,7 +30,7 @@ pub struct Deletable {
     /// The names of the chosen pods, each with the reason.
     pub chosen: Vec<(Arc<str>, Reason)>,
     /// The UIDs of the pods that upstream can choose: more than `chosen`, if its comparison leaves the order open (spec 7.2, 7.5).
-    pub allowed: BTreeSet<CompactUid>,
+    pub allowed: BTreeSet<Uid>,
 }
 
 impl<'a> Inspect<'a> {
@@ -143,7 +142,8 @@ impl<'a> KnownSet<'a> {
         [from, to]: [Timestamp; 2],
         looks: &mut usize,
     ) -> Option<Deletable> {
-        spend(looks, self.index.related_looks(self.id))?;
+        let related = self.index.related_looks(self.id, *looks);
+        spend(looks, related)?;
         spend(looks, self.set.owned.len())?;
         let pods = candidates(self.index, self.id);
         let moments = moments(&pods, from, to);

@@ -328,7 +328,7 @@ const fn is_of_unknown_effect(class: FailureClass) -> bool {
 }
 
 fn is_same(key: &Key, asked: &PodRef, after: &Pod) -> bool {
-    after.namespace == key.namespace && after.name == asked.name && asked.uid.is(&after.uid.0)
+    after.namespace == key.namespace && after.name == asked.name && after.uid == asked.uid
 }
 
 fn is_owned(key: &Key, pod: &Pod) -> bool {

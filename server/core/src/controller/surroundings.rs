@@ -13,7 +13,7 @@ use crate::{
     config::Config,
     decide::{Interrupted, decide_while},
     index::{GroupId, PodId, PodWalk, SetId},
-    object::{OwnerReference, Pod, ReplicaSet, Timestamp},
+    object::{OwnerReference, Pod, ReplicaSet, Timestamp, Uid},
     report::Decision,
 };
 
@@ -37,21 +37,19 @@ pub struct SurroundingsCopy {
     objects_max: usize,
     /// The ReplicaSet; `None` before the first step.
     own: Option<SetId>,
-    related: BTreeSet<SetId>,
+    related: Vec<SetId>,
     sets: vec::IntoIter<SetId>,
     /// The pods to look at; `None` before all ReplicaSets are copied.
     pods: Option<PodWalk>,
 }
 
-/// The pods that decisions read, found for all ReplicaSets of a controller with one look at each pod.
+/// All pods in namespaces with ReplicaSets, in the orders in which decisions look for them.
 #[derive(Clone, Debug)]
 pub struct SurroundingsIndex<'a> {
     controller: &'a Controller,
-    /// The groups of pods that a ReplicaSet or a sibling selects.
-    groups: BTreeMap<SetId, Vec<GroupId>>,
-    members: BTreeMap<GroupId, Vec<PodId>>,
-    /// The pods that a ReplicaSet owns, and those with a name that it could choose.
-    near: BTreeMap<SetId, Vec<PodId>>,
+    by_name: BTreeMap<(&'a str, &'a str), PodId>,
+    by_owner: BTreeMap<(&'a str, &'a Uid), Vec<PodId>>,
+    by_group: BTreeMap<(&'a str, GroupId), Vec<PodId>>,
 }
 
 impl SurroundingsCopy {
@@ -66,7 +64,7 @@ impl SurroundingsCopy {
             around,
             objects_max,
             own: None,
-            related: BTreeSet::new(),
+            related: Vec::new(),
             sets: Vec::new().into_iter(),
             pods: None,
         }
@@ -104,7 +102,7 @@ impl SurroundingsCopy {
         };
         let siblings = index.sibling_ids(own).filter(|id| *id != own);
         let sets: Vec<_> = [own].into_iter().chain(siblings).collect();
-        self.related = sets.iter().copied().collect();
+        self.related = sets.clone();
         self.sets = sets.into_iter();
         self.own = Some(own);
         None
@@ -145,7 +143,7 @@ impl SurroundingsCopy {
             let is_owner = |owner: &OwnerReference| owner.uid == key.uid;
             let is_near = || {
                 group.namespace == key.namespace
-                    && (pod.controller.as_deref().is_some_and(is_owner)
+                    && (group.controller.as_deref().is_some_and(is_owner)
                         || pod.name.starts_with(set.name_base()))
             };
             if *is_selected || is_near() {
@@ -161,31 +159,24 @@ impl<'a> SurroundingsIndex<'a> {
     pub fn new(controller: &'a Controller) -> Self {
         let index = &controller.index;
         let sets = index.sets_after(None);
-        let sets = sets.filter_map(|id| Some((&index.set(id)?.object.key, id)));
-        let by_uid: BTreeMap<_, _> = sets.map(|(key, id)| (&key.uid, (key, id))).collect();
-        let namespaces = by_uid.values().map(|(key, _)| Arc::clone(&key.namespace));
-        let mut walk = PodWalk::new(namespaces.collect::<BTreeSet<_>>());
+        let sets = sets.filter_map(|id| Some(&index.set(id)?.object.key));
+        let namespaces: BTreeSet<_> = sets.map(|key| Arc::clone(&key.namespace)).collect();
+        let mut walk = PodWalk::new(namespaces);
         let mut found = Self {
             controller,
-            groups: BTreeMap::new(),
-            members: BTreeMap::new(),
-            near: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            by_owner: BTreeMap::new(),
+            by_group: BTreeMap::new(),
         };
         for (id, pod) in iter::from_fn(|| walk.step(index)).flatten() {
             let group = index.groups.at(pod.group);
-            let owner = pod.controller.as_deref();
-            let owner = owner.and_then(|owner| by_uid.get(&owner.uid));
-            let owner = owner.filter(|(key, _)| key.namespace == group.namespace);
-            let namesakes = index.namespaces.of_base(&group.namespace, &pod.name);
-            for set in owner.map(|(_, set)| *set).into_iter().chain(namesakes) {
-                found.near.entry(set).or_default().push(id);
-            }
-            let members = found.members.entry(pod.group).or_default();
+            let namespace = &*group.namespace;
+            found.by_name.insert((namespace, &*pod.name), id);
+            let members = found.by_group.entry((namespace, pod.group)).or_default();
             members.push(id);
-            if members.len() == 1 {
-                for set in index.related_sets(group) {
-                    found.groups.entry(set).or_default().push(pod.group);
-                }
+            if let Some(owner) = &group.controller {
+                let owned = found.by_owner.entry((namespace, &owner.uid)).or_default();
+                owned.push(id);
             }
         }
         found
@@ -196,16 +187,35 @@ impl<'a> SurroundingsIndex<'a> {
         let index = &self.controller.index;
         let mut copy = SurroundingsCopy::new(namespace, name, usize::MAX);
         let unknown = copy.begin(now, self.controller);
-        let (None, Some(own)) = (unknown, copy.own) else {
+        let (None, Some(set)) = (unknown, copy.own.and_then(|id| index.set(id))) else {
             return Surroundings::default();
         };
         while copy.pods.is_none() {
             copy.copy_sets(self.controller);
         }
-        let groups = self.groups.get(&own).into_iter().flatten();
-        let members = groups.filter_map(|group| self.members.get(group)).flatten();
-        let near = self.near.get(&own).into_iter().flatten();
-        let pods: BTreeSet<_> = members.chain(near).collect();
+        let related: Vec<_> = copy
+            .related
+            .iter()
+            .filter_map(|id| index.set(*id))
+            .collect();
+        // Siblings are in other namespaces only where somebody has made them so.
+        let namespaces = related.iter().map(|set| &*set.object.key.namespace);
+        let namespaces: BTreeSet<&str> = namespaces.collect();
+        let groups = namespaces.into_iter().flat_map(|of| {
+            let groups = (of, GroupId::MIN)..=(of, GroupId::MAX);
+            self.by_group.range(groups)
+        });
+        let groups = groups.filter(|((_, id), _)| {
+            let group = index.groups.at(*id);
+            related.iter().any(|set| set.selects(group))
+        });
+        let selected = groups.flat_map(|(_, pods)| pods);
+        let owned = self.by_owner.get(&(namespace, &set.object.key.uid));
+        let base = set.name_base();
+        let named = self.by_name.range((namespace, base)..);
+        let named = named.take_while(|((of, name), _)| *of == namespace && name.starts_with(base));
+        let near = owned.into_iter().flatten().chain(named.map(|(_, id)| id));
+        let pods: BTreeSet<_> = selected.chain(near).collect();
         let pods = pods.into_iter().filter_map(|id| index.pod(*id));
         copy.around.pods = pods.map(|pod| index.pod_object(pod)).collect();
         copy.around

@@ -2,17 +2,16 @@
 //! is rather too high than too low.
 
 use crate::{
-    compact_uid::CompactUid,
-    object::{OwnerReference, ReplicaSet},
+    object::{OwnerReference, ReplicaSet, Uid},
     selector::{Selector, Test},
 };
 
 /// A pod, without its texts and its shared data.
 const POD: usize = 340;
 const REPLICA_SET: usize = 1_500;
-/// Labels that some pods share, without the labels themselves.
-pub(super) const GROUP: usize = 400;
-/// A label, with its entries in the indices by label.
+/// What some pods share, without their labels and their controller.
+const GROUP: usize = 400;
+/// A label, with its places in the index.
 const LABEL: usize = 340;
 const TEXT: usize = 32;
 pub(super) const DELETION: usize = 64;
@@ -27,7 +26,11 @@ pub(super) fn node(name: &str) -> usize {
     4 * TEXT + name.len()
 }
 
-pub(super) fn owner(owner: &OwnerReference) -> usize {
+pub(super) fn group(controller: Option<&OwnerReference>) -> usize {
+    GROUP + controller.map_or(0, owner)
+}
+
+fn owner(owner: &OwnerReference) -> usize {
     let OwnerReference {
         api_version,
         kind,
@@ -39,12 +42,12 @@ pub(super) fn owner(owner: &OwnerReference) -> usize {
     GROUP + texts.map(|text| TEXT + text.len()).sum::<usize>()
 }
 
-pub(super) fn pod(name: &str, uid: &CompactUid) -> usize {
-    POD + name.len() + uid.bytes()
+pub(super) fn pod(name: &str, uid: &Uid) -> usize {
+    POD + name.len() + uid.0.len()
 }
 
-pub(super) fn tombstone(uid: &CompactUid) -> usize {
-    TOMBSTONE + uid.bytes()
+pub(super) fn tombstone(uid: &Uid) -> usize {
+    TOMBSTONE + uid.0.len()
 }
 
 pub(super) fn replica_set(set: &ReplicaSet) -> usize {

@@ -6,29 +6,19 @@
 use std::sync::Arc;
 
 use super::{
-    Index, map, paid,
+    Index,
+    group::PodGroup,
+    map, paid,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
-use crate::{
-    object::{Key, OwnerReference},
-    pod_view::OWNER_KIND,
-};
+use crate::{object::Key, pod_view::OWNER_KIND};
 
 /// Adds an entry to the pods of its owner, which resolves to `set`.
-pub(super) fn list_pod(
-    index: &mut Index,
-    namespace: &Arc<str>,
-    id: PodId,
-    entry: &mut Entry,
-    set: Option<SetId>,
-) {
-    let Some(owner) = &entry.controller else {
-        return;
-    };
+pub(super) fn list_pod(index: &mut Index, id: PodId, entry: &mut Entry, set: Option<SetId>) {
     let owned = match set.and_then(|set| index.sets.get_mut(&set)) {
         Some(set) => &mut set.owned,
-        None => match owner_key(namespace, owner) {
+        None => match owner_key(index.groups.at(entry.group)) {
             Some(key) => index.owned_by_unknown.entry(key).or_default(),
             None => return,
         },
@@ -39,18 +29,10 @@ pub(super) fn list_pod(
 }
 
 /// Undoes [`list_pod`].
-pub(super) fn unlist_pod(
-    index: &mut Index,
-    namespace: &Arc<str>,
-    entry: &Entry,
-    set: Option<SetId>,
-) {
-    let Some(owner) = &entry.controller else {
-        return;
-    };
+pub(super) fn unlist_pod(index: &mut Index, entry: &Entry, set: Option<SetId>) {
     let moved = if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
         swap_out(&mut set.owned, entry.position)
-    } else if let Some(key) = owner_key(namespace, owner)
+    } else if let Some(key) = owner_key(index.groups.at(entry.group))
         && let Some(unknown) = index.owned_by_unknown.get_mut(&key)
     {
         let moved = swap_out(unknown, entry.position);
@@ -71,12 +53,8 @@ pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>
     let entry = index.pods.take(id).expect("the id came from the index");
     let set = index.set_of(&entry);
     count_active(index, &entry, -1);
-    if entry.controller.is_none() {
-        let group = index.groups.at(entry.group);
-        if let Some(content) = index.namespaces.get_mut(&group.namespace) {
-            content.orphans.remove(entry.group, &entry.name, id);
-        }
-    } else if let Some(owner) = set
+    index.groups.remove_orphan(entry.group, &entry.name, id);
+    if let Some(owner) = set
         && let Some(set) = index.sets.get_mut(&owner)
     {
         set.count_out(id, &entry);
@@ -91,18 +69,13 @@ pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>
 /// Puts an entry, whose owner resolves to `set`, into its place and counts it.
 pub(super) fn count_pod(index: &mut Index, id: PodId, mut entry: Entry, set: Option<SetId>) {
     count_active(index, &entry, 1);
-    let group = index.groups.at(entry.group);
     entry.counted = Contribution::default();
-    if entry.controller.is_none() {
-        if let Some(content) = index.namespaces.get_mut(&group.namespace)
-            && entry.state.is_active()
-            && let Some(labels) = &group.labels
-        {
-            let orphans = &mut content.orphans;
-            orphans.insert(entry.group, labels, &entry.name, id);
-        }
-    } else if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
-        entry.counted = set.count_in(index.now, id, &entry, group.labels.as_ref());
+    if entry.state.is_active() {
+        index.groups.add_orphan(entry.group, &entry.name, id);
+    }
+    if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
+        let labels = index.groups.at(entry.group).labels.as_ref();
+        entry.counted = set.count_in(index.now, id, &entry, labels);
     }
     index.pods.put(id, entry);
 }
@@ -119,10 +92,11 @@ pub(super) fn count_on_node(index: &mut Index, entry: &Entry, by: i32) {
     }
 }
 
-/// Returns the key of the ReplicaSet in a controller reference; `None` if the reference names another kind.
-fn owner_key(namespace: &Arc<str>, owner: &OwnerReference) -> Option<Key> {
-    (&*owner.kind == OWNER_KIND).then(|| Key {
-        namespace: Arc::clone(namespace),
+/// Returns the key of the ReplicaSet that controls the pods of a group; `None` if none does.
+fn owner_key(group: &PodGroup) -> Option<Key> {
+    let owner = group.controller.as_ref();
+    owner.filter(|it| &*it.kind == OWNER_KIND).map(|owner| Key {
+        namespace: Arc::clone(&group.namespace),
         name: Arc::clone(&owner.name),
         uid: owner.uid.clone(),
     })

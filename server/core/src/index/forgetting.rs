@@ -5,9 +5,9 @@
 //!
 //! **Invariant:** no decision rests on forgotten content.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use super::{Index, counting::count_anew, group::GroupId, large, set::SetId};
+use super::{Index, counting::count_anew, large, set::SetId};
 use crate::{
     held::Held,
     labels::Labels,
@@ -27,7 +27,7 @@ pub(crate) fn forget_largest(index: &mut Index, bytes: usize) -> BTreeSet<SetId>
                 forget_set(index, id, size);
                 sets.insert(id);
             }
-            (_, Some((size, id))) => namespaces.extend(forget_group(index, id, size)),
+            (_, Some((size, id))) => namespaces.extend(index.groups.forget(id, size)),
             (_, None) => break,
         }
     }
@@ -56,14 +56,6 @@ fn forget_set(index: &mut Index, id: SetId, size: usize) {
     };
     index.change_set(id, stub);
     index.large.forget(id, size);
-}
-
-fn forget_group(index: &mut Index, id: GroupId, size: usize) -> Option<Arc<str>> {
-    let namespace = index.groups.forget(id, size)?;
-    if let Some(content) = index.namespaces.get_mut(&namespace) {
-        content.orphans.remove_group(id);
-    }
-    Some(namespace)
 }
 
 /// Counts anew the ReplicaSets of a namespace that own pods whose labels are forgotten. Returns those that knew all labels before.

@@ -7,14 +7,12 @@ use hashbrown::hash_map::EntryRef;
 use super::{
     cost,
     map::{self, Map},
-    orphans::Orphans,
     pod::PodId,
-    selectors::Selectors,
-    set::{SetId, SetsBy, sets_of},
+    set::SetId,
 };
 use crate::{
     held::Held,
-    names::{NameUse, SUFFIX_LENGTH},
+    names::{self, NameUse},
 };
 
 #[derive(Clone, Debug, Default)]
@@ -22,10 +20,6 @@ pub(crate) struct Namespace {
     /// The names of pods that exist, that are being created, or that were created and are not yet shown.
     pub(super) names: Map<Arc<str>, NameUsers>,
     pub(super) sets: BTreeMap<Arc<str>, SetId>,
-    pub(super) orphans: Orphans,
-    pub(super) selectors: Selectors,
-    /// ReplicaSets by the base of their pods' names. They learn when a pod of such a name has existed.
-    pub(super) bases: SetsBy<Arc<str>>,
 }
 
 /// The users of a pod's name: at least one of the two.
@@ -89,30 +83,27 @@ impl Namespaces {
         }
     }
 
-    /// Frees the name of a deleted pod. Returns the ReplicaSets with the same base of names, which must not use the name again.
-    pub(super) fn unname_pod(
-        &mut self,
-        namespace: &str,
-        name: &str,
-    ) -> impl Iterator<Item = SetId> + use<'_> {
+    /// Frees the name of a deleted pod.
+    pub(super) fn unname_pod(&mut self, namespace: &str, name: &str) {
         self.change(namespace, name, |users| {
             users.has_gone = users.is_in_making;
             users.pod = None;
         });
-        self.of_base(namespace, name)
     }
 
-    /// Returns the ReplicaSets that could choose this name for a pod.
-    pub(crate) fn of_base(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> impl Iterator<Item = SetId> + use<'_> {
-        let end = name.len().checked_sub(SUFFIX_LENGTH);
-        let base = end.and_then(|end| name.get(..end));
-        let known = base.and_then(|base| Some((&self.get(namespace)?.bases, base)));
-        let sets = known.map(|(bases, base)| sets_of(bases, base.into()));
-        sets.into_iter().flatten()
+    /// Returns the ReplicaSets whose pods may have names of this base, and perhaps some others.
+    pub(super) fn of_base(&self, namespace: &str, base: &str) -> impl Iterator<Item = SetId> {
+        let sets = self.get(namespace).map(|content| &content.sets);
+        let dashed = base.strip_suffix('-');
+        let dashed = dashed.and_then(|name| sets?.get(name));
+        let from = (Bound::Included(base), Bound::Unbounded);
+        let from = sets
+            .into_iter()
+            .flat_map(move |sets| sets.range::<str, _>(from));
+        let is_cut = names::may_be_cut(base);
+        let alike = from
+            .take_while(move |(name, _)| ***name == *base || (is_cut && name.starts_with(base)));
+        dashed.into_iter().chain(alike.map(|(_, id)| id)).copied()
     }
 
     fn change(&mut self, namespace: &str, name: &str, change: impl FnOnce(&mut NameUsers)) {

@@ -15,7 +15,7 @@ pub(crate) fn pay(
 ) -> bool {
     let made = Made::at(index.now);
     let known = index.pod_named(namespace, name);
-    let known = known.filter(|(_, entry)| uid.is_none_or(|uid| entry.uid.is(uid)));
+    let known = known.filter(|(_, entry)| uid.is_none_or(|uid| *entry.uid.0 == *uid));
     let known = known.map(|(id, _)| id);
     if let Some(id) = known.filter(|id| is_replica(index, *id, set))
         && let Some(entry) = index.pods.get_mut(id)
@@ -44,9 +44,14 @@ pub(crate) fn pay_for_shown(index: &mut Index, id: SetId) {
 
 /// Frees the name of a pod that is gone. If an unanswered create has made the pod, and the view has not shown it, that create is lost.
 pub(super) fn free_name(index: &mut Index, namespace: &str, name: &str) {
+    index.namespaces.unname_pod(namespace, name);
+    let Some(base) = names::base_of_pod(name) else {
+        return;
+    };
     let mut unseen = Vec::new();
-    for id in index.namespaces.unname_pod(namespace, name) {
+    for id in index.namespaces.of_base(namespace, base) {
         if let Some(set) = index.sets.get_mut(&id)
+            && set.name_base() == base
             && set.cursor.mark_gone(name)
         {
             unseen.push(id);

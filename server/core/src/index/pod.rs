@@ -1,24 +1,22 @@
-//! A pod in the compact form of the index. It notes its contribution to its ReplicaSet, so that a change can undo it.
+//! A pod in the form of the index. It notes its contribution to its ReplicaSet, so that a change can undo it.
 
 use std::sync::Arc;
 
 use super::{group::GroupId, ledger::Made, nodes::NodeId, slab::Slot};
 use crate::{
     batch::PodRef,
-    compact_uid::CompactUid,
-    object::{OwnerReference, PodState, ResourceVersion},
+    object::{PodState, ResourceVersion, Uid},
 };
 
 pub(crate) type PodId = Slot;
 
-/// A pod. Its labels are in its group, and repeated strings are shared.
+/// A pod. Its namespace, labels and controller are in its group, and repeated strings are shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
-    pub(crate) uid: CompactUid,
+    pub(crate) uid: Uid,
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) group: GroupId,
-    pub(crate) controller: Option<Arc<OwnerReference>>,
     pub(crate) node: Option<NodeId>,
     pub(crate) state: PodState,
     /// The number of the last snapshot that named the pod.

@@ -12,8 +12,7 @@ use super::{
     set::SetId,
 };
 use crate::{
-    compact_uid::CompactUid,
-    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion, Timestamp},
+    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion, Timestamp, Uid},
     pod_view::{OwnerView, PodView},
 };
 
@@ -29,7 +28,7 @@ impl Index {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| {
             let is_presumed = entry.is_presumed && is_listed && pod.version == entry.version;
-            (id, entry.uid.is(pod.uid), entry.version, is_presumed)
+            (id, *entry.uid.0 == *pod.uid, entry.version, is_presumed)
         });
         if let Some((id, is_same, version, is_presumed)) = known {
             let is_newer = is_newer(pod.version, version) || is_presumed;
@@ -69,7 +68,7 @@ impl Index {
         &mut self,
         namespace: &str,
         name: &str,
-        uid: CompactUid,
+        uid: Uid,
         version: Option<ResourceVersion>,
     ) -> Option<PodChange> {
         let id = self.pod_identified(namespace, name, &uid);
@@ -89,7 +88,7 @@ impl Index {
         Some(self.take_out_pod(id?))
     }
 
-    fn pod_identified(&self, namespace: &str, name: &str, uid: &CompactUid) -> Option<PodId> {
+    fn pod_identified(&self, namespace: &str, name: &str, uid: &Uid) -> Option<PodId> {
         let (id, entry) = self.pod_named(namespace, name)?;
         (entry.uid == *uid).then_some(id)
     }
@@ -103,7 +102,9 @@ impl Index {
     ) -> Option<PodUpdate> {
         let known = self.pod_named(pod.namespace, pod.name);
         let earlier = match known {
-            Some((_, known)) if known.uid.is(pod.uid) => return Some(self.apply_written_pod(pod)),
+            Some((_, known)) if *known.uid.0 == *pod.uid => {
+                return Some(self.apply_written_pod(pod));
+            }
             _ if self.is_gone(pod) => return Some(PodUpdate::Nothing),
             // Another pod has its name by now.
             Some((_, known)) if known.version.is_none() || pod.version <= known.version => {
@@ -120,7 +121,7 @@ impl Index {
 
     pub(crate) fn apply_written_pod(&mut self, pod: &PodView<'_>) -> PodUpdate {
         let known = self.pod_named(pod.namespace, pod.name);
-        let known = known.filter(|(_, known)| known.uid.is(pod.uid));
+        let known = known.filter(|(_, known)| *known.uid.0 == *pod.uid);
         // If only the known pod has a version, the known one counts.
         match known {
             Some((id, known)) if known.version.is_none() || pod.version > known.version => {
@@ -135,7 +136,7 @@ impl Index {
     /// meanwhile counts none.
     pub(crate) fn apply_adopted_pod(&mut self, pod: &PodView<'_>, by: &Key) -> PodUpdate {
         let known = self.pod_named(pod.namespace, pod.name);
-        let known = known.filter(|(_, known)| known.uid.is(pod.uid));
+        let known = known.filter(|(_, known)| *known.uid.0 == *pod.uid);
         let is_newer = |known: &Entry| known.version.is_some() && known.version > pod.version;
         let Some((id, _)) = known.filter(|(_, known)| !is_newer(known)) else {
             return PodUpdate::Nothing;
@@ -189,7 +190,7 @@ impl Index {
         &mut self,
         namespace: &str,
         name: &str,
-        uid: &CompactUid,
+        uid: &Uid,
         version: Option<ResourceVersion>,
     ) -> Option<PodChange> {
         let id = self.pod_identified(namespace, name, uid)?;
@@ -204,14 +205,13 @@ impl Index {
         let set = pod
             .controller
             .and_then(|owner| self.resolve(pod.namespace, owner));
-        let (group, controller) = self.share(&namespace, pod, set);
+        let group = self.join_group(&namespace, pod, set);
         let id = self.pods.reserve();
         let mut entry = Entry {
             name: self.namespaces.name_pod(&namespace, pod.name, id),
-            uid: CompactUid::of(pod.uid),
+            uid: Uid(pod.uid.into()),
             version: pod.version,
             group,
-            controller,
             node: pod.node.map(|node| self.nodes.join(node)),
             state: pod.state,
             snapshot,
@@ -224,7 +224,7 @@ impl Index {
         self.pod_count += 1;
         self.bytes += cost::pod(&entry.name, &entry.uid);
         self.note_deletion(id, pod.deleted);
-        counting::list_pod(self, &namespace, id, &mut entry, set);
+        counting::list_pod(self, id, &mut entry, set);
         counting::count_on_node(self, &entry, 1);
         counting::count_pod(self, id, entry, set);
         let change = PodChange {
@@ -237,34 +237,28 @@ impl Index {
         (id, change)
     }
 
-    /// Returns the group and the owner of a new pod, which resolves to `set`. Most pods are like the last pod of their ReplicaSet, and
-    /// share its group and owner.
-    fn share(
+    /// Adds a new pod, whose owner resolves to `set`, to its group: mostly that of the last pod of its ReplicaSet.
+    fn join_group(
         &mut self,
         namespace: &Arc<str>,
         pod: &PodView<'_>,
         set: Option<SetId>,
-    ) -> (GroupId, Option<Arc<OwnerReference>>) {
+    ) -> GroupId {
         let set = set.and_then(|set| self.set(set));
         let newest = set.and_then(|set| self.pod(*set.owned.last()?));
-        let set = set.map(|set| &set.object);
         let group = newest.map(|like| like.group).filter(|group| {
             let known = self.groups.at(*group);
-            let labels = known.labels.as_ref();
-            *known.namespace == *pod.namespace && labels.is_some_and(|it| pod.has_labels(it))
+            known.has_labels_of(pod) && known.has_owner_of(pod)
         });
-        let owner = newest.and_then(|like| like.controller.as_ref());
-        let owner = owner.filter(|owner| pod.has_owner(Some(owner))).cloned();
-        let owner = owner.or_else(|| Some(Arc::new(to_owner(pod.controller?, set))));
-        let group = if let Some(group) = group {
-            self.groups.rejoin(group)
-        } else {
-            let template = set.map(|set| &set.template_labels);
-            let template = template.filter(|template| pod.has_labels(template));
-            let labels = template.cloned().unwrap_or_else(|| pod.to_labels());
-            self.groups.join(namespace, labels)
-        };
-        (group, owner.map(|owner| self.owners.share(owner)))
+        if let Some(group) = group {
+            return self.groups.rejoin(group);
+        }
+        let set = set.map(|set| &set.object);
+        let template = set.map(|set| &set.template_labels);
+        let template = template.filter(|template| pod.has_labels(template));
+        let labels = template.cloned().unwrap_or_else(|| pod.to_labels());
+        let owner = pod.controller.map(|owner| to_owner(owner, set));
+        self.groups.join(namespace, labels, owner)
     }
 
     /// Applies the shown state of a known pod. If only the version has changed, it updates only the version. If not, it copies only the new
@@ -273,11 +267,11 @@ impl Index {
         let Some(entry) = self.pod(id) else {
             return PodUpdate::Nothing;
         };
-        let labels = self.groups.at(entry.group).labels.as_ref();
-        let same_labels = labels.is_some_and(|it| pod.has_labels(it));
+        let group = self.groups.at(entry.group);
+        let (same_labels, same_owner) = (group.has_labels_of(pod), group.has_owner_of(pod));
         let same_node = self.node_of(entry).map(|node| &**node) == pod.node;
-        let same_owner = pod.has_owner(entry.controller.as_deref());
-        let is_same = same_labels && same_node && same_owner && entry.state == pod.state;
+        let same_group = same_labels && same_owner;
+        let is_same = same_group && same_node && entry.state == pod.state;
         self.note_deletion(id, pod.deleted);
         if is_same {
             if let Some(entry) = self.pods.get_mut(id) {
@@ -288,23 +282,27 @@ impl Index {
         }
         let (mut entry, before) = counting::uncount_pod(self, id);
         let (was_ready, mut set) = (entry.state.ready.ready, before);
-        // These changes move an active pod between counts: its node and its labels.
+        // These changes move an active pod between counts: its node and its group.
         let is_active = pod.state.is_active();
-        let moves = !same_node || !same_labels || entry.state.is_active() != is_active;
+        let moves = !same_node || !same_group || entry.state.is_active() != is_active;
         if moves {
             counting::count_on_node(self, &entry, -1);
         }
-        if !same_labels {
-            entry.group = self.groups.regroup(entry.group, pod.to_labels());
+        if !same_owner {
+            counting::unlist_pod(self, &entry, set);
+        }
+        if !same_group {
+            entry.group = self.groups.regroup(entry.group, pod);
+        }
+        if !same_owner {
+            set = self.set_of(&entry);
+            counting::list_pod(self, id, &mut entry, set);
         }
         if !same_node {
             if let Some(node) = entry.node.take() {
                 self.nodes.leave(node);
             }
             entry.node = pod.node.map(|node| self.nodes.join(node));
-        }
-        if !same_owner {
-            set = self.change_owner(id, (&mut entry, set), pod.controller);
         }
         entry.version = pod.version;
         entry.is_presumed = false;
@@ -334,25 +332,6 @@ impl Index {
         };
     }
 
-    /// Moves an entry from the pods of a ReplicaSet to those of its new owner. Returns the ReplicaSet that the new owner resolves to.
-    fn change_owner(
-        &mut self,
-        id: PodId,
-        (entry, set): (&mut Entry, Option<SetId>),
-        owner: Option<OwnerView<'_>>,
-    ) -> Option<SetId> {
-        let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-        counting::unlist_pod(self, &namespace, entry, set);
-        if let Some(old) = entry.controller.take() {
-            self.owners.drop_one(&old);
-        }
-        let owner = owner.map(|owner| Arc::new(owner.to_owner()));
-        entry.controller = owner.map(|owner| self.owners.share(owner));
-        let set = self.set_of(entry);
-        counting::list_pod(self, &namespace, id, entry, set);
-        set
-    }
-
     pub(crate) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let (entry, set) = counting::uncount_pod(self, id);
         if let Some(set) = set.filter(|_| !entry.is_victim) {
@@ -360,15 +339,12 @@ impl Index {
         }
         counting::count_on_node(self, &entry, -1);
         let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-        counting::unlist_pod(self, &namespace, &entry, set);
+        counting::unlist_pod(self, &entry, set);
         self.pods.release(id);
         self.note_deletion(id, None);
         self.pod_count -= 1;
         self.bytes -= cost::pod(&entry.name, &entry.uid);
         self.groups.leave(entry.group);
-        if let Some(owner) = &entry.controller {
-            self.owners.drop_one(owner);
-        }
         if let Some(node) = entry.node {
             self.nodes.leave(node);
         }

@@ -17,15 +17,6 @@ use crate::{
 /// The number of a ReplicaSet in the index; never reused.
 pub(crate) type SetId = u64;
 
-/// ReplicaSets by a key that several may have.
-pub(super) type SetsBy<K> = BTreeSet<(K, SetId)>;
-
-/// Returns the ReplicaSets with a key, in the order of their ids.
-pub(super) fn sets_of<K: Clone + Ord>(sets: &SetsBy<K>, key: K) -> impl Iterator<Item = SetId> {
-    let last = (key.clone(), SetId::MAX);
-    sets.range((key, 0)..=last).map(|(_, id)| *id)
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
     pub(crate) object: ReplicaSet,
@@ -109,15 +100,6 @@ impl Set {
 
     pub(crate) fn name_base(&self) -> &str {
         names::base(&self.generate_name)
-    }
-
-    /// Returns the base of its pods' names. If the base equals a text of the object, they share it.
-    pub(super) fn shared_name_base(&self) -> Arc<str> {
-        let base = self.name_base();
-        if base.len() == self.generate_name.len() {
-            return Arc::clone(&self.generate_name);
-        }
-        base.into()
     }
 
     pub(crate) fn wanted(&self) -> i32 {

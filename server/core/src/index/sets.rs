@@ -10,10 +10,7 @@ use super::{
     pods::is_newer,
     set::{Set, SetId},
 };
-use crate::{
-    compact_uid::CompactUid,
-    object::{Key, Kind, ReplicaSet, ResourceVersion, Resume},
-};
+use crate::object::{Key, Kind, ReplicaSet, ResourceVersion, Resume, Uid};
 
 impl Index {
     /// Applies a ReplicaSet from the stream, unless the index knows a newer state. Returns the older ReplicaSet of the same name that it
@@ -77,7 +74,7 @@ impl Index {
     ) -> Option<SetId> {
         if version.is_some() {
             self.tombstones
-                .insert(Kind::ReplicaSet, CompactUid::of(&key.uid.0), version, 0);
+                .insert(Kind::ReplicaSet, key.uid.clone(), version, 0);
         }
         let id = self.set_named(&key.namespace, &key.name)?;
         self.set(id).filter(|set| set.object.key.uid == key.uid)?;
@@ -96,11 +93,10 @@ impl Index {
         set.owned = map::remove(&mut self.owned_by_unknown, &key).unwrap_or_default();
         let content = self.namespaces.entry(&key.namespace);
         content.sets.insert(key.name, id);
-        content.bases.insert((set.shared_name_base(), id));
         self.bytes += cost::replica_set(&set.object);
         self.large.weigh(id, cost::content(&set.object));
         self.sets.insert(id, Box::new(set));
-        self.link_set(id);
+        self.siblings.extend(self.sibling(id));
         count_anew(self, id);
         id
     }
@@ -108,12 +104,12 @@ impl Index {
     pub(super) fn change_set(&mut self, id: SetId, object: ReplicaSet) {
         let Some(set) = self.set(id) else { return };
         let old = &set.object;
-        let same_links = old.selector == object.selector && old.controller == object.controller;
-        let same_counts = same_links
+        let same_counts = old.selector == object.selector
             && old.template_labels == object.template_labels
             && old.min_ready_seconds == object.min_ready_seconds;
-        if !same_links {
-            self.unlink_set(id);
+        let same_owner = old.controller == object.controller;
+        if !same_owner && let Some(sibling) = self.sibling(id) {
+            self.siblings.remove(&sibling);
         }
         if let Some(set) = self.sets.get_mut(&id) {
             let key = set.object.key.clone();
@@ -130,8 +126,8 @@ impl Index {
             self.bytes += cost::replica_set(&set.object);
             self.large.weigh(id, cost::content(&set.object));
         }
-        if !same_links {
-            self.link_set(id);
+        if !same_owner {
+            self.siblings.extend(self.sibling(id));
         }
         if !same_counts {
             count_anew(self, id);
@@ -140,7 +136,9 @@ impl Index {
 
     /// Removes a ReplicaSet from all indices. Nobody follows its young pods any more, and those whose owner is presumed are orphans.
     pub(crate) fn take_out_set(&mut self, id: SetId) {
-        self.unlink_set(id);
+        if let Some(sibling) = self.sibling(id) {
+            self.siblings.remove(&sibling);
+        }
         let young = paid::young_creates(self, id);
         let Some(mut set) = self.sets.remove(&id) else {
             return;
@@ -160,40 +158,14 @@ impl Index {
         self.large.remove(id);
         if let Some(content) = self.namespaces.get_mut(&key.namespace) {
             content.sets.remove(&key.name);
-            content.bases.remove(&(set.shared_name_base(), id));
         }
         self.namespaces.drop_empty(&key.namespace);
         owned.into_iter().for_each(|pod| self.disown(pod));
     }
 
-    fn link_set(&mut self, id: SetId) {
-        let Some(set) = self.sets.get(&id) else {
-            return;
-        };
-        if let Some(owner) = &set.object.controller {
-            self.siblings.insert((owner.uid.clone(), id));
-        }
-        if let (Ok(selector), Some(content)) = (
-            &set.object.selector,
-            self.namespaces.get_mut(&set.object.key.namespace),
-        ) {
-            content.selectors.insert(id, selector);
-        }
-    }
-
-    fn unlink_set(&mut self, id: SetId) {
-        let Some(set) = self.sets.get(&id) else {
-            return;
-        };
-        if let Some(owner) = &set.object.controller {
-            self.siblings.remove(&(owner.uid.clone(), id));
-        }
-        if let (Ok(selector), Some(content)) = (
-            &set.object.selector,
-            self.namespaces.get_mut(&set.object.key.namespace),
-        ) {
-            content.selectors.remove(id, selector);
-        }
+    fn sibling(&self, id: SetId) -> Option<(Uid, SetId)> {
+        let owner = self.set(id)?.object.controller.as_ref()?;
+        Some((owner.uid.clone(), id))
     }
 }
 

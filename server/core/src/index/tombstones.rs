@@ -7,9 +7,8 @@ use super::{
     map::{self, Map},
 };
 use crate::{
-    compact_uid::CompactUid,
     held::Held,
-    object::{ByKind, Kind, ResourceVersion},
+    object::{ByKind, Kind, ResourceVersion, Uid},
 };
 
 /// When an object was deleted, as far as it is known.
@@ -28,8 +27,8 @@ pub(crate) struct Tombstones {
 
 #[derive(Clone, Debug, Default)]
 struct OfKind {
-    gone: Map<CompactUid, Gone>,
-    in_order: BTreeSet<(Gone, CompactUid)>,
+    gone: Map<Uid, Gone>,
+    in_order: BTreeSet<(Gone, Uid)>,
 }
 
 impl Tombstones {
@@ -37,7 +36,7 @@ impl Tombstones {
     pub(crate) fn insert(
         &mut self,
         kind: Kind,
-        uid: CompactUid,
+        uid: Uid,
         version: Option<ResourceVersion>,
         list: u32,
     ) {
@@ -51,18 +50,14 @@ impl Tombstones {
     }
 
     pub(crate) fn covers(&self, kind: Kind, uid: &str, version: Option<ResourceVersion>) -> bool {
-        let gone = &self.by_kind.of(kind).gone;
-        if gone.is_empty() {
-            return false;
-        }
-        match (gone.get(&CompactUid::of(uid)), version) {
+        match (self.by_kind.of(kind).gone.get(uid), version) {
             (Some(Gone::At(gone)), Some(version)) => version <= *gone,
             (Some(Gone::At(_) | Gone::BeforeList(_)), _) => true,
             (None, _) => false,
         }
     }
 
-    pub(crate) fn remove(&mut self, kind: Kind, uid: &CompactUid) {
+    pub(crate) fn remove(&mut self, kind: Kind, uid: &Uid) {
         let of_kind = self.by_kind.of_mut(kind);
         if let Some(gone) = map::remove(&mut of_kind.gone, uid) {
             self.bytes -= cost::tombstone(uid);
@@ -72,11 +67,9 @@ impl Tombstones {
 
     pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &str) {
         let gone = &self.by_kind.of(kind).gone;
-        if !gone.is_empty() {
-            let uid = CompactUid::of(uid);
-            if let Some(Gone::BeforeList(_)) = gone.get(&uid) {
-                self.remove(kind, &uid);
-            }
+        if let Some((uid, Gone::BeforeList(_))) = gone.get_key_value(uid) {
+            let uid = uid.clone();
+            self.remove(kind, &uid);
         }
     }
 
@@ -95,7 +88,7 @@ impl Tombstones {
     }
 
     fn forget_between(&mut self, kind: Kind, first: Gone, last: Gone) {
-        let from = (first, CompactUid::lowest());
+        let from = (first, Uid::default());
         while let Some((gone, uid)) = self.by_kind.of(kind).in_order.range(&from..).next()
             && *gone <= last
         {

@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 use super::Plan;
 use crate::{
     batch::{Action, PodRef},
-    compact_uid::CompactUid,
     config::Config,
     index::{Entry, Index, PodId, SetId},
+    object::Uid,
     reason::{Reason, Rule},
     wording::count,
 };
 
 /// The pods that a sync has claimed. The sync attempts each once, even if a failure is ignored.
-pub(crate) type Claimed = BTreeSet<CompactUid>;
+pub(crate) type Claimed = BTreeSet<Uid>;
 
 /// Chooses the pods to claim that this sync has not attempted yet, including those that appeared during the sync; `None` if there are none.
 /// `adoptable` are the orphans that the ReplicaSet selects.

@@ -21,8 +21,7 @@ pub use self::{
     places::{DeletionPosition, deletion_positions},
 };
 use crate::{
-    compact_uid::CompactUid,
-    object::Timestamp,
+    object::{Timestamp, Uid},
     reason::{Reason, Rule, Thousandths},
 };
 
@@ -57,7 +56,7 @@ struct SortKey<'a> {
     class: u128,
     tail: u128,
     since: Timestamp,
-    uid: &'a CompactUid,
+    uid: &'a Uid,
     candidate: usize,
 }
 

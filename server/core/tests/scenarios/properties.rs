@@ -119,7 +119,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         6 => any_pod().prop_map(|pod| tell(Event::PodApplied(pod))),
         3 => any_set().prop_map(|set| tell(Event::ReplicaSetApplied(Box::new(set)))),
         2 => (any_pod(), version()).prop_map(|(pod, version)| {
-            tell(Event::PodDeleted { namespace: pod.namespace, name: pod.name, uid: (&pod.uid).into(), version })
+            tell(Event::PodDeleted { namespace: pod.namespace, name: pod.name, uid: pod.uid, version })
         }),
         1 => (any_set(), version()).prop_map(|(set, version)| tell(Event::ReplicaSetDeleted { key: set.key, version })),
         1 => kind.clone().prop_map(|kind| tell(Event::SnapshotBegin(kind))),

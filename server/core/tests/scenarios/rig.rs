@@ -97,7 +97,7 @@ impl Rig {
         self.observe(Event::PodDeleted {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
-            uid: (&pod.uid).into(),
+            uid: pod.uid.clone(),
             version,
         });
     }

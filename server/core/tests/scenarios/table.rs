@@ -347,7 +347,7 @@ fn gone(rig: &mut Rig, words: &Words<'_>, is_given: bool) {
     rig.observe(Event::PodDeleted {
         namespace,
         name,
-        uid: (&uid).into(),
+        uid,
         version: if is_given { version } else { next },
     });
 }

@@ -149,7 +149,7 @@ impl Episode {
             return;
         };
         choice.chosen.retain(|(name, _)| *name != pod.name);
-        let is_allowed = choice.allowed.contains(&(&pod.uid).into());
+        let is_allowed = choice.allowed.contains(&pod.uid);
         if choice.count > 0 && is_allowed {
             choice.count -= 1;
         } else {

@@ -132,7 +132,7 @@ impl Story {
             ..
         }: Pod,
     ) {
-        let (uid, version) = ((&uid).into(), self.next_version());
+        let version = self.next_version();
         self.tell(Event::PodDeleted {
             namespace,
             name,

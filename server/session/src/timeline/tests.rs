@@ -1,8 +1,7 @@
 //! The history that is kept, and for how long.
 
 use server_core::{
-    Action, CompactUid, FailureClass, Key, OutcomeCounts, PodRef, PodState, RankedPod, Reason,
-    Rule, Victim,
+    Action, FailureClass, Key, OutcomeCounts, PodRef, PodState, RankedPod, Reason, Rule, Victim,
 };
 
 use super::*;
@@ -41,7 +40,7 @@ fn delete() -> Action {
     let victim = |number| Victim {
         pod: PodRef {
             name: format!("{number:0>250}").into(),
-            uid: CompactUid::of("u"),
+            uid: Uid("u".into()),
         },
         version: None,
         reason: Reason {
@@ -100,7 +99,7 @@ impl Timeline {
     fn down(&mut self, name: &str, batch: u64, (from, to): (i32, i32), victims: &str) {
         let pod = |name: &str, chosen| RankedPod {
             name: name.into(),
-            uid: CompactUid::of(name),
+            uid: Uid(name.into()),
             node: Some("node-a".into()),
             state: PodState::default(),
             rank: 1,

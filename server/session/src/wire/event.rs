@@ -2,8 +2,8 @@
 
 use decree::v1::{self, done, event, outcome};
 use server_core::{
-    After, BatchId, CompactUid, Event, FailureClass, Kind, NotStarted, OperationResult, Outcome,
-    Pod, ReplicaSet,
+    After, BatchId, Event, FailureClass, Kind, NotStarted, OperationResult, Outcome, Pod,
+    ReplicaSet, Uid,
 };
 
 use super::{
@@ -111,7 +111,7 @@ fn deleted(deleted: &v1::Deleted) -> Result<Result<Event, Rejected>, Violation> 
         Kind::Pod => Event::PodDeleted {
             namespace: namespace.into(),
             name: name.into(),
-            uid: CompactUid::of(uid),
+            uid: Uid(uid.into()),
             version,
         },
     }))

@@ -1,9 +1,6 @@
 //! The values of a pod that the order of deletion reads, and the sort keys made of them.
 
-use crate::{
-    compact_uid::CompactUid,
-    object::{PodState, Timestamp},
-};
+use crate::object::{PodState, Timestamp, Uid};
 
 /// The number of low bits of a key that hold a [`bucket`].
 pub(super) const BUCKET_BITS: u32 = 7;
@@ -20,7 +17,7 @@ pub struct Candidate<'a, I> {
     /// The number of active related pods on its node (spec 7.3).
     pub rank: u32,
     /// The last criterion of the order.
-    pub uid: &'a CompactUid,
+    pub uid: &'a Uid,
 }
 
 impl<I> Candidate<'_, I> {

@@ -8,8 +8,7 @@ use super::{
     reason::{explain, values},
 };
 use crate::{
-    compact_uid::CompactUid,
-    object::{PodState, Timestamp},
+    object::{PodState, Timestamp, Uid},
     reason::{Reason, Rule},
 };
 
@@ -23,7 +22,7 @@ pub struct RankedPod {
     /// Its name.
     pub name: Arc<str>,
     /// Its UID.
-    pub uid: CompactUid,
+    pub uid: Uid,
     /// Its node; `None` while it is unassigned.
     pub node: Option<Box<str>>,
     /// Its plain values.

@@ -6,7 +6,7 @@ mod values;
 use expect_test::expect_file;
 
 use super::*;
-use crate::object::{Phase, PodState, Ready, Span, Uid};
+use crate::object::{Phase, PodState, Ready, Span};
 
 const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
 
@@ -14,8 +14,6 @@ const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
 #[derive(Clone, Debug)]
 struct TestPod {
     uid: Uid,
-    /// The UID in the form of the index.
-    kept: CompactUid,
     node: Option<&'static str>,
     state: PodState,
     rank: u32,
@@ -26,7 +24,6 @@ fn pod(text: &str) -> TestPod {
     let (uid, differences) = text.split_once(' ').unwrap_or((text, ""));
     let mut pod = TestPod {
         uid: Uid(uid.into()),
-        kept: CompactUid::of(uid),
         node: Some("n"),
         state: PodState {
             phase: Phase::Running,
@@ -88,7 +85,7 @@ impl TestPod {
             node: self.node,
             state: &self.state,
             rank: self.rank,
-            uid: &self.kept,
+            uid: &self.uid,
         }
     }
 }

@@ -43,7 +43,7 @@ impl Names {
             Action::Delete(victims) => {
                 for it in victims {
                     let version = if it.version.is_some() { "@version" } else { "" };
-                    let is_usual = it.pod.uid.is(&format!("uid-{}", it.pod.name));
+                    let is_usual = *it.pod.uid.0 == *format!("uid-{}", it.pod.name);
                     let uid = if is_usual { "" } else { "(other UID)" };
                     let (name, rule) = (self.short(&it.pod.name), it.reason.rule);
                     write!(told, " {name}{uid}{version}:{rule:?}").expect("it is a string");

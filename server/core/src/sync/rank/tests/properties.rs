@@ -9,7 +9,6 @@ fn pods(size: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = V
     prop::collection::vec(any_pod(), size).prop_map(|mut pods| {
         for (at, pod) in pods.iter_mut().enumerate() {
             pod.uid = Uid(format!("{}-{at}", pod.uid).into());
-            pod.kept = CompactUid::of(&pod.uid.0);
         }
         pods
     })
@@ -29,10 +28,8 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
         let (node, phase, deletion_cost, rank) = class;
         let (restarts, sidecar_restarts, created) = tail;
         let ready = Ready { ready, since };
-        let (kept, uid) = (CompactUid::of(&uid), Uid(uid.into()));
         TestPod {
-            uid,
-            kept,
+            uid: Uid(uid.into()),
             node,
             state: PodState {
                 created,

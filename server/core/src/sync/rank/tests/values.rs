@@ -6,7 +6,7 @@ use super::*;
 fn each_rule_has_a_value_in_the_order_of_the_rules() {
     let pod = RankedPod {
         name: "a".into(),
-        uid: CompactUid::of("u"),
+        uid: Uid("u".into()),
         node: Some("node-b".into()),
         state: PodState {
             created: Some(NOW),
