@@ -34,13 +34,8 @@ use crate::{
     queue::Queue,
     reason::{Reason, Rule},
     report::{ControllerReport, ScaleDown},
-    sync::{
-        self, Next, Plan, SyncResult, SyncStep, Weight, batch_result::BatchResult, limits::limits,
-    },
+    sync::{self, Next, Plan, SyncResult, SyncStep, batch_result::BatchResult, limits::limits},
 };
-
-/// At this number of syncs that wait for room, no other sync begins.
-const WITHOUT_ROOM_MAX: usize = 64;
 
 /// The interval between lists for objects that had no room. Each list reads the whole cluster.
 const LISTS_EVERY: Span = Span::seconds(5 * 60);
@@ -76,10 +71,8 @@ pub struct Controller {
     waiting: HeldMap<SetId, ListWait>,
     /// The syncs whose batch has all its outcomes. They continue before other syncs begin.
     answered: HeldQueue<(SetId, BatchResult)>,
-    /// The sync whose next batch, a status write, found no room.
-    status_without_room: Option<ReadySync>,
-    /// The syncs whose next batch found no room, in order, with the operations that it may have. Statuses of others pass them.
-    without_room: HeldQueue<(usize, ReadySync)>,
+    /// The sync whose next batch found no room. No other continues before it.
+    without_room: Option<ReadySync>,
     /// When lists may be requested again for objects that had no room in memory.
     lists_at: Timestamp,
     next_batch: u64,
@@ -125,8 +118,7 @@ impl Controller {
             in_flight: InFlight::default(),
             waiting: HeldMap::default(),
             answered: HeldQueue::default(),
-            status_without_room: None,
-            without_room: HeldQueue::default(),
+            without_room: None,
             lists_at: Timestamp(i64::MIN),
             next_batch: 1,
             clock: Timestamp(i64::MIN),
@@ -254,62 +246,33 @@ impl Controller {
         }
     }
 
-    /// Returns the next sync that can continue and has room for its batch, and the orphans that its ReplicaSet selects. A sync without
-    /// room stays first, and only status writes pass it.
+    /// Returns the next sync that can continue, and the orphans that its ReplicaSet selects. A sync whose batch finds no room stays first.
     fn next_ready(&mut self) -> Option<(ReadySync, Vec<PodId>)> {
-        loop {
-            let (due, was_first) = self.next_due()?;
-            if due.answered.is_none() {
-                self.index.doubt_presumed(due.set);
-            }
-            let step = due.answered.as_ref().map(|(step, _)| step);
-            let adoptable = if matches!(step, None | Some(SyncStep::Claim(_))) {
-                self.index.adoptable(due.set)
-            } else {
-                Vec::new()
-            };
-            let set = self.index.set(due.set);
-            let max = self.config.operations_in_flight_max;
-            let first = self.without_room.front().map(|(weight, _)| *weight);
-            match sync::weight(&self.config, set, &adoptable, step) {
-                Weight::Nothing => return Some((due, adoptable)),
-                Weight::Status if self.in_flight.have_room_for_status(max, first) => {
-                    return Some((due, adoptable));
-                }
-                Weight::Status => {
-                    self.status_without_room = Some(due);
-                    return None;
-                }
-                Weight::Pods(count)
-                    if (was_first || first.is_none()) && self.in_flight.have_room(count, max) =>
-                {
-                    return Some((due, adoptable));
-                }
-                Weight::Pods(count) if was_first => self.without_room.push_front((count, due)),
-                Weight::Pods(count) => self.without_room.push_back((count, due)),
-            }
+        let due = self.without_room.take().or_else(|| self.next_due())?;
+        if due.answered.is_none() {
+            self.index.doubt_presumed(due.set);
         }
+        let step = due.answered.as_ref().map(|(step, _)| step);
+        let adoptable = if matches!(step, None | Some(SyncStep::Claim(_))) {
+            self.index.adoptable(due.set)
+        } else {
+            Vec::new()
+        };
+        let set = self.index.set(due.set);
+        let operations = sync::operations_max(&self.config, set, &adoptable, step);
+        let max = self.config.operations_in_flight_max;
+        if self.in_flight.have_room(operations, max) {
+            return Some((due, adoptable));
+        }
+        self.without_room = Some(due);
+        None
     }
 
-    /// Returns the next sync that can continue, and whether it was the first sync in the queue for room. No sync begins while many wait for
-    /// room.
-    fn next_due(&mut self) -> Option<(ReadySync, bool)> {
-        let max = self.config.operations_in_flight_max;
-        let first = self.without_room.front();
-        if first.is_some_and(|(weight, _)| self.in_flight.have_room(*weight, max)) {
-            let (_, ready) = self.without_room.pop_front()?;
-            return Some((ready, true));
-        }
-        let status = self.status_without_room.take();
-        let due = status.or_else(|| self.next_answered()).or_else(|| {
-            let begins = self.without_room.len() < WITHOUT_ROOM_MAX;
-            let set = begins.then(|| self.queue.take()).flatten()?;
-            Some(ReadySync {
-                set,
-                answered: None,
-            })
-        })?;
-        Some((due, false))
+    fn next_due(&mut self) -> Option<ReadySync> {
+        self.next_answered().or_else(|| {
+            let (set, answered) = (self.queue.take()?, None);
+            Some(ReadySync { set, answered })
+        })
     }
 
     /// Begins or continues a sync. Skips a ReplicaSet that is gone or quarantined.

@@ -60,12 +60,6 @@ impl<K: Ord, V: Held> HeldMap<K, V> {
 }
 
 impl<V: Held> HeldQueue<V> {
-    /// Adds a value at the front.
-    pub fn push_front(&mut self, value: V) {
-        self.bytes += entry(&value);
-        self.values.push_front(value);
-    }
-
     /// Adds a value at the back.
     pub fn push_back(&mut self, value: V) {
         self.bytes += entry(&value);
@@ -80,12 +74,6 @@ impl<V: Held> HeldQueue<V> {
             self.values = VecDeque::new();
         }
         Some(value)
-    }
-
-    /// Keeps only the values that pass a test.
-    pub fn retain(&mut self, keeps: impl Fn(&V) -> bool) {
-        self.values.retain(keeps);
-        self.bytes = self.values.iter().map(entry).sum();
     }
 }
 
@@ -143,11 +131,7 @@ mod tests {
                     1 => drop(map.remove(&key)),
                     2 => drop(map.change(&key, |value| value.push_str(&text))),
                     3 => queue.push_back(text),
-                    _ => {
-                        queue.pop_front();
-                        queue.push_front(text.clone());
-                        queue.retain(|value| *value >= text);
-                    }
+                    _ => drop(queue.pop_front()),
                 }
                 prop_assert_eq!(map.bytes(), map.values().map(entry).sum::<usize>());
                 prop_assert_eq!(queue.bytes(), queue.iter().map(entry).sum::<usize>());

@@ -66,14 +66,6 @@ pub(crate) struct SyncResult {
     pub(crate) retry_after: Option<Span>,
 }
 
-/// The maximum size of the next batch of a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
-    Nothing,
-    Status,
-    Pods(usize),
-}
-
 impl Plan {
     const fn new(action: Action, reasons: Vec<Reason>) -> Self {
         Self {
@@ -122,24 +114,20 @@ pub(crate) fn advance(
     }
 }
 
-/// Returns the maximum size of the next batch of a sync.
-pub(crate) fn weight(
+/// Returns the maximum number of operations of the next batch of a sync.
+pub(crate) fn operations_max(
     config: &Config,
     set: Option<&Set>,
     adoptable: &[PodId],
     answered: Option<&SyncStep>,
-) -> Weight {
+) -> usize {
     match (set, answered) {
-        (Some(set), None | Some(SyncStep::Claim(_))) => {
+        (Some(set), None | Some(SyncStep::Claim(_))) if !set.object.deleting => {
             let claims = (adoptable.len() + set.releases.len()).min(config.claims_max);
-            match claims.max(manage::burst(config, set.surplus())) {
-                0 => Weight::Status,
-                _ if set.object.deleting => Weight::Status,
-                pods => Weight::Pods(pods),
-            }
+            claims.max(manage::burst(config, set.surplus())).max(1)
         }
-        (Some(_), Some(SyncStep::Manage(_))) => Weight::Status,
-        (Some(_), Some(SyncStep::Status(..))) | (None, _) => Weight::Nothing,
+        (None, _) | (_, Some(SyncStep::Status(..))) => 0,
+        (Some(_), _) => 1,
     }
 }
 

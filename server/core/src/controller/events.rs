@@ -238,8 +238,7 @@ impl Controller {
         self.miscounted.forget(id);
         self.unavailable.forget(id);
         self.obstacles.remove(&id);
-        self.status_without_room.take_if(|ready| ready.set == id);
-        self.without_room.retain(|(_, ready)| ready.set != id);
+        self.without_room.take_if(|ready| ready.set == id);
         if let Some(ListWait { key, unseen, .. }) = self.waiting.remove(&id) {
             paid::lose_unfollowed(&mut self.index, &key, unseen.names.len());
             self.free_names(&key.namespace, &unseen);

@@ -35,7 +35,6 @@ pub(super) struct SentBatch {
 pub(super) struct InFlight {
     pub(super) batches: HeldMap<BatchId, SentBatch>,
     operations: usize,
-    statuses: usize,
     /// The latest send time of the batches whose outcomes have all come.
     answered_of: Option<Timestamp>,
 }
@@ -46,19 +45,11 @@ impl InFlight {
         operations == 0 || self.operations == 0 || self.operations.saturating_add(operations) <= max
     }
 
-    /// Whether a status write may leave and pass a batch of `waiting` operations that waits for room. Status writes that pass take at most
-    /// a tenth of the limit, and none of them delays the batch once all other batches are answered.
-    pub(super) fn have_room_for_status(&self, max: usize, waiting: Option<usize>) -> bool {
-        let passes = |waiting| self.statuses < max.div_ceil(10).min(max.saturating_sub(waiting));
-        self.have_room(1, max) && waiting.is_none_or(passes)
-    }
-
     pub(super) fn insert(&mut self, now: Timestamp, set: SetId, batch: &Batch) {
         let action = batch.action.kind();
         let operations = batch.action.each_operation();
         let operations: Vec<_> = operations.into_iter().map(Some).collect();
         self.operations += operations.len();
-        self.statuses += usize::from(action == ActionKind::WriteStatus);
         let sent = SentBatch {
             set,
             key: batch.key.clone(),
@@ -105,11 +96,10 @@ impl InFlight {
             sent.heard = now;
             sent.remaining -= 1;
             sent.result.count(at, &operation, effect);
-            Some((sent.action, (sent.set, sent.key.clone(), operation)))
+            Some((sent.set, sent.key.clone(), operation))
         };
-        let (action, answered) = self.batches.change(&batch, answer)??;
+        let answered = self.batches.change(&batch, answer)??;
         self.operations -= 1;
-        self.statuses -= usize::from(action == ActionKind::WriteStatus);
         Some(answered)
     }
 
@@ -126,7 +116,6 @@ impl Held for InFlight {
         let Self {
             batches,
             operations: _,
-            statuses: _,
             answered_of: _,
         } = self;
         batches.bytes()

@@ -188,9 +188,8 @@ impl<'a> Inspect<'a> {
             let detail = "an outcome did not carry the object: waiting for a list";
             return say(State::Waiting, Rule::ViewOlderThanWrite, detail);
         }
-        let without_room = self.0.without_room.iter().map(|(_, ready)| ready);
-        let mut ready = without_room.chain(&self.0.status_without_room);
-        if ready.any(|ready| ready.set == id)
+        let without_room = self.0.without_room.as_ref();
+        if without_room.is_some_and(|ready| ready.set == id)
             || self.0.running.contains_key(&id)
             || self.0.queue.dirty.contains_key(&id)
         {

@@ -60,7 +60,6 @@ impl Held for Controller {
             in_flight,
             waiting,
             answered,
-            status_without_room,
             without_room,
             lists_at: _,
             next_batch: _,
@@ -78,7 +77,6 @@ impl Held for Controller {
             + in_flight.bytes()
             + waiting.bytes()
             + answered.bytes()
-            + status_without_room.bytes()
             + without_room.bytes()
     }
 }

@@ -10,7 +10,6 @@ mod older;
 mod properties;
 mod queueing;
 mod rig;
-mod room;
 mod scaling;
 mod table;
 
