@@ -124,7 +124,6 @@ pub(crate) struct PodChange {
     pub(crate) owner: Option<SetId>,
     pub(crate) labels_changed: bool,
     pub(crate) owner_changed: bool,
-    pub(crate) becomes_ready: bool,
 }
 
 /// The change of the index when a pod is shown.

@@ -212,10 +212,7 @@ impl Controller {
     ) {
         for change in changes {
             let queue = &mut self.queue;
-            handlers::pod_changed(&self.index, &change, |id, delay| match delay {
-                None => queue.add(id, priority),
-                Some(delay) => queue.add_after(id, delay),
-            });
+            handlers::pod_changed(&self.index, &change, |id| queue.add(id, priority));
         }
     }
 

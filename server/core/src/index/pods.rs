@@ -281,7 +281,7 @@ impl Index {
             return PodUpdate::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
         let (mut entry, before) = counting::uncount_pod(self, id);
-        let (was_ready, mut set) = (entry.state.ready.ready, before);
+        let mut set = before;
         // These changes move an active pod between counts: its node and its group.
         let is_active = pod.state.is_active();
         let moves = !same_node || !same_group || entry.state.is_active() != is_active;
@@ -320,7 +320,6 @@ impl Index {
             owner: set,
             labels_changed: !same_labels,
             owner_changed: !same_owner,
-            becomes_ready: !pod.state.deleting && pod.state.ready.ready && !was_ready,
         };
         PodUpdate::Changed(None, change)
     }
