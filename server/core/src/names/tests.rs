@@ -155,64 +155,48 @@ fn one_name_of_many_asks_about_one() {
     assert_eq!(asked.get(), 1);
 }
 
+/// The events of a name that was given out: a create without an answer, a refused create, a pod of the name that is shown or gone, and
+/// further calls.
 #[test]
-fn name_of_an_unknown_create_comes_before_all_others_until_it_is_known() {
-    let mut cursor = of_session();
-    let names = cursor.next_names("a-", 3, free);
-    cursor.retry(&names[2], true);
-    // The server retries, and the retry is refused, which says nothing about the first create.
-    for _ in 0..3 {
-        let again = cursor.next_names("a-", 2, free);
-        assert_eq!(again[0], names[2]);
-        assert!(!names.contains(&again[1]));
+fn name_is_given_again_only_while_a_create_of_it_may_still_make_a_pod() {
+    use NameUse::{Free, InFlight, Taken};
+    for (events, usage, again) in [
+        ("", Free, false),
+        ("unanswered", Free, true),
+        // The server retries, and the retry is refused, which says nothing about the first create.
+        ("unanswered given given refused", Free, true),
+        ("unanswered", InFlight, false),
+        ("unanswered in-flight", Free, true),
+        ("unanswered", Taken, false),
+        ("unanswered taken", Free, false),
+        ("unanswered shown", Free, false),
+        // Another create may take effect when the pod of the first one is gone.
+        ("unanswered unanswered taken gone", Free, true),
+        ("unanswered unanswered taken gone gone", Free, false),
+        ("refused refused", Free, true),
+        ("refused refused gone", Free, false),
+    ] {
+        let mut cursor = of_session();
+        let name = cursor.next_names("a-", 1, free).remove(0);
+        for event in events.split_whitespace() {
+            match event {
+                "unanswered" => cursor.retry(&name, true),
+                "refused" => cursor.retry(&name, false),
+                "shown" => {
+                    cursor.mark_taken(&name);
+                }
+                "gone" => {
+                    cursor.mark_gone(&name);
+                }
+                "given" => assert_eq!(cursor.next_names("a-", 1, free), [Arc::clone(&name)]),
+                "in-flight" => drop(cursor.next_names("a-", 1, only(&name, InFlight))),
+                _ => drop(cursor.next_names("a-", 1, only(&name, Taken))),
+            }
+        }
+        let names = cursor.next_names("a-", 2, only(&name, usage));
+        assert_eq!(names[0] == name, again, "{events}, {usage:?}");
+        assert_ne!(names[1], name, "{events}, {usage:?}");
     }
-    cursor.mark_taken(&names[2]);
-    assert!(!names.contains(&cursor.next_names("a-", 1, free)[0]));
-}
-
-#[test]
-fn name_of_an_unknown_create_in_flight_is_not_tried_twice_at_once() {
-    let mut cursor = of_session();
-    let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry(&name, true);
-    let in_flight = only(&name, NameUse::InFlight);
-    assert_ne!(cursor.next_names("a-", 1, in_flight), [Arc::clone(&name)]);
-    assert_eq!(cursor.next_names("a-", 1, free), [name]);
-}
-
-#[test]
-fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
-    let mut cursor = of_session();
-    let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry(&name, true);
-    let taken = only(&name, NameUse::Taken);
-    assert_ne!(cursor.next_names("a-", 1, taken), [Arc::clone(&name)]);
-    assert_ne!(cursor.next_names("a-", 1, free), [name]);
-}
-
-#[test]
-fn name_of_two_unknown_creates_is_tried_again_when_the_pod_of_one_is_gone() {
-    let mut cursor = of_session();
-    let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry(&name, true);
-    cursor.retry(&name, true);
-    let taken = only(&name, NameUse::Taken);
-    assert_ne!(cursor.next_names("a-", 1, taken), [Arc::clone(&name)]);
-    cursor.mark_gone(&name);
-    assert_eq!(cursor.next_names("a-", 1, free), [Arc::clone(&name)]);
-    cursor.mark_gone(&name);
-    assert_ne!(cursor.next_names("a-", 1, free), [name]);
-}
-
-#[test]
-fn name_of_a_refused_create_is_tried_again_until_a_pod_of_it_is_gone() {
-    let mut cursor = of_session();
-    let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry(&name, false);
-    cursor.retry(&name, false);
-    assert_eq!(cursor.next_names("a-", 1, free), [Arc::clone(&name)]);
-    cursor.mark_gone(&name);
-    assert_ne!(cursor.next_names("a-", 1, free), [name]);
 }
 
 #[test]
