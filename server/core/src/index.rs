@@ -30,6 +30,14 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use self::{
+    group::GroupId,
+    ledger::{Ledger, Loss, Made},
+    pod::{Entry, PodId},
+    set::{Counts, Set, SetId},
+    unlisted::EndedList,
+    walk::PodWalk,
+};
 use self::{
     group::Groups,
     large::LargeObjects,
@@ -38,14 +46,6 @@ use self::{
     nodes::{NodeId, Nodes},
     slab::Slab,
     tombstones::Tombstones,
-};
-pub(crate) use self::{
-    group::{GroupId, PodGroup},
-    ledger::{Ledger, Loss, Made},
-    pod::{Entry, PodId},
-    set::{Counts, Set, SetId},
-    unlisted::EndedList,
-    walk::PodWalk,
 };
 use crate::{
     held::Held,
@@ -251,11 +251,11 @@ impl Index {
     /// Counts active related pods by node (spec 7.3).
     pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<NodeId>, u32> {
         let mut counts = HashMap::new();
-        let siblings: Vec<_> = self.sibling_ids(id).collect();
-        let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
+        let siblings: Vec<_> = self.siblings(id).collect();
+        let namespaces = siblings.iter().map(|set| &*set.object.key.namespace);
         for namespace in namespaces.collect::<BTreeSet<&str>>() {
             let groups = self.groups.of_namespace(namespace);
-            for group in groups.filter(|group| self.is_related(&siblings, group)) {
+            for group in groups.filter(|group| siblings.iter().any(|set| set.selects(group))) {
                 for (node, pods) in &group.active_by_node {
                     *counts.entry(*node).or_default() += pods;
                 }
@@ -270,16 +270,6 @@ impl Index {
         let groups = self.set(id).map_or(0, groups);
         let siblings = self.sibling_ids(id).take(max.saturating_add(1));
         siblings.count().saturating_mul(groups.max(1))
-    }
-
-    /// Whether one of these ReplicaSets selects the pods of a group.
-    pub(crate) fn is_related(&self, siblings: &[SetId], group: &PodGroup) -> bool {
-        let mut sets = siblings.iter().filter_map(|id| self.set(*id));
-        sets.any(|set| {
-            let selector = set.selector();
-            set.object.key.namespace == group.namespace
-                && selector.is_some_and(|selector| group.is_selected_by(selector))
-        })
     }
 
     /// Returns the active pods that the ReplicaSet owns and selects, in an unspecified but stable order.

@@ -134,12 +134,14 @@ impl SurroundingsCopy {
             return true;
         };
         let key = &set.object.key;
+        let related = self.related.iter().filter_map(|id| index.set(*id));
+        let related: Vec<_> = related.collect();
         let mut selected = BTreeMap::new();
         for (_, pod) in pods {
             let group = index.groups.at(pod.group);
             let is_selected = selected
                 .entry(pod.group)
-                .or_insert_with(|| index.is_related(&self.related, group));
+                .or_insert_with(|| related.iter().any(|set| set.selects(group)));
             let is_owner = |owner: &OwnerReference| owner.uid == key.uid;
             let is_near = || {
                 group.namespace == key.namespace

@@ -11,7 +11,6 @@ use super::{
     large::LargeObjects,
     map::{self, Map},
     nodes::NodeId,
-    pod::PodId,
     slab::{Slab, Slot},
 };
 use crate::{
@@ -33,7 +32,7 @@ pub(crate) struct PodGroup {
     pods: u32,
     pub(super) active_by_node: BTreeMap<Option<NodeId>, u32>,
     /// The active pods by name, if the group has no controller and its labels are known.
-    orphans: BTreeSet<(Arc<str>, PodId)>,
+    orphans: BTreeSet<(Arc<str>, Slot)>,
 }
 
 /// What the pods of a group have in common beside their namespace.
@@ -170,7 +169,7 @@ impl Groups {
     }
 
     /// Adds an active pod to the orphans of its group, unless the group has a controller, or its labels are forgotten.
-    pub(super) fn add_orphan(&mut self, id: GroupId, name: &Arc<str>, pod: PodId) {
+    pub(super) fn add_orphan(&mut self, id: GroupId, name: &Arc<str>, pod: Slot) {
         let group = self.groups.get_mut(id);
         let group = group.filter(|it| it.controller.is_none() && it.labels.is_some());
         if let Some(group) = group {
@@ -180,7 +179,7 @@ impl Groups {
     }
 
     /// Undoes [`Self::add_orphan`].
-    pub(super) fn remove_orphan(&mut self, id: GroupId, name: &Arc<str>, pod: PodId) {
+    pub(super) fn remove_orphan(&mut self, id: GroupId, name: &Arc<str>, pod: Slot) {
         if let Some(group) = self.groups.get_mut(id)
             && group.controller.is_none()
             && group.orphans.remove(&(Arc::clone(name), pod))
@@ -192,7 +191,7 @@ impl Groups {
     }
 
     /// Returns the orphans of a namespace that a selector matches, sorted by name. The cost is a test for each group of orphans.
-    pub(crate) fn orphans(&self, namespace: &Arc<str>, selector: &Selector) -> Vec<PodId> {
+    pub(crate) fn orphans(&self, namespace: &Arc<str>, selector: &Selector) -> Vec<Slot> {
         let place = |id| (Arc::clone(namespace), id);
         let range = place(GroupId::MIN)..=place(GroupId::MAX);
         let groups = self.with_orphans.range(range).map(|(_, id)| self.at(*id));
@@ -204,7 +203,7 @@ impl Groups {
 }
 
 impl PodGroup {
-    pub(crate) fn is_selected_by(&self, selector: &Selector) -> bool {
+    pub(super) fn is_selected_by(&self, selector: &Selector) -> bool {
         let labels = self.labels.as_ref();
         labels.is_some_and(|labels| selector.matches(labels))
     }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
+    group::PodGroup,
     large,
     pod::{Contribution, Entry, PodId},
     rewrites::Rewrites,
@@ -88,6 +89,13 @@ impl Set {
     pub(crate) fn selector(&self) -> Option<&Selector> {
         let selector = self.object.selector.as_ref().ok();
         selector.filter(|_| self.counts.unknown == 0)
+    }
+
+    /// Whether it selects the pods of a group.
+    pub(crate) fn selects(&self, group: &PodGroup) -> bool {
+        let selector = self.selector();
+        self.object.key.namespace == group.namespace
+            && selector.is_some_and(|selector| group.is_selected_by(selector))
     }
 
     pub(crate) fn quarantine(&self) -> Option<Quarantine> {
