@@ -53,13 +53,9 @@ impl Acceptor {
             tls_client_auth,
             insecure,
         } = args;
-        let missing = |given, missing| Err(SetupError::Missing { given, missing });
-        files.check_pair()?;
         if files.tls_ca.is_some() && files.tls_cert.is_none() {
-            return missing("--tls-ca", "--tls-cert");
-        }
-        if files.tls_crl.is_some() && files.tls_ca.is_none() {
-            return missing("--tls-crl", "--tls-ca");
+            let (given, missing) = ("--tls-ca", "--tls-cert");
+            return Err(SetupError::Missing { given, missing });
         }
         if files.is_given() {
             if endpoint.tcp().is_none() {

@@ -5,18 +5,26 @@ use std::{path::PathBuf, time::Duration};
 use crate::config;
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::transport::failure::SetupError;
-
 /// The files of TLS. You can replace them at any time.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "TLS")]
 pub struct TlsArgs {
     /// File with the certificate chain of this process, in PEM; with `--tls-key`
-    #[arg(long, env = "DECREE_TLS_CERT", value_name = "FILE")]
+    #[arg(
+        long,
+        env = "DECREE_TLS_CERT",
+        requires = "tls_key",
+        value_name = "FILE"
+    )]
     pub tls_cert: Option<PathBuf>,
 
     /// File with the private key of `--tls-cert`, in PEM
-    #[arg(long, env = "DECREE_TLS_KEY", value_name = "FILE")]
+    #[arg(
+        long,
+        env = "DECREE_TLS_KEY",
+        requires = "tls_cert",
+        value_name = "FILE"
+    )]
     pub tls_key: Option<PathBuf>,
 
     /// File with the CA certificates for checking the other side, in PEM
@@ -24,7 +32,7 @@ pub struct TlsArgs {
     pub tls_ca: Option<PathBuf>,
 
     /// File with the certificate revocation lists of these CAs, in PEM. Each CA that issues certificates needs a current list
-    #[arg(long, env = "DECREE_TLS_CRL", value_name = "FILE")]
+    #[arg(long, env = "DECREE_TLS_CRL", requires = "tls_ca", value_name = "FILE")]
     pub tls_crl: Option<PathBuf>,
 
     /// The interval for checking the files for changes
@@ -95,16 +103,6 @@ impl TlsArgs {
             || self.tls_ca.is_some()
             || self.tls_crl.is_some()
     }
-
-    /// Checks that the certificate and its key are both given, or neither.
-    pub(crate) const fn check_pair(&self) -> Result<(), SetupError> {
-        let (given, missing) = match (&self.tls_cert, &self.tls_key) {
-            (Some(_), None) => ("--tls-cert", "--tls-key"),
-            (None, Some(_)) => ("--tls-key", "--tls-cert"),
-            (None, None) | (Some(_), Some(_)) => return Ok(()),
-        };
-        Err(SetupError::Missing { given, missing })
-    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -113,4 +111,21 @@ fn interval(text: &str) -> Result<Duration, String> {
     fits.contains(&interval)
         .then_some(interval)
         .ok_or_else(|| "must be from 100ms to 60m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, error::ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn file_of_tls_needs_the_one_that_it_belongs_to() {
+        for flag in ["--tls-cert", "--tls-key", "--tls-crl"] {
+            let command = TlsArgs::augment_args(Command::new("program"));
+            let refused = command.try_get_matches_from(["program", flag, "file"]);
+            let error = refused.expect_err(flag);
+            assert_eq!(error.kind(), ErrorKind::MissingRequiredArgument);
+        }
+    }
 }

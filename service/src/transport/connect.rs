@@ -166,7 +166,6 @@ impl Tls {
             tls_server_name,
             insecure: _,
         } = args;
-        files.check_pair()?;
         if files.tls_ca.is_none() {
             let (given, missing) = ("--server https://…", "--tls-ca");
             return Err(SetupError::Missing { given, missing });
