@@ -45,7 +45,7 @@ async fn main() -> ExitCode {
 
 async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
     process::shorten_time_slice();
-    let _log = args.log.init()?;
+    args.log.init()?;
     environment::warn_of_misspelt::<AgentArgs>();
     let shutdown = service::shutdown::on_signal(None)?;
     let (instance, seed) = decree_agent::identity();

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use agent_core::{
-    agent::{Agent, AgentCommand},
+    agent::{Agent, AgentCommand, AgentConfig},
     api::{ApiError, Call, CallId, Kind, Reply},
     cluster::Cluster,
     link::LinkCommand,
@@ -53,7 +53,7 @@ pub struct ShellConfig {
     /// The file with the token that proves the agent's identity to the server, if the agent uses one.
     pub token: Option<PathBuf>,
     /// The settings of the agent. An empty `cluster_uid` is replaced with the cluster's own.
-    pub agent: agent_core::agent::AgentConfig,
+    pub agent: AgentConfig,
     /// The metrics that the agent updates.
     pub metrics: Metrics,
     /// Set by the agent: whether a session is open, and the cluster can be read.
@@ -81,9 +81,7 @@ struct Shell<C> {
     sources: Sources<C>,
     recorder: Recorder,
     config: ShellConfig,
-    /// The fields of log lines that the server can cause at will: those of `session`, and the peer.
-    by_server: tracing::Span,
-    /// The fields of log lines about the open session; disabled without a session.
+    /// The fields of log lines that the server can cause at will: those of the open session, if any, and the peer.
     session: tracing::Span,
     /// Since when each kind has no watch, after a failed list or watch.
     unwatched: [Option<Timestamp>; 2],
@@ -107,7 +105,7 @@ impl ShellConfig {
         Self {
             server,
             token: None,
-            agent: agent_core::agent::AgentConfig::default(),
+            agent: AgentConfig::default(),
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
@@ -132,7 +130,7 @@ pub async fn run<C: Cluster>(
         };
         agent.cluster_uid = uid;
     }
-    let span = span(agent);
+    let (span, session) = (span(agent, None, None), by_server(agent, None));
     let recorder = agent_core::recorder::Recorder::new(&agent.instance, &agent.api_version);
     let shell = Shell {
         agent: Agent::new(agent.clone()),
@@ -143,26 +141,32 @@ pub async fn run<C: Cluster>(
         sources: Sources::new(cluster.clone()),
         cluster,
         config,
-        by_server: by_server(),
-        session: tracing::Span::none(),
+        session,
         unwatched: [None; 2],
     };
     shell.run(shutdown).instrument(span).await
 }
 
-/// The field of lines that the server can cause at will, within the span around.
-fn by_server() -> tracing::Span {
-    error_span!("by", peer = log::SERVER)
+/// The fields of lines that the server can cause at will.
+fn by_server(agent: &AgentConfig, session: Option<&str>) -> tracing::Span {
+    span(agent, session, Some(log::SERVER))
 }
 
 /// The fields of every line about this agent, the same as in the server's lines about its session. The level is the level of the least
-/// verbose logs.
-fn span(agent: &agent_core::agent::AgentConfig) -> tracing::Span {
+/// verbose logs. JSON lines have only the fields of the innermost span, so each span has all of them.
+fn span(agent: &AgentConfig, session: Option<&str>, peer: Option<&str>) -> tracing::Span {
     let cluster = match agent.cluster_name.as_str() {
         "" => &agent.cluster_uid,
         name => name,
     };
-    error_span!("agent", cluster, shard = agent.shard, epoch = agent.epoch)
+    error_span!(
+        "session",
+        peer,
+        session = session.map(excerpt),
+        cluster,
+        shard = agent.shard,
+        epoch = agent.epoch,
+    )
 }
 
 /// Makes a call. It may have its effect before the answer is awaited.
@@ -263,16 +267,16 @@ impl<C: Cluster> Shell<C> {
         while let Some(report) = self.agent.poll_report() {
             self.config.metrics.count_report(&report);
             if let Report::SessionOpened { id } = &report {
-                self.session = error_span!("session", session = excerpt(id));
-                self.by_server = self.session.in_scope(by_server);
+                self.session = by_server(&self.config.agent, Some(id));
             }
-            // The output of dry-run mode is complete.
-            let is_limited = !matches!(report, Report::Shown(_));
-            let (limited, whole) = (&self.by_server, &self.session);
-            let around = if is_limited { limited } else { whole };
-            around.in_scope(|| log::write(&report));
+            if let Report::Shown(_) = report {
+                // The output of dry-run mode is complete.
+                log::write(&report);
+            } else {
+                self.session.in_scope(|| log::write(&report));
+            }
             if let Report::Disconnected(_) = report {
-                (self.session, self.by_server) = (tracing::Span::none(), by_server());
+                self.session = by_server(&self.config.agent, None);
             } else if let Report::Budget(_) = report {
                 has_news_of_holds = true;
             } else if let Report::Noted(note) = report {

@@ -45,7 +45,7 @@ pub(crate) fn run(
     if let Some(command) = &args.command {
         return act_remotely(command, io);
     }
-    let _log = sandbox::log(args.log_level.as_ref());
+    sandbox::log(args.log_level.as_ref());
     let mut stage = Stage::open(args.deadline)?;
     let ended = play(&mut stage, run_command, args.fast, io);
     stage.close(ended)?;

@@ -88,13 +88,16 @@ pub(crate) fn on_signal() -> Result<CancellationToken, Failure> {
 }
 
 /// Sets up the logs of server and agent, if there is a level.
-pub(crate) fn log(log_level: Option<&service::Filter>) -> Option<service::Log> {
-    let log = service::LogArgs {
-        log_format: service::Format::Auto,
-        log_level: log_level.cloned()?,
-    };
-    // In a process that runs several commands, the first has set up the logs.
-    log.init().ok()
+pub(crate) fn log(log_level: Option<&service::Filter>) {
+    if let Some(log_level) = log_level.cloned() {
+        let log_format = service::Format::Auto;
+        let log = service::LogArgs {
+            log_format,
+            log_level,
+        };
+        // In a process that runs several commands, the first has set up the logs.
+        let _ = log.init();
+    }
 }
 
 /// A cluster with short delays: seconds instead of minutes.

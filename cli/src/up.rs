@@ -49,7 +49,7 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 
 async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let objects = input::read_for_cluster(&args.input, io)?;
-    let _log = sandbox::log(args.log_level.as_ref());
+    sandbox::log(args.log_level.as_ref());
     let seed = args.seed.unwrap_or(0);
     let cluster = FakeCluster::start(sandbox::cluster_config(seed), objects)?;
     if args.input.files.is_empty() {
@@ -89,7 +89,7 @@ async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
 async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     // Shows at once what the agent cannot read, and what another controller does differently.
     let log_level = args.log_level.clone().or_else(|| "warn".parse().ok());
-    let _log = sandbox::log(log_level.as_ref());
+    sandbox::log(log_level.as_ref());
     let mut flags = settings_of_the_agent()?;
     let mode = args.mode.unwrap_or(Mode::Shadow);
     flags.mode = mode;

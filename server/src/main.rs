@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 fn start(args: Args) -> Result<(), ServeError> {
     // Before other threads start, because they inherit the time slice.
     process::shorten_time_slice();
-    let _log = args.log.init()?;
+    args.log.init()?;
     environment::warn_of_misspelt::<Args>();
     let mut runtime = Builder::new_multi_thread();
     let processors = available_parallelism().map_or(THREADS_MIN, NonZeroUsize::get);

@@ -35,8 +35,10 @@ pub(crate) fn without_passwords(text: &str) -> Cow<'_, str> {
     if !text.contains("://") || !text.contains('@') {
         return text.into();
     }
-    let words = text.split_inclusive(char::is_whitespace).map(|word| {
-        // A password may contain any character, and only an `@` ends it.
+    // A quotation mark ends a text within JSON.
+    let is_end = |it: char| it.is_whitespace() || it == '"';
+    let words = text.split_inclusive(is_end).map(|word| {
+        // A password may contain any other character, and only an `@` ends it.
         let url = word.split_once("://").and_then(|(scheme, rest)| {
             let (_, host) = rest.rsplit_once('@')?;
             Some(format!("{scheme}://…@{host}"))
@@ -129,6 +131,10 @@ mod tests {
                 "a socks5://…@b and http://c",
             ),
             ("http://host/path me@host", "http://host/path me@host"),
+            (
+                "{\"a\":\"http://b\",\"c\":\"http://d:e@f\",\"g\":\"h@i\"}",
+                "{\"a\":\"http://b\",\"c\":\"http://…@f\",\"g\":\"h@i\"}",
+            ),
             ("spiffe://domain/path", "spiffe://domain/path"),
         ] {
             assert_eq!(without_passwords(text), shown);

@@ -33,5 +33,5 @@ pub mod transport;
 pub use admin::Readiness;
 pub use escape::{escaped, escaped_json, excerpt};
 pub use listen::{ListenAddr, ListenError, listen, socket_address};
-pub use log::{Filter, Format, Log, LogArgs};
+pub use log::{Filter, Format, LogArgs};
 pub use token_file::{Token, TokenFileError};

@@ -1,37 +1,27 @@
 //! Logs: lines for people on a terminal, JSON elsewhere.
 
-mod fields;
 mod filter;
-mod line;
-mod repeats;
+mod limit;
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal as _},
     panic,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
 };
 
 use clap::{Args, ValueEnum};
-use serde_json::Map;
-use tracing::{Event, Subscriber, span};
+use tracing::Subscriber;
 use tracing_subscriber::{
     Layer,
-    layer::{Context, SubscriberExt as _},
+    field::MakeExt as _,
+    fmt::{self, MakeWriter, format::debug_fn},
+    layer::SubscriberExt as _,
     registry::LookupSpan,
     util::SubscriberInitExt as _,
 };
 
 pub use self::filter::Filter;
-use self::{
-    fields::Fields,
-    line::{Line, LineStyle},
-    repeats::Repeats,
-};
-
-/// How often lines that wait are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+use self::limit::PeerLimit;
+use crate::escape::{escaped, escaped_json, without_passwords};
 
 /// How a binary logs. Flatten it into the binary's arguments.
 #[derive(Args, Clone, Debug)]
@@ -59,150 +49,107 @@ pub enum Format {
     Auto,
     /// For people: the time in UTC, the level, the message, its fields, and then those of its session.
     Pretty,
-    /// One JSON object a line, with all fields at its top level.
+    /// One JSON object a line, with the fields of its session in `span`.
     Json,
 }
 
-/// The logs of a process. Its drop writes the lines that wait, so it lasts as long as the process.
-#[must_use]
-pub struct Log(Lines);
-
-/// Writes a line for each event, with the fields of the spans around it. A line with a field `peer`, at level INFO or above, is one that
-/// the peer can cause at will: there is one a minute of each peer and kind. Clones share the lines that wait.
-#[derive(Clone)]
-struct Lines {
-    style: LineStyle,
-    output: Arc<Mutex<Output>>,
-}
-
-struct Output {
-    repeats: Repeats,
-    writer: Box<dyn Write + Send>,
-}
+/// Writes JSON without the characters that steer a terminal, and without passwords. Each write is a whole line.
+struct CleanJson<W>(W);
 
 impl LogArgs {
     /// Sets up the logs of the process. A panic becomes an ERROR line as well.
     ///
     /// # Errors
-    /// If the logs are already set up, or a thread cannot be started.
-    pub fn init(&self) -> io::Result<Log> {
-        let lines = Lines::new(self.shape(), io::stderr());
+    /// If the logs are already set up.
+    pub fn init(&self) -> io::Result<()> {
+        let is_terminal = io::stderr().is_terminal();
+        let is_json = match self.log_format {
+            Format::Auto => !is_terminal,
+            Format::Pretty => false,
+            Format::Json => true,
+        };
+        let lines = if is_json {
+            json(io::stderr)
+        } else {
+            pretty(is_terminal, io::stderr)
+        };
         tracing_subscriber::registry()
             .with(self.log_level.0.clone())
-            .with(lines.clone())
+            .with(PeerLimit::default())
+            .with(lines)
             .try_init()
             .map_err(io::Error::other)?;
         panic::set_hook(Box::new(crate::failure::panicked));
-        let waiting = lines.clone();
-        thread::Builder::new()
-            .name("log".to_owned())
-            .spawn(move || {
-                loop {
-                    thread::park_timeout(LOOK_EVERY);
-                    waiting.write_due(Instant::now());
-                }
-            })?;
-        Ok(Log(lines))
-    }
-
-    fn shape(&self) -> LineStyle {
-        let terminal = io::stderr().is_terminal();
-        match self.log_format {
-            Format::Auto if !terminal => LineStyle::Json,
-            Format::Auto | Format::Pretty => LineStyle::Pretty { color: terminal },
-            Format::Json => LineStyle::Json,
-        }
+        Ok(())
     }
 }
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
-    fn on_new_span(&self, span: &span::Attributes<'_>, id: &span::Id, context: Context<'_, S>) {
-        let mut fields = Fields::default();
-        span.record(&mut fields);
-        if let Some(span) = context.span(id) {
-            span.extensions_mut().insert(fields);
-        }
-    }
-
-    fn on_record(&self, id: &span::Id, values: &span::Record<'_>, context: Context<'_, S>) {
-        if let Some(span) = context.span(id)
-            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
-        {
-            values.record(fields);
-        }
-    }
-
-    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut around = Map::new();
-        for span in context.event_scope(event).into_iter().flatten() {
-            if let Some(fields) = span.extensions().get::<Fields>() {
-                for (name, value) in &fields.values {
-                    let entry = around.entry(name.clone());
-                    entry.or_insert_with(|| value.clone());
-                }
-            }
-        }
-        let line = Line::of(event, around);
-        let mut output = self.output();
-        let admitted = output.repeats.admit(Instant::now(), line);
-        output.write(admitted, self.style);
-    }
+fn json<S, O, W>(output: O) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    O: Fn() -> W + Send + Sync + 'static,
+    W: io::Write + 'static,
+{
+    let lines = fmt::layer().json().flatten_event(true);
+    let lines = lines.with_span_list(false);
+    lines.with_writer(move || CleanJson(output())).boxed()
 }
 
-impl Lines {
-    fn new(style: LineStyle, writer: impl Write + Send + 'static) -> Self {
-        let output = Output {
-            repeats: Repeats::default(),
-            writer: Box::new(writer),
-        };
-        Self {
-            style,
-            output: Arc::new(Mutex::new(output)),
+/// Lines whose values are escaped one by one: the library escapes no line breaks, and the colors of a line must stay.
+fn pretty<S, W>(has_colors: bool, output: W) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let fields = debug_fn(|writer, field, value| {
+        let text = escaped(&format!("{value:?}"));
+        match field.name() {
+            "message" => writer.write_str(&text),
+            name => write!(writer, "{name}={text}"),
         }
-    }
-
-    /// Writes the lines whose minute is over at `now`.
-    fn write_due(&self, now: Instant) {
-        let mut output = self.output();
-        let due = output.repeats.due(now);
-        output.write(due, self.style);
-    }
-
-    fn output(&self) -> MutexGuard<'_, Output> {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    });
+    let lines = fmt::layer().compact().with_target(false);
+    let lines = lines
+        .with_ansi(has_colors)
+        .fmt_fields(fields.delimited(" "));
+    lines.with_writer(output).boxed()
 }
 
-impl Output {
-    fn write(&mut self, lines: impl IntoIterator<Item = Line>, style: LineStyle) {
-        for line in lines {
-            let line = line.written(style);
-            // If the log cannot be written, there is no better place to report that.
-            let _ = self.writer.write_all(line.as_bytes());
-        }
+impl<W: io::Write> io::Write for CleanJson<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let clean = without_passwords(&text);
+        self.0.write_all(escaped_json(&clean).as_bytes())?;
+        Ok(line.len())
     }
-}
 
-impl Drop for Log {
-    fn drop(&mut self) {
-        self.0.write_due(Instant::now() + repeats::MINUTE);
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tracing::{debug, error_span, info, subscriber::with_default, warn};
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use serde_json::{Value, json};
+    use tracing::{Dispatch, dispatcher::with_default, error_span, info};
+    use tracing_subscriber::Registry;
 
     use super::*;
 
-    /// A writer that keeps what is written. Clones share it.
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    type Written = Arc<Mutex<Vec<u8>>>;
+    type Output = Box<dyn Fn() -> Kept + Send + Sync>;
+    type Lines = Box<dyn Layer<Registry> + Send + Sync>;
 
-    impl Write for Written {
+    /// A writer that keeps what is written.
+    struct Kept(Written);
+
+    impl io::Write for Kept {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            written.write(bytes)
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend(bytes);
+            Ok(bytes.len())
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -210,97 +157,54 @@ mod tests {
         }
     }
 
-    impl Written {
-        /// The lines since the last call, without their times.
-        fn take(&self) -> Vec<String> {
-            let bytes = std::mem::take(&mut *self.0.lock().expect("no one panics"));
-            let text = String::from_utf8(bytes).expect("it is UTF-8");
-            let lines = text
-                .lines()
-                .map(|line| line.split_once("Z ").expect("a time").1);
-            lines.map(|line| line.trim_start().to_owned()).collect()
-        }
-    }
-
-    fn logged(act: impl FnOnce()) -> (Written, Lines) {
+    /// Logs texts of a peer, and returns the log.
+    fn logged(lines: impl FnOnce(Output) -> Lines) -> String {
         let written = Written::default();
-        let lines = Lines::new(LineStyle::Pretty { color: false }, written.clone());
-        with_default(tracing_subscriber::registry().with(lines.clone()), act);
-        (written, lines)
-    }
-
-    fn minutes(count: u32) -> Instant {
-        Instant::now() + repeats::MINUTE * count
-    }
-
-    #[test]
-    fn peer_has_a_line_a_minute_of_each_kind_with_the_number_left_out() {
-        let begun = minutes(0);
-        let (written, lines) = logged(|| {
-            for number in 0..1_000 {
-                info!(peer = "a", number, "opened");
-                error_span!("session", peer = "b").in_scope(|| info!(number, "closed"));
-                for reason in ["NO", "NEVER"] {
-                    warn!(peer = "a", reason, "denied");
-                }
-            }
-        });
-        let first = [
-            "INFO opened peer=a number=0",
-            "INFO closed number=0 peer=b",
-            "WARN denied peer=a reason=NO",
-            "WARN denied peer=a reason=NEVER",
-        ];
-        assert_eq!(written.take(), first);
-        lines.write_due(begun);
-        assert_eq!(written.take(), [""; 0], "their minute has begun");
-        lines.write_due(minutes(1));
-        let last = [
-            "INFO opened peer=a number=999 omitted=998",
-            "INFO closed number=999 omitted=998 peer=b",
-            "WARN denied peer=a reason=NO omitted=998",
-            "WARN denied peer=a reason=NEVER omitted=998",
-        ];
-        assert_eq!(written.take(), last);
-        lines.write_due(minutes(3));
-        let Output { repeats, .. } = &*lines.output();
-        assert!(
-            repeats.is_empty(),
-            "nothing is kept for peers that are silent"
+        let output = Arc::clone(&written);
+        let lines = lines(Box::new(move || Kept(Arc::clone(&output))));
+        with_default(
+            &Dispatch::new(tracing_subscriber::registry().with(lines)),
+            || {
+                let span = error_span!("session", cluster = "c\n\u{1b}[2J", shard = "");
+                let hostile = "\u{9b}2J\u{202e}\r\nINFO \"forged\"";
+                let url = "http://me:secret@host/x";
+                span.in_scope(|| info!(why = %hostile, url, count = 3, "opened {hostile}"));
+            },
         );
+        let written = written.lock().expect("no one panics").clone();
+        String::from_utf8(written).expect("it is UTF-8")
     }
 
     #[test]
-    fn lines_that_no_peer_causes_and_those_for_debugging_are_all_written() {
-        let (written, _) = logged(|| {
-            for _ in 0..3 {
-                warn!("no peer");
-                debug!(peer = "a", "for debugging");
-            }
-        });
-        assert_eq!(written.take().len(), 6);
-    }
-
-    #[test]
-    fn any_number_of_peers_takes_bounded_room_and_lines() {
-        let long = "x".repeat(10_000);
-        let (written, lines) = logged(|| {
-            for peer in 0..3_000 {
-                for _ in 0..2 {
-                    info!(peer = peer.to_string(), long, "opened");
-                }
-            }
-        });
-        assert_eq!(written.take().len(), repeats::KINDS_MAX + 1);
-        lines.write_due(minutes(1));
-        let last = written.take();
-        assert_eq!(last.len(), repeats::KINDS_MAX + 1);
-        assert!(
-            last.iter().all(|line| line.len() < 1_000),
-            "they were kept short"
+    fn json_line_is_one_object_of_harmless_characters_without_passwords() {
+        let line = logged(json);
+        let text = line.strip_suffix('\n').expect("a line break");
+        let is_harmless = |it: char| !it.is_control() && it != '\u{202e}';
+        assert!(text.chars().all(is_harmless), "{text}");
+        let line: Value = serde_json::from_str(text).expect("JSON");
+        assert_eq!(line["level"], "INFO");
+        assert_eq!(
+            line["message"],
+            "opened \u{9b}2J\u{202e}\r\nINFO \"forged\""
         );
-        let omitted = 2 * (3_000 - repeats::KINDS_MAX) - 2;
-        let shared = format!(" omitted={omitted}");
-        assert!(last.iter().any(|line| line.ends_with(&shared)), "{shared}");
+        assert_eq!(line["url"], "http://…@host/x");
+        assert_eq!(line["count"], 3);
+        let span = json!({"cluster": "c\n\u{1b}[2J", "shard": "", "name": "session"});
+        assert_eq!(line["span"], span);
+    }
+
+    #[test]
+    fn pretty_line_is_one_line_of_harmless_characters_without_passwords() {
+        let line = logged(|output| pretty(false, output));
+        let (_, text) = line.split_once("INFO ").expect("a level");
+        assert_eq!(
+            text,
+            "session: opened \\u{9b}2J\\u{202e}\\r\\nINFO \"forged\" why=\\u{9b}2J\\u{202e}\\r\\nINFO \"forged\" \
+             url=\"http://…@host/x\" count=3 cluster=\"c\\n\\u{1b}[2J\" shard=\"\"\n"
+        );
+        let colored = logged(|output| pretty(true, output));
+        assert!(colored.contains("\u{1b}[32m INFO\u{1b}[0m"), "{colored}");
+        assert_eq!(colored.matches('\n').count(), 1, "{colored}");
+        assert!(!colored.contains("\u{1b}[2J"), "{colored}");
     }
 }

@@ -124,7 +124,7 @@ fn embedded_clusters_share_a_server_and_the_same_one_twice_is_named_as_such() {
         let parsed = |line: &String| serde_json::from_str::<Value>(line).ok();
         let mut lines = lines.iter().filter_map(parsed);
         lines.find(|line| {
-            line["message"] == "session opened" && line["session"] == warning["by_session"]
+            line["message"] == "session opened" && line["span"]["session"] == warning["by_session"]
         })
     });
     let sessions = world::wait_for_sessions(&address, 3);
