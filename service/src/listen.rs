@@ -14,7 +14,7 @@ pub struct ListenError {
     /// The flag that sets the address.
     pub flag: &'static str,
     /// The requested address.
-    pub address: SocketAddr,
+    pub address: String,
     /// The error of the system.
     #[source]
     pub source: io::Error,
@@ -111,7 +111,7 @@ pub async fn listen(
     let failed = |source| ListenError {
         listener,
         flag,
-        address,
+        address: address.to_string(),
         source,
     };
     let socket = TcpListener::bind(address).await.map_err(failed)?;

@@ -41,7 +41,7 @@ pub use certificate::Certificate;
 pub use connect::{ConnectError, Connector};
 pub use endpoint::{Endpoint, HostPort, ListenEndpoint};
 pub use failure::{HandshakeError, LoadError, SetupError};
-pub use listen::{BindError, Listener, Socket};
+pub use listen::{Listener, Socket};
 pub use metrics::Metrics;
 pub use peer::{Credential, Ended, Peer, PeerAddress};
 pub use spoken::Spoken;

@@ -8,7 +8,6 @@ use std::{
 };
 
 use crate::ListenError;
-use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use crate::transport::{endpoint::ListenEndpoint, peer::PeerAddress, stream::ByteStream};
@@ -49,35 +48,12 @@ struct SocketFile {
     _lock: File,
 }
 
-/// Why a server cannot listen on an address.
-#[derive(Debug, Error)]
-pub enum BindError {
-    /// A TCP address is not available.
-    #[error(transparent)]
-    Tcp(#[from] ListenError),
-    /// A Unix socket cannot be created.
-    #[error("cannot listen on unix:{}; --listen chooses another path", path.display())]
-    Unix {
-        /// The path of the socket.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
-    /// Another process listens on the path.
-    #[error("another process listens on unix:{}; end it, or choose another path with --listen", .0.display())]
-    Taken(PathBuf),
-    /// The path is not a socket.
-    #[error("{} exists and is not a socket; remove it, or choose another path with --listen", .0.display())]
-    NoSocket(PathBuf),
-}
-
 impl Listener {
     /// Opens the socket for gRPC. Port 0 picks a free port. A Unix socket without a listener is replaced.
     ///
     /// # Errors
     /// If the address is not available, or the path is in use by a running server, or is not a socket.
-    pub async fn bind(endpoint: &ListenEndpoint) -> Result<Self, BindError> {
+    pub async fn bind(endpoint: &ListenEndpoint) -> Result<Self, ListenError> {
         let (kind, endpoint) = match endpoint {
             ListenEndpoint::Tcp(address) => {
                 let listener = crate::listen("grpc", "--listen", *address).await?;
@@ -85,7 +61,13 @@ impl Listener {
                 (ListenerKind::Tcp(listener), address.into())
             }
             ListenEndpoint::Unix(path) => {
-                let (listener, file) = bind_unix(path).await?;
+                let bound = bind_unix(path).await;
+                let (listener, file) = bound.map_err(|source| ListenError {
+                    listener: "grpc",
+                    flag: "--listen",
+                    address: endpoint.to_string(),
+                    source,
+                })?;
                 tracing::info!(listener = "grpc", address = %endpoint, "listening");
                 (ListenerKind::Unix(listener, file), endpoint.clone())
             }
@@ -123,35 +105,33 @@ impl Listener {
 
 /// Binds a Unix socket. Only the holder of the lock file may remove a socket without a listener, so two servers cannot remove each
 /// other's socket.
-async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
-    let failed = |source| BindError::Unix {
-        path: path.to_owned(),
-        source,
-    };
+async fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    let taken = || io::Error::new(io::ErrorKind::AddrInUse, "another process listens on it");
     if fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
-        return Err(BindError::NoSocket(path.to_owned()));
+        let text = "the path exists and is not a socket";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
-    let lock = open_lock(path).map_err(failed)?;
+    let lock = open_lock(path)?;
     match lock.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(BindError::Taken(path.to_owned())),
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
+        Err(TryLockError::WouldBlock) => return Err(taken()),
+        Err(TryLockError::Error(error)) => return Err(error),
     }
     if is_listened_on(path).await {
-        return Err(BindError::Taken(path.to_owned()));
+        return Err(taken());
     }
     match fs::remove_file(path) {
         Ok(()) => tracing::info!(path = %path.display(), "socket of an ended process replaced"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(error),
     }
-    let listener = UnixListener::bind(path).map_err(failed)?;
+    let listener = UnixListener::bind(path)?;
     let file = SocketFile {
         path: path.to_owned(),
-        number: fs::symlink_metadata(path).map(number).map_err(failed)?,
+        number: fs::symlink_metadata(path).map(number)?,
         _lock: lock,
     };
-    fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
+    fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
     Ok((listener, file))
 }
 
@@ -193,9 +173,10 @@ impl Drop for SocketFile {
 mod tests {
     use super::*;
 
-    async fn bind(folder: &tempfile::TempDir) -> Result<Listener, BindError> {
+    async fn bind(folder: &tempfile::TempDir) -> Result<Listener, io::ErrorKind> {
         let path = folder.path().join("server.sock");
-        Listener::bind(&ListenEndpoint::Unix(path)).await
+        let bound = Listener::bind(&ListenEndpoint::Unix(path)).await;
+        bound.map_err(|error| error.source.kind())
     }
 
     #[tokio::test]
@@ -206,7 +187,7 @@ mod tests {
         assert!(path.exists(), "the file stays behind");
         let first = bind(&folder).await.expect("the file is stale");
         let second = bind(&folder).await.expect_err("it is taken");
-        assert!(matches!(second, BindError::Taken(_)), "{second}");
+        assert_eq!(second, io::ErrorKind::AddrInUse);
         let mode = fs::metadata(&path).expect("it is there").permissions();
         assert_eq!(mode.mode() & 0o777, SOCKET_MODE, "for owner and group only");
         let connected = UnixStream::connect(&path).await;
@@ -222,7 +203,7 @@ mod tests {
         let path = folder.path().join("server.sock");
         let other = std::os::unix::net::UnixListener::bind(&path).expect("it can be bound");
         let taken = bind(&folder).await.expect_err("taken");
-        assert!(matches!(taken, BindError::Taken(_)), "{taken}");
+        assert_eq!(taken, io::ErrorKind::AddrInUse);
         drop(other);
         let ours = bind(&folder).await.expect("stale now");
         fs::remove_file(&path).expect("somebody removes it");
@@ -239,7 +220,8 @@ mod tests {
         fs::write(&precious, "precious").expect("it can be written");
         std::os::unix::fs::symlink(&precious, &lock).expect("a link");
         let refused = bind(&folder).await.expect_err("a link");
-        assert!(matches!(refused, BindError::Unix { .. }), "{refused}");
+        assert_ne!(refused, io::ErrorKind::AddrInUse);
+        assert_ne!(refused, io::ErrorKind::AlreadyExists);
         fs::remove_file(&lock).expect("it is there");
         fs::rename(&precious, &lock).expect("it can be moved");
         drop(bind(&folder).await.expect("it can be locked"));
@@ -252,7 +234,7 @@ mod tests {
         let path = folder.path().join("server.sock");
         fs::write(&path, "precious").expect("it can be written");
         let error = bind(&folder).await.expect_err("it is no socket");
-        assert!(matches!(error, BindError::NoSocket(_)), "{error}");
+        assert_eq!(error, io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "precious");
     }
 }
