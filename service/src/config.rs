@@ -10,6 +10,7 @@ use clap::{
     Arg, Args, Command, Parser,
     error::{ContextKind, ContextValue, ErrorKind},
 };
+use jiff::SignedDuration;
 
 /// Parses `arguments`, of which the first is the program, with the environment as fallback.
 ///
@@ -107,23 +108,15 @@ fn without_environment(command: Command) -> Command {
     command.mut_args(|arg| arg.env(None))
 }
 
-/// Parses a duration of a flag: a whole number and `ms`, `s` or `m`, such as `500ms`.
+/// Parses a duration of a flag in whole milliseconds, such as `500ms` or `2m`.
 ///
 /// # Errors
 /// The correct format.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit: u64 = match &text[digits.len()..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "" if !digits.is_empty() => return Err("needs a unit: 500ms, 10s or 2m".into()),
-        _ => return Err("must be a whole number with a unit, such as 500ms, 10s or 2m".into()),
-    };
-    let number = digits.parse::<u64>();
-    let number =
-        number.map_err(|_| "must be a whole number with a unit, such as 500ms, 10s or 2m")?;
-    Ok(Duration::from_millis(number.saturating_mul(unit)))
+    let duration: Option<SignedDuration> = text.parse().ok();
+    let millis = duration.and_then(|it| u64::try_from(it.as_millis()).ok());
+    let duration = millis.map(Duration::from_millis);
+    duration.ok_or_else(|| "must be numbers with units, such as 500ms, 10s or 1m30s".to_owned())
 }
 
 #[cfg(test)]
@@ -134,7 +127,8 @@ mod tests {
     fn durations_name_their_unit() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for bad in ["", "5", "s", "-1s", "1h", "1.5s"] {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        for bad in ["", "5", "s", "-1s", "1mo", "1d"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

@@ -66,7 +66,7 @@ hint: list its arguments with: decree demo scale --help
 error: unexpected argument '-n' found
 hint: list its arguments with: decree demo fail --help
 [2] get rs --timeout 5
-error: …needs a unit: 500ms, 10s or 2m
+error: …must be numbers with units, such as 500ms, 10s or 1m30s
 hint: …
 [2] gte rs
 error: …
