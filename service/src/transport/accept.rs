@@ -57,27 +57,23 @@ impl Acceptor {
             let (given, missing) = ("--tls-ca", "--tls-cert");
             return Err(SetupError::Missing { given, missing });
         }
-        if files.is_given() {
+        let tls = if files.is_given() {
             if endpoint.tcp().is_none() {
                 return Err(SetupError::NotTcp(endpoint.to_string()));
             }
             let auth: ClientAuth = *tls_client_auth;
             let build = move |parsed: &_| ServerTls::build(parsed, auth);
-            let tls = reload::load(files, &metrics, build)?;
-            return Ok(Self {
-                tls: Some(tls),
-                handshake_max,
-                metrics,
-            });
-        }
-        if !endpoint.is_local() {
-            if !insecure {
-                return Err(SetupError::PlainText(format!("--listen {endpoint}")));
-            }
+            Some(reload::load(files, &metrics, build)?)
+        } else if endpoint.is_local() {
+            None
+        } else if *insecure {
             tracing::warn!(%endpoint, "{EXPOSED}");
-        }
+            None
+        } else {
+            return Err(SetupError::PlainText(format!("--listen {endpoint}")));
+        };
         Ok(Self {
-            tls: None,
+            tls,
             handshake_max,
             metrics,
         })

@@ -58,16 +58,10 @@ pub(crate) struct Expiries {
 
 impl Part<PathBuf> {
     pub(crate) fn of(args: &TlsArgs) -> Vec<Self> {
-        let TlsArgs {
-            tls_cert,
-            tls_key,
-            tls_ca,
-            tls_crl,
-            tls_reload_interval: _,
-        } = args.clone();
-        let pair = tls_cert.zip(tls_key);
+        let pair = args.tls_cert.clone().zip(args.tls_key.clone());
         let pair = pair.map(|(cert, key)| Self::Pair(cert, key));
-        let parts = [pair, tls_ca.map(Self::Ca), tls_crl.map(Self::Crl)];
+        let (ca, crl) = (args.tls_ca.clone(), args.tls_crl.clone());
+        let parts = [pair, ca.map(Self::Ca), crl.map(Self::Crl)];
         parts.into_iter().flatten().collect()
     }
 
