@@ -9,7 +9,7 @@ use service::{Readiness, admin, process};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{cluster::FakeCluster, resume, shell::ShellConfig};
+use crate::shell::ShellConfig;
 
 /// The most connections of the port: more than probes and scrapers need.
 const CONNECTIONS_MAX: usize = 64;
@@ -38,12 +38,6 @@ impl Admin {
     /// Adds the metrics of the calls to a real cluster.
     pub fn with_kubernetes(mut self, cluster: &KubeCluster) -> Self {
         cluster.register_metrics(&mut self.registry);
-        self
-    }
-
-    /// Adds the route by which people resume the holds of a budget in an embedded cluster.
-    pub fn with_fake(mut self, cluster: &FakeCluster) -> Self {
-        self.routes = self.routes.merge(resume::router(cluster.clone()));
         self
     }
 

@@ -24,7 +24,6 @@ mod log;
 mod metrics;
 mod reach;
 mod recorder;
-pub mod resume;
 mod shell;
 mod sources;
 mod take_over;

@@ -62,7 +62,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     let admin = Admin::new(&config, registry);
     let admin = match &cluster {
         ConnectedCluster::Kubernetes(cluster) => admin.with_kubernetes(cluster),
-        ConnectedCluster::Fake(cluster) => admin.with_fake(cluster),
+        ConnectedCluster::Fake(_) => admin,
     };
     let listener = args.admin.open("admin", "--admin").await?;
     let _admin = listener.map(|listener| admin.serve(listener));

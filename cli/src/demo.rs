@@ -12,7 +12,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::{
-    args::{AdminArgs, DemoArgs, DemoCommand, Named, NamespaceArgs, PlaceArgs},
+    args::{AdminArgs, DemoArgs, DemoCommand, NamespaceArgs, PlaceArgs},
     exit::{Exit, Failure},
     http::exchange,
     page::{self, Colors, Io, one_line},
@@ -149,23 +149,22 @@ fn act_remotely(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failure>
             replicas,
             place,
         } => {
-            let Named { namespace, name } = namespace(&place).replica_set(&replica_set)?;
-            let act = Act::Scale {
-                namespace,
-                name,
-                replicas,
-            };
-            (place.server, act)
+            let set = namespace(&place).replica_set(&replica_set)?;
+            (place.server, Act::Scale(set, replicas))
         }
         DemoCommand::Delete { pod, place } => {
-            let Named { namespace, name } = namespace(&place).resolve_one(&pod)?;
-            (place.server, Act::Delete { namespace, name })
+            let pod = namespace(&place).resolve_one(&pod)?;
+            (place.server, Act::Delete(pod))
         }
-        DemoCommand::Fail { node, server } => (server, Act::Fail { node }),
-        DemoCommand::Restore { node, server } => (server, Act::Restore { node }),
+        DemoCommand::Resume { replica_set, place } => {
+            let set = namespace(&place).replica_set(&replica_set)?;
+            (place.server, Act::Resume(set))
+        }
+        DemoCommand::Fail { node, server } => (server, Act::Fail(node)),
+        DemoCommand::Restore { node, server } => (server, Act::Restore(node)),
         DemoCommand::Quota { pods, place } => {
             let namespace = namespace(&place).or_default();
-            (place.server, Act::Quota { namespace, pods })
+            (place.server, Act::Quota(namespace, pods))
         }
     };
     let done = server::block_on(post(&at, &act))?;

@@ -55,15 +55,14 @@ fn words(error: &str) -> String {
     error.to_owned()
 }
 
-/// Requests a page of an agent, or, with a JSON body, an action. The answer may be a refusal.
+/// Requests a page of an agent. The answer may be a refusal.
 pub(crate) async fn ask_agent(
     url: &str,
     path: &str,
-    body: Option<Vec<u8>>,
     timeout: Duration,
 ) -> Result<(StatusCode, Bytes), Failure> {
     let url = base(url)?;
-    let answer = exchange(&format!("{url}{path}"), body, timeout.min(PATIENCE)).await;
+    let answer = exchange(&format!("{url}{path}"), None, timeout.min(PATIENCE)).await;
     answer.map_err(|cause| {
         let failure = Failure::new(Exit::Unreachable, format!("agent {url}: {cause}"));
         failure.hint("--agent is the admin address of decree-agent; its log names it")

@@ -194,7 +194,7 @@ impl RunningAgent {
         };
         let routes = Admin::new(&config, registry);
         let routes = match &cluster {
-            Cluster::Embedded(cluster) => routes.with_fake(cluster),
+            Cluster::Embedded(_) => routes,
             Cluster::Real(cluster, _) => routes.with_kubernetes(cluster),
         };
         let failed = |error: &dyn Error| {

@@ -74,18 +74,15 @@ const ASKING: [(&str, i32); 5] = [
     ("--server http://@CLOSED", 4),
 ];
 /// Further commands that end with each code, one or two of each; the tests of the package run the others.
-const CASES: [(&str, i32); 20] = [
+const CASES: [(&str, i32); 17] = [
     ("watch --server http://@CLOSED", 4),
     ("diff --server http://@SERVER", 2),
     ("diff --server http://@CLOSED", 4),
     ("check --only server --server http://@SERVER", 0),
     ("check --only server --server http://@GONE", 1),
-    ("resume web-5f6a8b --agent http://@AGENT", 0),
-    ("resume nope --agent http://@AGENT", 1),
+    ("demo resume web-5f6a8b --admin @ADMIN", 0),
     ("resume", 2),
     ("resume -n default --all", 2),
-    ("resume --all --agent http://@GONE", 3),
-    ("resume --all --agent http://@ADMIN", 4),
     ("demo scale web-5f6a8b 2 --admin @ADMIN", 0),
     ("demo scale nope 2 --admin @ADMIN", 1),
     ("demo scale web-5f6a8b 2 --admin @GONE", 3),
@@ -131,8 +128,7 @@ fn exit_codes_are_as_documented() {
     for (line, code) in CASES {
         check(&fill(line), code);
     }
-    let agent = format!("http://{}", up.agent);
-    let elsewhere = decree(&["resume", "shop/web-5f6a8b", "--agent", &agent]);
+    let elsewhere = decree(&["demo", "resume", "shop/web-5f6a8b", "--admin", &up.admin]);
     let said =
         "error: ReplicaSet shop/web-5f6a8b not found\nhint: it exists in namespace default\n";
     assert_eq!(text(&elsewhere.stderr), said);

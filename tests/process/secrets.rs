@@ -239,7 +239,7 @@ fn kubeconfig_and_what_its_plugins_print_stay_secret() {
 }
 
 /// A URL with a password, in a flag of each program that takes one, and its variable.
-const URL_FLAGS: [(&[&str], &str, Option<&str>); 6] = [
+const URL_FLAGS: [(&[&str], &str, Option<&str>); 5] = [
     (AGENT, "--server", Some("DECREE_SERVER")),
     (AGENT, "--admin", Some("DECREE_ADMIN")),
     (SERVER, "--listen", Some("DECREE_LISTEN")),
@@ -249,7 +249,6 @@ const URL_FLAGS: [(&[&str], &str, Option<&str>); 6] = [
         Some("DECREE_SERVER"),
     ),
     (&["decree", "check", "--only", "agent"], "--agent", None),
-    (&["decree", "resume", "a"], "--agent", None),
 ];
 const AGENT: &[&str] = &["decree-agent", "--cluster", "fake"];
 const SERVER: &[&str] = &["decree-server"];

@@ -178,9 +178,6 @@ pub(crate) struct ResumeArgs {
     /// The resource that the agent reconciles
     #[arg(long, value_name = "PLURAL.VERSION.GROUP", default_value_t)]
     pub(crate) resource: agent_kube::Resource,
-    /// The admin address of an agent with an embedded cluster, http://HOST:PORT, instead of a kubeconfig
-    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "context", "impersonate", "resource"])]
-    pub(crate) agent: Option<String>,
     /// The maximum time to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = service::config::duration)]
     pub(crate) timeout: Duration,

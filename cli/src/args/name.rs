@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, str::FromStr};
 
 use clap::Args as Group;
 use decree::v1;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
@@ -19,7 +20,7 @@ pub(crate) const KINDS: [&str; 5] = [
 /// The namespace of a name without one.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Named {
     pub(crate) namespace: String,
     pub(crate) name: String,

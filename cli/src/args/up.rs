@@ -122,6 +122,14 @@ pub(crate) enum DemoCommand {
         #[command(flatten)]
         place: PlaceArgs,
     },
+    /// Resume what the agent's budget holds of a ReplicaSet of the running embedded cluster
+    Resume {
+        /// The ReplicaSet: NAME, rs/NAME or NAMESPACE/NAME
+        #[arg(value_name = "NAME")]
+        replica_set: NameArg,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
     /// Stop a node of the running embedded cluster
     Fail {
         /// The node

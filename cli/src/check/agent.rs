@@ -18,7 +18,7 @@ pub(super) async fn check(args: &CheckArgs) -> Option<Finding> {
     if url == "off" || !args.asks_for(Section::Agent) {
         return None;
     }
-    let page = match ask_agent(url, HOLDS_PATH, None, args.server.timeout).await {
+    let page = match ask_agent(url, HOLDS_PATH, args.server.timeout).await {
         Ok((StatusCode::OK, answer)) => serde_json::from_slice::<HoldsPage>(&answer).ok(),
         Ok(_) => None,
         Err(failure) if failure.exit == Exit::Usage => {
@@ -39,7 +39,7 @@ pub(super) async fn check(args: &CheckArgs) -> Option<Finding> {
 /// Reports whether an agent without a session should have one. An agent that stands by is ready, and an agent that cannot work is
 /// not.
 async fn without_session(args: &CheckArgs) -> Finding {
-    let asked = ask_agent(&args.agent, READY_PATH, None, args.server.timeout).await;
+    let asked = ask_agent(&args.agent, READY_PATH, args.server.timeout).await;
     let not_ready = match asked {
         Ok((StatusCode::OK, _)) => {
             let detail = "this agent stands by: only the agent that leads acts and holds";

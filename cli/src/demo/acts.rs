@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) enum Step {
     Say(&'static str),
-    /// A command line, and the words that its output must have. In the line, `@AGENT` and `@SHADOW` are addresses.
+    /// A command line, and the words that its output must have. In the line, `@SHADOW` is the address of a server.
     Run(&'static str, &'static [&'static str]),
     /// Something that no command does; returns what to say of it.
     Do(fn(&mut Stage) -> Result<String, Failure>),
@@ -92,10 +92,7 @@ pub(super) const ACTS: [(&str, &[Step]); 5] = [
             ),
             Say("Someone corrects the number, and lets the agent delete again:"),
             Run("demo scale web-new 40", &["web-new scaled to 40"]),
-            Run(
-                "resume web-new --agent @AGENT",
-                &["annotated default/web-new"],
-            ),
+            Run("demo resume web-new", &["web-new annotated"]),
             Run("get rs web-new", &["web-new 40 40 40 40 In sync"]),
         ],
     ),

@@ -140,15 +140,12 @@ impl Stage {
 
     /// A command line as shown, and the words of the whole command.
     pub(super) fn words(&self, line: &str) -> (String, Vec<String>) {
-        let agent = self.agent.admin.map(|it| format!("http://{it}"));
-        let shown = line
-            .replace("@AGENT", &agent.unwrap_or_default())
-            .replace("@SHADOW", &self.shadow.server.url());
+        let shown = line.replace("@SHADOW", &self.shadow.server.url());
         let mut words = format!("decree {shown}");
         let ServerSettings { listen, admin, .. } = &self.settings;
         if line.starts_with("demo ") {
             words += &format!(" --admin {admin}");
-        } else if !line.contains(" --server ") && !line.contains(" --agent ") {
+        } else if !line.contains(" --server ") {
             words += &format!(" --server http://{listen}");
         }
         (shown, words.split(' ').map(str::to_owned).collect())
@@ -245,7 +242,7 @@ async fn agent(
     budget.deletes.replica_set = Limit::count(DELETES_MAX);
     let config = sandbox::agent_config(mode, budget);
     let cluster = Cluster::Embedded(cluster.clone());
-    RunningAgent::start(server, ListenAddr::At(FREE), config, cluster).await
+    RunningAgent::start(server, ListenAddr::Off, config, cluster).await
 }
 
 impl Writes {

@@ -3,6 +3,7 @@
 //! **Invariant:** only a program of this machine acts. The port must be on the loopback interface, and it refuses foreign pages. The
 //! request must be JSON, which no page of a browser can send elsewhere without asking.
 
+use agent_core::budget::resume::{Extent, RESUME_ANNOTATION};
 use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use decree_agent::FakeCluster;
@@ -23,27 +24,20 @@ const NAMED_MAX: usize = 5;
 
 /// One act, as the admin port takes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(crate) enum Act {
-    Scale {
-        namespace: String,
-        name: String,
-        replicas: i32,
-    },
-    Delete {
-        namespace: String,
-        name: String,
-    },
-    Fail {
-        node: String,
-    },
-    Restore {
-        node: String,
-    },
-    Quota {
-        namespace: String,
-        pods: u32,
-    },
+    /// Gives a ReplicaSet as many desired pods.
+    Scale(Named, i32),
+    /// Deletes a pod.
+    Delete(Named),
+    /// Resumes what the budget of the agent holds of a ReplicaSet.
+    Resume(Named),
+    /// Stops a node.
+    Fail(String),
+    /// Starts a node.
+    Restore(String),
+    /// Limits the pods of a namespace.
+    Quota(String, u32),
 }
 
 pub(crate) fn routes(cluster: FakeCluster) -> Router {
@@ -67,21 +61,24 @@ impl Act {
     /// Executes the act, and says so as kubectl does.
     pub(crate) fn perform(&self, cluster: &mut Cluster) -> Result<String, Failure> {
         match self {
-            Self::Scale {
-                namespace,
-                name,
-                replicas,
-            } => {
+            Self::Scale(Named { namespace, name }, replicas) => {
                 check(cluster, Kind::ReplicaSet, namespace, name)?;
                 cluster.scale(namespace, name, *replicas)?;
                 Ok(format!("replicaset.apps/{name} scaled to {replicas}"))
             }
-            Self::Delete { namespace, name } => {
+            Self::Delete(Named { namespace, name }) => {
                 check(cluster, Kind::Pod, namespace, name)?;
                 cluster.delete(Kind::Pod, namespace, name, &DeleteOptions::default())?;
                 Ok(format!("pod/{name} deleted"))
             }
-            Self::Fail { node } => {
+            Self::Resume(Named { namespace, name }) => {
+                check(cluster, Kind::ReplicaSet, namespace, name)?;
+                let value = Extent::ReplicaSet.to_annotation(&cluster.now().to_string());
+                let patch = json!({"metadata": {"annotations": {RESUME_ANNOTATION: value}}});
+                cluster.patch(Kind::ReplicaSet, namespace, name, &patch)?;
+                Ok(format!("replicaset.apps/{name} annotated"))
+            }
+            Self::Fail(node) => {
                 check(cluster, Kind::Node, "", node)?;
                 let pods = cluster.objects(Kind::Pod);
                 let pods = pods.filter(|it| it["spec"]["nodeName"] == **node && is_active(it));
@@ -89,12 +86,12 @@ impl Act {
                 cluster.fail_node(node)?;
                 Ok(format!("node/{node} is down ({pods})"))
             }
-            Self::Restore { node } => {
+            Self::Restore(node) => {
                 check(cluster, Kind::Node, "", node)?;
                 cluster.recover_node(node)?;
                 Ok(format!("node/{node} is up"))
             }
-            Self::Quota { namespace, pods } => {
+            Self::Quota(namespace, pods) => {
                 let spec = json!({"hard": {"pods": pods.to_string()}});
                 let known = cluster.peek(Kind::ResourceQuota, namespace, QUOTA);
                 if known.is_some() {
@@ -163,11 +160,11 @@ mod tests {
         beginning::install(&mut cluster, true).expect("it is empty");
         for (act, said) in [
             (
-                r#"{"scale": {"namespace": "default", "name": "web-old", "replicas": 3}}"#,
+                r#"{"scale": [{"namespace": "default", "name": "web-old"}, 3]}"#,
                 "replicaset.apps/web-old scaled to 3",
             ),
             (
-                r#"{"scale": {"namespace": "shop", "name": "web-old", "replicas": 3}}"#,
+                r#"{"scale": [{"namespace": "shop", "name": "web-old"}, 3]}"#,
                 "ReplicaSet shop/web-old not found; it exists in namespace default",
             ),
             (
@@ -179,20 +176,21 @@ mod tests {
                 "pod default/web-old-2xk7e not found; did you mean default/web-old-2xk7d?",
             ),
             (
-                r#"{"fail": {"node": "node-b"}}"#,
-                "node/node-b is down (2 pods)",
+                r#"{"resume": {"namespace": "default", "name": "web-old"}}"#,
+                "replicaset.apps/web-old annotated",
             ),
-            (r#"{"restore": {"node": "node-b"}}"#, "node/node-b is up"),
+            (r#"{"fail": "node-b"}"#, "node/node-b is down (2 pods)"),
+            (r#"{"restore": "node-b"}"#, "node/node-b is up"),
             (
-                r#"{"fail": {"node": "node-x"}}"#,
+                r#"{"fail": "node-x"}"#,
                 "node node-x not found; the nodes are node-a, node-b, node-c",
             ),
             (
-                r#"{"quota": {"namespace": "default", "pods": 1}}"#,
+                r#"{"quota": ["default", 1]}"#,
                 "resourcequota/pods of default set to 1 pod",
             ),
             (
-                r#"{"quota": {"namespace": "default", "pods": 9}}"#,
+                r#"{"quota": ["default", 9]}"#,
                 "resourcequota/pods of default set to 9 pods",
             ),
         ] {
