@@ -28,7 +28,7 @@ mod name;
 mod query;
 mod up;
 
-use help::{DECIDE_HELP, REPLAY_HELP};
+use help::DECIDE_HELP;
 pub(crate) use kube::{CheckArgs, ConsoleArgs, DeclareArgs, FileArgs, KubeArgs, ResumeArgs};
 pub(crate) use name::{DEFAULT_NAMESPACE, NameArg, NameKind, Named, NamespaceArgs};
 pub(crate) use query::{
@@ -96,7 +96,6 @@ pub(crate) enum Command {
     ///
     /// A session of this version receives the recorded frames at the recorded times, and its decisions are compared with the recorded
     /// ones. Differences after the first may follow from it, because the agent executed the recorded decisions.
-    #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArgs),
     /// Check server, cluster, permissions, leader, other controllers
     ///
@@ -174,14 +173,11 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) explain: bool,
     /// Show the steps of one recording in the browser until interrupted: input, answer, and the counts of each ReplicaSet
-    #[arg(long, conflicts_with_all = ["explain", "output"])]
+    #[arg(long, conflicts_with = "explain")]
     pub(crate) console: bool,
     /// With --console, only print the address
     #[arg(long, requires = "console")]
     pub(crate) no_browser: bool,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
 }
 
 #[derive(Debug, Subcommand)]

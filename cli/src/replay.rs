@@ -6,18 +6,16 @@ use std::{
     path::Path,
 };
 
-use decree::json::Json;
-use serde_json::{Value, json};
+use serde_json::Value;
 use server_core::wording::count;
-use server_session::recording::{Difference, EndReason, Ending, Input, ReadError, Replay, Summary};
+use server_session::recording::{Difference, EndReason, Ending, ReadError, Replay, Summary};
 use tokio::net::TcpListener;
 
 use crate::{
     age,
-    args::{Output, ReplayArgs},
+    args::ReplayArgs,
     console,
     exit::{Exit, Failure},
-    format::write_json,
     input,
     page::{Io, one_line},
     sandbox, server,
@@ -33,13 +31,9 @@ pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if args.console {
         return show(args, io);
     }
-    let json = match args.output {
-        Output::Table => None,
-        Output::Json => Some(Json::default()),
-    };
     let mut exit = Exit::Done;
     for file in &args.files {
-        if replay_file(file, args.explain, json.as_ref(), io)? > 0 {
+        if replay_file(file, args.explain, io)? > 0 {
             exit = Exit::No;
         }
     }
@@ -105,13 +99,8 @@ fn unreadable(name: &str, error: &ReadError) -> Failure {
         .hint("name files that decree-server --record has written")
 }
 
-/// Replays a file, as text without `json`, and returns the number of differences.
-fn replay_file(
-    file: &Path,
-    explain: bool,
-    json: Option<&Json>,
-    io: &mut Io<'_>,
-) -> Result<u64, Failure> {
+/// Replays a file, and returns the number of differences.
+fn replay_file(file: &Path, explain: bool, io: &mut Io<'_>) -> Result<u64, Failure> {
     let name = one_line(&file.display().to_string());
     let unreadable = |error: ReadError| unreadable(&name, &error);
     let mut replay = open(file, &name, io.stdin)?;
@@ -121,31 +110,17 @@ fn replay_file(
     let mut differences = 0;
     while let Some(difference) = replay.next_difference().map_err(unreadable)? {
         differences += 1;
-        match json {
-            None => write_text(&difference, explain, io.stdout)?,
-            Some(json) => {
-                let difference = difference_json(json, &name, &difference)?;
-                write_json(&difference, io.stdout)?;
-            }
-        }
+        write(&difference, explain, io.stdout)?;
     }
     let (identity, version) = (replay.identity(), replay.server_version());
     let summary = replay.summary();
     if let Some(notice) = notice(&summary.ending) {
         writeln!(io.stderr, "notice: {name}: {notice}")?;
     }
-    match json {
-        None => {
-            writeln!(io.stdout, "{name}: {}", conclusion(&summary, differences))?;
-            let (cluster, session) = (identity.cluster(), &identity.session_id);
-            let about = format!("cluster {cluster}, session {session}, server {version}");
-            writeln!(io.stdout, "  {}", one_line(&about))?;
-        }
-        Some(_) => {
-            let summary = summary_json(&name, identity, version, differences, &summary);
-            write_json(&summary, io.stdout)?;
-        }
-    }
+    writeln!(io.stdout, "{name}: {}", conclusion(&summary, differences))?;
+    let (cluster, session) = (identity.cluster(), &identity.session_id);
+    let about = format!("cluster {cluster}, session {session}, server {version}");
+    writeln!(io.stdout, "  {}", one_line(&about))?;
     Ok(differences)
 }
 
@@ -186,7 +161,7 @@ fn notice(ending: &Ending) -> Option<String> {
     }
 }
 
-fn write_text(difference: &Difference, explain: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write(difference: &Difference, explain: bool, out: &mut dyn Write) -> io::Result<()> {
     let (Difference::Frame { now, .. } | Difference::End { now, .. }) = difference;
     for pair in entry::of(difference) {
         writeln!(
@@ -201,90 +176,5 @@ fn write_text(difference: &Difference, explain: bool, out: &mut dyn Write) -> io
     match difference {
         Difference::Frame { after, .. } if explain => entry::write(*now, after, out),
         Difference::Frame { .. } | Difference::End { .. } => Ok(()),
-    }
-}
-
-fn difference_json(json: &Json, file: &str, difference: &Difference) -> Result<Value, Failure> {
-    let (now, recorded, decided, after) = match difference {
-        Difference::Frame {
-            now,
-            recorded,
-            decided,
-            after,
-        } => {
-            let frame = |frame: &Option<_>| match frame {
-                Some(frame) => Ok(json!({"frame": json.value("ReconcileResponse", frame)?})),
-                None => Ok::<_, Failure>(Value::Null),
-            };
-            let after: Result<Vec<_>, Failure> =
-                after.iter().map(|it| input_json(json, it)).collect();
-            (now, frame(recorded)?, frame(decided)?, after?)
-        }
-        Difference::End {
-            now,
-            recorded,
-            decided,
-        } => (now, end(recorded), end(decided), Vec::new()),
-    };
-    Ok(json!({"difference": {
-        "file": file, "time": age::core_text(now.wall), "recorded": recorded, "decided": decided, "after": after,
-    }}))
-}
-
-fn input_json(json: &Json, input: &Input) -> Result<Value, Failure> {
-    let (now, word, frame) = match input {
-        Input::Frame(now, frame) => (now, "FRAME", Some(frame)),
-        Input::Timeout(now) => (now, "TIMEOUT", None),
-        Input::Drain(now) => (now, "DRAIN", None),
-        Input::Closed(now) => (now, "CLOSED", None),
-    };
-    let frame = frame.map(|frame| json.value("ReconcileRequest", frame));
-    let frame = frame.transpose()?;
-    Ok(json!({"time": age::core_text(now.wall), "input": word, "frame": frame}))
-}
-
-fn summary_json(
-    file: &str,
-    identity: &server_session::SessionIdentity,
-    server_version: &str,
-    differences: u64,
-    summary: &Summary,
-) -> Value {
-    let it = &summary.decisions;
-    let (ending, torn_at) = ending_word(&summary.ending);
-    json!({"summary": {
-        "file": file,
-        "cluster": identity.cluster(),
-        "session": identity.session_id,
-        "serverVersion": server_version,
-        "differences": differences,
-        "decisions": {
-            "batches": it.batches, "creates": it.creates, "deletes": it.deletes, "adopts": it.adopts,
-            "releases": it.releases, "statusWrites": it.status_writes,
-        },
-        "framesIn": summary.frames_in,
-        "framesOut": summary.frames_out,
-        "ending": ending,
-        "tornAt": torn_at,
-    }})
-}
-
-/// How a recording ends, and the offset at which it is torn.
-fn ending_word(ending: &Ending) -> (&'static str, Option<u64>) {
-    match ending {
-        Ending::Marked(EndReason::Session) => ("SESSION", None),
-        Ending::Marked(EndReason::Full) => ("FULL", None),
-        Ending::Marked(EndReason::Behind) => ("BEHIND", None),
-        Ending::Marked(EndReason::Failed | EndReason::Unspecified) => ("FAILED", None),
-        Ending::Unmarked => ("UNMARKED", None),
-        Ending::Torn(at) => ("TORN", Some(*at)),
-    }
-}
-
-/// How a session ends; null if it continues.
-fn end(end: &str) -> Value {
-    match end {
-        "" => Value::Null,
-        end => json!({"end": end}),
     }
 }

@@ -22,19 +22,6 @@ Rules of `deletes`, the first that distinguishes a victim from the next pod:
   ALL_GO UNASSIGNED PHASE NOT_READY DELETION_COST CROWDED_NODE READY_RECENTLY
   RESTARTS CREATED_RECENTLY UID";
 
-pub(super) const REPLAY_HELP: &str = "\
-Output:
-  table  for each difference the time, the ReplicaSet, the recorded decision,
-         and the decision of this version
-  json   an object on a separate line for each difference, and one for each
-         file after its differences:
-         difference{file,time,recorded,decided,after[{time,input,frame}]}
-         summary{file,cluster,session,serverVersion,differences,decisions{
-         batches,creates,deletes,adopts,releases,statusWrites},framesIn,
-         framesOut,ending,tornAt}
-         Frames are canonical proto3 JSON of the contract; `after` is empty
-         without --explain.";
-
 /// Adds the examples for a program of this name, and the exit codes, to a command and its subcommands. `path` names the command.
 pub(super) fn complete(command: Command, path: &str, program: &str) -> Command {
     let after = command.get_after_help().map(ToString::to_string);

@@ -12,7 +12,7 @@ use server_session::{
 
 use crate::{decision, decision::reason, near, page::one_line};
 
-/// The maximum number of lines for one difference. JSON has all lines.
+/// The maximum number of lines for one difference.
 const LINES_MAX: usize = 20;
 const NAMES_MAX: usize = 2;
 /// The text for the side without a decision.
@@ -224,7 +224,7 @@ pub(super) fn write(now: Now, inputs: &[Input], out: &mut dyn Write) -> io::Resu
     }
     match lines.len().saturating_sub(LINES_MAX) {
         0 => Ok(()),
-        more => writeln!(out, "            and {more} more; -o json has all"),
+        more => writeln!(out, "            and {more} more"),
     }
 }
 

@@ -5,7 +5,6 @@ use std::{env, fs, time::Duration};
 
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use prost_reflect::{DescriptorPool, DynamicMessage};
-use serde_json::{Value, json};
 use server_core::Timestamp;
 use server_session::recording::{Call, Encoder, EndReason};
 use server_session::{Config, IncomingFrame, Now, Session};
@@ -96,23 +95,15 @@ fn other_victim(batch: &mut v1::Batch) {
     }
 }
 
-/// Replays these bytes as the file `session.recording`, and returns the output lines without its path.
-fn replay(bytes: &[u8], flags: &[&str]) -> (Ended, Vec<Value>) {
+/// Replays these bytes as the file `session.recording`; the output is without its path.
+fn replay(bytes: &[u8]) -> Ended {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("session.recording");
     fs::write(&file, bytes).expect("it can be written");
     let file = file.display().to_string();
-    let ended = decree(&[&["replay", "-o", "json"], flags, &[file.as_str()]].concat());
-    let out = ended.out.replace(&file, "session.recording");
-    let lines = out.lines();
-    let lines = lines.map(|line| serde_json::from_str(line).expect("each line is JSON"));
-    let lines = lines.collect();
-    (ended, lines)
-}
-
-fn keys(object: &Value) -> Vec<&str> {
-    let object = object.as_object().expect("it is an object");
-    object.keys().map(String::as_str).collect()
+    let mut ended = decree(&["replay", &file]);
+    ended.out = ended.out.replace(&file, "session.recording");
+    ended
 }
 
 #[test]
@@ -128,82 +119,42 @@ fn example_is_the_session_that_is_typed_by_hand() {
 
 #[test]
 fn recording_that_agrees_is_a_summary_alone() {
-    let (ended, lines) = replay(&recording(|_| {}), &[]);
+    let ended = replay(&recording(|_| {}));
     assert_eq!((ended.exit, ended.err.as_str()), (Exit::Done, ""));
-    let summary = json!({"summary": {
-        "file": "session.recording", "cluster": "laptop", "session": "example", "serverVersion": "0.1.0",
-        "differences": 0,
-        "decisions": {
-            "batches": 2, "creates": 3, "deletes": 1, "adopts": 0, "releases": 0, "statusWrites": 0,
-        },
-        "framesIn": 7, "framesOut": 2, "ending": "SESSION", "tornAt": null,
-    }});
-    assert_eq!(lines, [summary]);
+    let summary = "session.recording: all agree (2 decisions: create 3, delete 1, adopt 0, release 0, status 0; 7 frames in, 2 out)\n  \
+         cluster laptop, session example, server 0.1.0\n";
+    assert_eq!(ended.out, summary);
 }
 
 #[test]
-fn difference_is_an_object_with_both_frames_and_what_came_before() {
-    let (ended, lines) = replay(&recording(other_victim), &["--explain"]);
+fn what_differs_or_is_damaged_is_told() {
+    let ended = replay(&recording(other_victim));
     assert_eq!(ended.exit, Exit::No);
-    let [first, last] = &lines[..] else {
-        panic!("{lines:#?}")
-    };
-    assert_eq!(last["summary"]["differences"], 1);
-    let difference = &first["difference"];
-    assert_eq!(
-        keys(difference),
-        ["file", "time", "recorded", "decided", "after"]
-    );
-    assert_eq!(difference["file"], "session.recording");
-    assert_eq!(difference["time"], "2026-05-01T12:00:00.600Z");
-    for (side, name) in [("recorded", "api-x"), ("decided", "api-y")] {
-        let batches = &difference[side]["frame"]["batches"]["batches"];
-        let batches = batches.as_array().expect("they are frames of batches");
-        let mut deletes = batches.iter().filter_map(|it| it.get("delete"));
-        let delete = deletes.next().expect("a pod goes");
-        assert_eq!(delete["victims"][0]["pod"]["name"], name);
-    }
-    let after = difference["after"].as_array().expect("it is a list");
-    assert_eq!(after.len(), 6, "all frames since the welcome");
-    for input in after {
-        assert_eq!(keys(input), ["time", "input", "frame"]);
-        assert_eq!(input["input"], "FRAME");
-    }
-    assert_eq!(after[0]["time"], "2026-05-01T12:00:00.100Z");
-    let kind = &after[0]["frame"]["snapshotBegin"]["kind"];
-    assert_eq!(*kind, "KIND_REPLICA_SET");
-}
-
-#[test]
-fn what_is_missing_or_damaged_is_told() {
-    let (_, lines) = replay(&recording(other_victim), &[]);
-    assert_eq!(lines[0]["difference"]["after"], json!([]));
+    let difference = "2026-05-01T12:00:00.600Z  default/api\n  recorded  delete 1: api-x\n  decided   delete 1: api-y\n\
+         session.recording: 1 difference (";
+    assert!(ended.out.starts_with(difference), "{}", ended.out);
 
     let mut otherwise = recording(|_| {});
     let place = otherwise.windows(6).rposition(|it| it == b"CLOSED");
     let place = place.expect("the session was closed");
     otherwise[place..place + 6].copy_from_slice(b"BROKEN");
-    let (ended, lines) = replay(&otherwise, &[]);
+    let ended = replay(&otherwise);
     assert_eq!(ended.exit, Exit::No);
-    let difference = &lines[0]["difference"];
-    assert_eq!(difference["recorded"], json!({"end": "BROKEN_BY_AGENT"}));
-    assert_eq!(difference["decided"], json!({"end": "CLOSED_BY_AGENT"}));
+    let ends = "  recorded  the session ends: BROKEN_BY_AGENT\n  decided   the session ends: CLOSED_BY_AGENT\n";
+    assert!(ended.out.contains(ends), "{}", ended.out);
 
     let torn = recording(|_| {});
-    let (ended, lines) = replay(&torn[..torn.len() - 1], &[]);
+    let ended = replay(&torn[..torn.len() - 1]);
     assert_eq!(ended.exit, Exit::Done);
-    assert!(ended.err.contains("is torn"), "{}", ended.err);
-    let summary = &lines[0]["summary"];
-    assert_eq!(summary["ending"], "TORN");
-    let at = summary["tornAt"].as_u64().expect("it is a place");
-    assert!(at < torn.len() as u64, "{at}");
+    let said = "is torn in the record at byte ";
+    assert!(ended.err.contains(said), "{}", ended.err);
 
     let mut damaged = recording(other_victim);
     damaged.push(0);
-    let (ended, lines) = replay(&damaged, &[]);
+    let ended = replay(&damaged);
     assert_eq!(ended.exit, Exit::Usage);
     assert!(ended.err.contains("is damaged"), "{}", ended.err);
-    assert!(lines.iter().all(|line| line.get("summary").is_none()));
+    assert!(!ended.out.contains("cluster laptop"), "{}", ended.out);
 }
 
 #[test]
@@ -219,7 +170,6 @@ hint: name files that decree-server --record has written
 error: Cargo.toml: is not a recording: its first line is not \"decree recording 1\"
 hint: name files that decree-server --record has written
 [2] replay --console --explain session.recording
-[2] replay --console -o json session.recording
 [2] replay --no-browser session.recording",
     );
     let packed = fs::read(path("tests/golden/recordings/1-agent-stopped.recording.gz"));
