@@ -119,11 +119,6 @@ pub(crate) enum Command {
     /// Declares that the built-in controller is on, and waits until each agent has stopped and given its Lease back. The agents then stand by,
     /// also after a restart, until `decree take-over`.
     HandBack(DeclareArgs),
-    /// Create certificates for trying TLS
-    Pki {
-        #[command(subcommand)]
-        command: PkiCommand,
-    },
     /// Print the completion script of a shell
     ///
     /// The script asks this program for candidates, so it knows the names that the server at DECREE_SERVER has. To try it in this shell
@@ -178,28 +173,6 @@ pub(crate) struct ReplayArgs {
     /// With --console, only print the address
     #[arg(long, requires = "console")]
     pub(crate) no_browser: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum PkiCommand {
-    /// Make a CA and certificates for a server, an agent, a viewer and an admin, to try TLS with
-    ///
-    /// The folder contains the key of the CA, and nothing can be revoked: do not use the certificates in production. The certificates name
-    /// their owners by the SPIFFE ids spiffe://decree.local/agent and so on. Prints the commands that use them.
-    Dev(PkiDevArgs),
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct PkiDevArgs {
-    /// The folder to write to; it is created, and must be empty
-    #[arg(long, value_name = "DIR", default_value = "decree-pki")]
-    pub(crate) out: PathBuf,
-    /// A further DNS name or IP address of the server, in addition to localhost and the manifests' Service. Repeatable
-    #[arg(long = "host", value_name = "HOST", value_parser = host)]
-    pub(crate) hosts: Vec<String>,
-    /// The number of days for which the certificates are valid
-    #[arg(long, value_name = "NUMBER", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
-    pub(crate) days: u16,
 }
 
 /// The name of this program as a plugin of kubectl, which also asks this name for completions.
@@ -304,15 +277,6 @@ pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
         .completer(&name)
         .ok_or_else(|| io::Error::other(format!("{name} is not a known shell")))?;
     shell.write_registration("COMPLETE", "decree", "decree", "decree", out)
-}
-
-fn host(text: &str) -> Result<String, String> {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-.:*".contains(letter);
-    // No DNS name is longer.
-    if text.is_empty() || text.len() > 255 || !text.chars().all(fits) {
-        return Err("must be a DNS name or an IP address".to_owned());
-    }
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! take-over, hand-back   cluster ◀─ a record in the probe of the agents
-//! replay      files ─▶ server_session::recording::Replay ─▶ text, JSON or a page in the browser
-//! pki         ─▶ files: a CA and certificates to try TLS with
+//! replay      files ─▶ server_session::recording::Replay ─▶ text, or a page in the browser
 //! up          server and agent in this process, with an embedded cluster or a real one
 //! demo        commands of this list on such parts, and what must come of them
 //! demo scale  ─▶ the admin port of such a process ─▶ its embedded cluster
@@ -53,7 +52,6 @@ mod near;
 mod not_found;
 mod page;
 mod pages;
-mod pki;
 mod replay;
 mod resume;
 mod sandbox;
@@ -71,7 +69,7 @@ pub use args::command;
 pub use exit::Exit;
 pub use page::{Colors, Io};
 
-use args::{Command, PkiCommand};
+use args::Command;
 use exit::Failure;
 use page::Paint;
 
@@ -129,9 +127,6 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Resume(args) => resume::run(&args, io),
         Command::TakeOver(args) => take_over::run(&args, true, io),
         Command::HandBack(args) => take_over::run(&args, false, io),
-        Command::Pki {
-            command: PkiCommand::Dev(args),
-        } => pki::run(&args, io),
         Command::Completion { shell } => {
             args::completion(shell, io.stdout)?;
             Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! A client authenticates by a certificate of `decree pki dev` or by a token. The server rejects a client without either.
+//! A client authenticates by a certificate or by a token. The server rejects a client without either.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -6,6 +6,7 @@ use tempfile::TempDir;
 use tests::{
     binaries,
     issuer::{ISSUER, Issuer},
+    pki,
     running::{Running, Voice},
 };
 
@@ -28,16 +29,13 @@ struct Proofs {
 impl Proofs {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
-        let mut command = Command::new(binaries::folder().join("decree"));
-        command.args(["pki", "dev", "--out"]);
-        let made = command.arg(folder.path().join("pki")).output();
-        assert!(made.expect("it was built").status.success());
+        pki::trial(folder.path(), 365);
         let issuer = Issuer::new(folder.path());
         Self { folder, issuer }
     }
 
     fn certified(&self, name: &str) -> PathBuf {
-        self.folder.path().join("pki").join(name)
+        self.folder.path().join(pki::TRIAL).join(name)
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {

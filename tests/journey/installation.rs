@@ -153,6 +153,6 @@ impl Installation {
 
 /// The commands that make the Secrets of servers and agents, in a separate folder.
 fn certificates() -> String {
-    let make = shown("makes-secrets");
-    format!("folder=$(mktemp -d)\n(\ncd \"$folder\"\ndecree pki dev\n{make})\nrm -r \"$folder\"\n")
+    let make = shown("makes-certificates") + &shown("makes-secrets");
+    format!("folder=$(mktemp -d)\n(\ncd \"$folder\"\n{make})\nrm -r \"$folder\"\n")
 }

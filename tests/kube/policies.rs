@@ -226,9 +226,9 @@ fn policy_of_another_namespace_names_the_agents_there() {
     assert!(of(CUSTOM_SYSTEM).may_open(ANY) && !of(SYSTEM).may_open(ANY));
 }
 
-/// The identities in the certificates of `decree pki dev`, as the documents describe them.
+/// The identities in the certificates for a trial, as the documents describe them.
 #[test]
-fn certificates_of_pki_dev_do_what_the_documents_say_under_the_shipped_policy() {
+fn certificates_for_a_trial_do_what_the_documents_say_under_the_shipped_policy() {
     let folder = "overlays/high-availability";
     let rendered = tests::or_skip!(Rendered::of(folder));
     let template = &rendered.workload("decree-server")["spec"]["template"];

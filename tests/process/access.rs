@@ -9,6 +9,7 @@ use std::{
 use tempfile::TempDir;
 use tests::{
     issuer::{ISSUER, Issuer},
+    pki,
     running::{Running, Voice},
     tools,
 };
@@ -172,10 +173,8 @@ fn calls_with_a_token_answer_as_shown() {
 fn calls_with_a_certificate_answer_as_shown() {
     let grpcurl = tests::or_skip!(tools::grpcurl());
     let folder = TempDir::new().expect("a folder");
-    let set = folder.path().join("pki");
-    let mut pki = world::program("decree");
-    let made = pki.args(["pki", "dev", "--out"]).arg(&set).output();
-    assert!(made.expect("it was built").status.success());
+    pki::trial(folder.path(), 365);
+    let set = folder.path().join(pki::TRIAL);
     let policy = folder.path().join("policy.toml");
     let grant = "[[grant]]\nidentities = [\"spiffe://decree.local/viewer\"]\nrole = \"viewer\"\nnames = [\"*\"]\n";
     fs::write(&policy, grant).expect("it can be written");

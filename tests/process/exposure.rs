@@ -10,10 +10,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tests::{
     issuer::{ISSUER, Issuer},
+    pki,
     running::{Running, Voice},
 };
 
-use crate::{transport::set_with, world::program};
+use crate::world::program;
 
 const LOOPBACK: &str = "127.0.0.1:0";
 const EVERYWHERE: &str = "0.0.0.0:0";
@@ -32,7 +33,7 @@ const PROOFS: [(&str, [Option<&str>; 3]); 6] = [
     ),
     (CERTIFICATES, [Some(OF_THE_CA), None, None]),
     (
-        "TLS --tls-ca PKI/ca.crt --tls-client-auth optional",
+        "TLS --tls-ca decree-pki/ca.crt --tls-client-auth optional",
         [Some(OF_THE_CA), None, None],
     ),
     (
@@ -48,9 +49,9 @@ const PROOFS: [(&str, [Option<&str>; 3]); 6] = [
         [Some("a certificate of --tls-ca or a token of"), None, None],
     ),
 ];
-const CERTIFICATES: &str = "TLS --tls-ca PKI/ca.crt";
+const CERTIFICATES: &str = "TLS --tls-ca decree-pki/ca.crt";
 const TOKENS: &str = "TLS --token-issuer ISSUER --token-keys KEYS";
-const BOTH: &str = "TLS --tls-ca PKI/ca.crt --token-issuer ISSUER --token-keys KEYS";
+const BOTH: &str = "TLS --tls-ca decree-pki/ca.crt --token-issuer ISSUER --token-keys KEYS";
 const OF_THE_CA: &str = "everyone with a certificate of --tls-ca may do everything; give --policy";
 /// The flags for a policy: none, one for agents, and one for anyone.
 const POLICIES: [&str; 3] = ["", "--policy agents", "--policy anyone"];
@@ -64,7 +65,7 @@ struct Files {
 impl Files {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
-        set_with(&folder.path().join("PKI"), &[]);
+        pki::trial(folder.path(), 365);
         let issuer = Issuer::new(folder.path());
         for (name, identity) in [("agents", "sub:agent"), ("anyone", "anonymous")] {
             let grant = format!(
@@ -78,7 +79,10 @@ impl Files {
     /// A server with these flags, which name its files from their folder.
     fn server(&self, listen: &str, flags: &str) -> Command {
         let flags = flags
-            .replace("TLS", "--tls-cert PKI/server.crt --tls-key PKI/server.key")
+            .replace(
+                "TLS",
+                "--tls-cert decree-pki/server.crt --tls-key decree-pki/server.key",
+            )
             .replace("ISSUER", ISSUER)
             .replace("KEYS", &self.issuer.file().to_string_lossy());
         let mut command = program("decree-server");

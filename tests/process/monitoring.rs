@@ -161,7 +161,7 @@ fn prometheus_scrapes_both_and_an_alert_fires() {
     let programs = tests::or_skip!(tools::prometheus());
     let folder = TempDir::with_prefix("decree-alerts-").expect("there is room");
     // Certificates that expire within the week of an alert.
-    let lines = transport::set_with(&folder.path().join("pki"), &["--days", "3"]);
+    let lines = transport::set(folder.path(), 3);
     let (server, at) = transport::serving(&lines);
     let mut agent = transport::printed(&lines, "decree-agent", &at);
     agent.args(["--manifest", "docs/examples/web.yaml"]);

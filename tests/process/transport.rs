@@ -1,40 +1,30 @@
-//! The programs over TLS and Unix sockets, with a set of certificates from `decree pki dev`.
+//! The programs over TLS and Unix sockets, with certificates for a trial.
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Output},
 };
 
 use tests::{
-    binaries,
     issuer::{ISSUER, Issuer},
+    pki,
     running::{Running, Voice, until_found},
     tools,
 };
 
-use crate::world::program;
+use crate::{console, world::program};
 
-/// The address in the printed commands.
+/// The address in the documented commands.
 const DOCUMENTED: &str = "localhost:50051";
 
-/// The commands that `decree pki dev` prints.
-fn set(folder: &Path) -> Vec<String> {
-    set_with(folder, &[])
-}
-
-/// The same with further flags.
-pub(crate) fn set_with(folder: &Path, flags: &[&str]) -> Vec<String> {
-    let mut command = program("decree");
-    command
-        .args(["pki", "dev", "--out"])
-        .arg(folder)
-        .args(flags);
-    let output = command.output().expect("it was built");
-    assert!(output.status.success(), "{output:?}");
-    let told = String::from_utf8(output.stdout).expect("it is text");
-    told.lines().map(str::to_owned).collect()
+/// Makes certificates for a trial in a folder. Returns the documented commands that use them.
+pub(crate) fn set(folder: &Path, days: u32) -> Vec<String> {
+    pki::trial(folder, days);
+    let set = folder.join(pki::TRIAL).display().to_string();
+    let steps = console::steps("certificates_for_a_trial_connect_all_programs");
+    let commands = steps[0].commands.replace(pki::TRIAL, &set);
+    commands.lines().map(str::to_owned).collect()
 }
 
 /// One of these commands, with the additional flags of a test.
@@ -74,9 +64,9 @@ fn wait_for_success(mut command: impl FnMut() -> Command, word: &str) -> Output 
 }
 
 #[test]
-fn set_of_pki_dev_connects_all_programs() {
+fn certificates_for_a_trial_connect_all_programs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let lines = set(&folder.path().join("pki"));
+    let lines = set(folder.path(), 365);
     let (_server, address) = serving(&lines);
     let mut agent = printed(&lines, "decree-agent", &address);
     agent.args(["--manifest", "docs/examples/web.yaml"]);
@@ -91,24 +81,12 @@ fn set_of_pki_dev_connects_all_programs() {
 }
 
 #[test]
-fn manual_shows_what_pki_dev_prints() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("pki");
-    let printed = set(&out)
-        .join("\n")
-        .replace(&out.display().to_string(), "decree-pki");
-    let manual = fs::read_to_string(binaries::checkout().join("docs/cli.md"));
-    let shown = format!("```text\n$ decree pki dev\n{printed}\n```");
-    assert!(manual.expect("it is there").contains(&shown), "{shown}");
-}
-
-#[test]
 fn client_without_the_set_is_told_what_is_missing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let lines = set(&folder.path().join("pki"));
+    let lines = set(folder.path(), 365);
     let (_server, address) = serving(&lines);
     let url = format!("https://{address}");
-    let ca = folder.path().join("pki/ca.crt");
+    let ca = folder.path().join("decree-pki/ca.crt");
     for (flags, exit, word) in [
         (vec![], 2, "--tls-ca"),
         (vec!["--tls-ca".as_ref(), ca.as_os_str()], 3, "--tls-cert"),
@@ -122,24 +100,6 @@ fn client_without_the_set_is_told_what_is_missing() {
         assert_eq!(output.status.code(), Some(exit), "{told}");
         assert!(told.contains(word), "{told}");
     }
-}
-
-#[test]
-fn keys_of_pki_dev_are_private_and_nothing_is_overwritten() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("pki");
-    set(&out);
-    for entry in fs::read_dir(&out).expect("it is there") {
-        let entry = entry.expect("it can be read");
-        let mode = entry.metadata().expect("it is there").permissions().mode() & 0o777;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        assert_eq!(mode == 0o600, name.ends_with(".key"), "{name}: {mode:o}");
-    }
-    let mut again = program("decree");
-    again.args(["pki", "dev", "--out"]).arg(&out);
-    let output = again.output().expect("it was built");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is not empty"));
 }
 
 #[test]

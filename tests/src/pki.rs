@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -17,8 +17,12 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use service::transport::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 use tempfile::TempDir;
 
+use crate::{binaries, fenced};
+
 /// The interval at which a test's changes of files are noticed.
 const RELOAD_INTERVAL: Duration = Duration::from_millis(10);
+/// The folder of the certificates for a trial.
+pub const TRIAL: &str = "decree-pki";
 /// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -59,6 +63,25 @@ pub struct Pair {
 #[derive(Debug)]
 pub struct Files {
     folder: TempDir,
+}
+
+/// Makes the certificates for a trial as docs/security.md shows, valid for this many days, in the folder [`TRIAL`] of `folder`.
+///
+/// # Panics
+/// If the commands fail.
+pub fn trial(folder: &Path, days: u32) {
+    let manual = fs::read_to_string(binaries::checkout().join("docs/security.md"));
+    let blocks = fenced::blocks(&manual.expect("it is there"));
+    let block = blocks
+        .iter()
+        .find(|it| it.journey() == Some("makes-certificates"));
+    let commands = &block.expect("it shows them").text;
+    let commands = commands.replace("-days 365", &format!("-days {days}"));
+    let made = binaries::shell(&commands, &[])
+        .current_dir(folder)
+        .output()
+        .expect("there is a shell");
+    assert!(made.status.success(), "{made:?}");
 }
 
 impl Authority {

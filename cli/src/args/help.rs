@@ -67,7 +67,6 @@ check --only server # without cluster credentials
 resume shop/web # holds of a ReplicaSet
 take-over # after the built-in controller is off
 hand-back # before the built-in controller is on
-pki dev --out certs # certificates for a trial
 decide -f state.json # kubectl get rs,pods -o json > state.json
 decide --context prod # from a cluster, read-only
 replay session.recording # does this version agree?
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn negative_numbers_are_taken_for_values_and_not_for_flags() {
         let lines = negative(&Args::command(), &["decree".to_owned()]);
-        assert!(lines.len() > 5, "only {} lines", lines.len());
+        assert!(lines.len() >= 5, "only {} lines", lines.len());
         for line in lines {
             let words: Vec<_> = line.iter().map(OsString::from).collect();
             let parsed = parse(&words);
