@@ -175,9 +175,8 @@ pub(crate) struct ReplayArgs {
     pub(crate) no_browser: bool,
 }
 
-/// The name of this program as a plugin of kubectl, which also asks this name for completions.
+/// The name of this program as a plugin of kubectl.
 const PLUGIN: &str = "kubectl-decree";
-const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 
 /// Parses a command line. If kubectl started this program as its plugin, help and errors say `kubectl decree`.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Args, clap::Error> {
@@ -242,7 +241,8 @@ pub(crate) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
 }
 
 fn program(arguments: &[OsString]) -> &'static str {
-    if is_called(PLUGIN, arguments) {
+    let program = arguments.first().map(Path::new).and_then(Path::file_stem);
+    if program.is_some_and(|program| program == PLUGIN) {
         "kubectl decree"
     } else {
         "decree"
@@ -252,15 +252,6 @@ fn program(arguments: &[OsString]) -> &'static str {
 /// The commands of the program, with their help.
 pub fn command() -> clap::Command {
     help::complete(Args::command(), "", "decree")
-}
-
-pub(crate) fn is_completion_of_plugin(arguments: &[OsString]) -> bool {
-    is_called(PLUGIN_COMPLETION, arguments)
-}
-
-fn is_called(name: &str, arguments: &[OsString]) -> bool {
-    let program = arguments.first().map(Path::new).and_then(Path::file_stem);
-    program.is_some_and(|program| program == name)
 }
 
 /// Writes a manual page for each command, and creates the folder.

@@ -4,18 +4,14 @@
 
 use std::{
     collections::BTreeSet,
-    env,
     ffi::{OsStr, OsString},
-    io::{self, Write},
+    io,
     time::Duration,
 };
 
 use agent_core::api::Kind;
 use clap::Command;
-use clap_complete::{
-    CompletionCandidate,
-    engine::{self, ArgValueCompleter},
-};
+use clap_complete::{CompletionCandidate, engine::ArgValueCompleter};
 
 use crate::{
     args::{self, Args, DEFAULT_NAMESPACE, GetArgs, Named, NamespaceArgs},
@@ -30,37 +26,8 @@ use crate::{
 const OFFERED_MAX: usize = 500;
 /// The timeout of all requests together.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Directives of cobra, which kubectl passes to the shell: the candidates are not files, and no space follows.
-const NO_FILES: u8 = 4;
-const NO_SPACE: u8 = 2;
 /// The flags on the command line that select the cluster of a kubeconfig and a namespace.
 const FLAGS: [&str; 4] = ["--kubeconfig", "--context", "--namespace", "-n"];
-
-/// Writes candidates for the last of `words`, in the format that kubectl takes from a plugin. Each candidate has a line, with its
-/// help after a tab, and the last line has the directive for the shell.
-pub(crate) fn for_kubectl(words: Vec<OsString>, out: &mut dyn Write) -> io::Result<()> {
-    let last = words.len();
-    let mut command = command(&words);
-    let words = [OsString::from("decree")].into_iter().chain(words);
-    let folder = env::current_dir().ok();
-    let found = engine::complete(&mut command, words.collect(), last, folder.as_deref())?;
-    for candidate in &found {
-        write!(out, "{}", candidate.get_value().to_string_lossy())?;
-        let help = candidate.get_help().map(ToString::to_string);
-        if let Some(line) = help.as_deref().and_then(|help| help.lines().next()) {
-            write!(out, "\t{line}")?;
-        }
-        writeln!(out)?;
-    }
-    // A path continues after a folder.
-    let is_folder = |it: &CompletionCandidate| it.get_value().to_string_lossy().ends_with('/');
-    let directive = if found.iter().any(is_folder) {
-        NO_FILES | NO_SPACE
-    } else {
-        NO_FILES
-    };
-    writeln!(out, ":{directive}")
-}
 
 /// The command with candidates for names that a server or a cluster knows. `words` are those of the command line.
 pub(crate) fn command(words: &[OsString]) -> Command {

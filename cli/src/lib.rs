@@ -79,14 +79,6 @@ mod tests;
 /// Runs one command. The first of `arguments` is the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exit {
     let arguments: Vec<_> = arguments.into_iter().collect();
-    if args::is_completion_of_plugin(&arguments) {
-        let words = arguments.into_iter().skip(1).collect();
-        let written = complete::for_kubectl(words, io.stdout);
-        return match written.and_then(|()| io.stdout.flush()) {
-            Ok(()) => Exit::Done,
-            Err(error) => tell(&error.into(), &mut io),
-        };
-    }
     let args = match args::parse(&arguments) {
         Ok(args) => args,
         Err(error) => return usage(&error, &arguments, &mut io),

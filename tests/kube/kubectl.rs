@@ -184,10 +184,6 @@ fn plugin_of_kubectl_is_installed_as_written() {
             kubectl(&["decree", "get", "rs", "-o", "name"]),
             "replicaset.apps/web-new\nreplicaset.apps/web-old\n"
         );
-        let offered = kubectl(&["__complete", "decree", "explain", "default/web-o"]);
-        assert_eq!(offered, "default/web-old\n:4\n", "{program}");
-        let offered = kubectl(&["__complete", "decree", "exp"]);
-        assert!(offered.starts_with("explain\tShow the state"), "{offered}");
     }
 }
 

@@ -76,8 +76,9 @@ pub(crate) struct ExplainArgs {
     /// Also show status writes and the timeline, from changes of spec.replicas to outcomes
     #[arg(long, conflicts_with = "why")]
     pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) print: PrintArgs,
+    /// Output format. The shape of JSON is in docs/cli.md
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output: Format,
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 }
@@ -105,8 +106,9 @@ pub(crate) struct DiffArgs {
     /// Set the exit code to 1 for unexplained differences, for any, or never
     #[arg(long, value_name = "WHICH", default_value = "any")]
     pub(crate) fail_on: FailOn,
-    #[command(flatten)]
-    pub(crate) print: PrintArgs,
+    /// Output format. The shape of JSON is in docs/cli.md
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output: Format,
     #[command(flatten)]
     pub(crate) inspection: InspectionArgs,
 }

@@ -25,7 +25,7 @@ pub(super) fn write(
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let is_wide = args.print.output.is_wide();
+    let is_wide = args.output.is_wide();
     let mut rows: Vec<Repeated<'_>> = Vec::new();
     let mut folded = 0_usize;
     for record in &answer.decisions {

@@ -1,6 +1,7 @@
 //! The cluster of a kubeconfig, read without a server: an API server with a few objects, and the same objects as a file.
 
 use std::{
+    ffi::OsString,
     fs,
     sync::{Arc, Mutex},
 };
@@ -10,12 +11,13 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
+use clap_complete::engine;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, runtime::Runtime};
 
-use super::{check, check_with, decide, decree, decree_reading, printed_as};
-use crate::Exit;
+use super::{check, check_with, decide, decree, decree_reading};
+use crate::{Exit, complete};
 
 /// An API server that lets everybody read the namespace `shop`, and nobody all namespaces.
 struct Api {
@@ -282,19 +284,22 @@ fn candidates_come_from_the_cluster_of_the_flags() {
     let api = Api::start(objects());
     let config = format!("--kubeconfig={}", api.kubeconfig);
     for (words, expected) in [
-        ("explain CONFIG web", "web-1a\nweb-2b\nweb-3c\n"),
-        ("get CONFIG rs web-2", "web-2b\n"),
+        ("explain CONFIG web", "web-1a web-2b web-3c"),
+        ("get CONFIG rs web-2", "web-2b"),
         (
             "simulate CONFIG --context north --namespace shop deploy",
-            "deployment/web\n",
+            "deployment/web",
         ),
         ("resume CONFIG deploy", ""),
         ("explain CONFIG -n other web", ""),
         ("explain CONFIG --context south web", ""),
     ] {
         let words = words.replace("CONFIG", &config);
-        let words: Vec<_> = words.split(' ').collect();
-        let offered = printed_as("/usr/local/bin/kubectl_complete-decree", &words);
-        assert_eq!(offered, format!("{expected}:4\n"), "{words:?}");
+        let words: Vec<_> = ["decree"].into_iter().chain(words.split(' ')).collect();
+        let words: Vec<_> = words.into_iter().map(OsString::from).collect();
+        let (last, mut command) = (words.len() - 1, complete::command(&words));
+        let offered = engine::complete(&mut command, words, last, None).expect("it is valid");
+        let offered = offered.iter().map(|it| it.get_value().to_string_lossy());
+        assert_eq!(offered.collect::<Vec<_>>().join(" "), expected);
     }
 }

@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
 };
 
-use super::{check, decree_into, printed_as, system::System, victims};
+use super::{check, decree_into, system::System, victims};
 use crate::Exit;
 
 /// What a server says of docs/examples/web.yaml.
@@ -236,21 +236,6 @@ fn servers_that_do_not_answer_are_named() {
     ] {
         check(&format!("[2] get rs --server {bad}"));
     }
-}
-
-#[test]
-fn candidates_come_as_kubectl_takes_them_from_a_plugin() {
-    let offered = |words: &[&str]| printed_as("/usr/local/bin/kubectl_complete-decree", words);
-    assert_eq!(
-        offered(&["exp"]),
-        "explain\tShow the state of a ReplicaSet, with its cause and its decisions\n:4\n"
-    );
-    assert_eq!(offered(&["completion", "nothing"]), ":4\n");
-    let folder = tempfile::tempdir().expect("there is room");
-    std::fs::create_dir(folder.path().join("state")).expect("it is new");
-    let begun = folder.path().join("st").display().to_string();
-    let paths = offered(&["decide", "-f", &begun]);
-    assert!(paths.ends_with("/state/\n:6\n"), "{paths}");
 }
 
 /// A reader that closes the stream after some lines.
