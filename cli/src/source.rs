@@ -215,7 +215,21 @@ impl Source {
         if !missing.is_empty() {
             unknown.insert(0, self.missing(missing).await);
         }
-        not_found::together(unknown)
+        not_found::together(unknown, &self.contents())
+    }
+
+    /// The hint for a name that is similar to no other: what the files contain, or how to list what exists.
+    fn contents(&self) -> String {
+        match self {
+            Self::Snapshot {
+                answers,
+                cluster: None,
+            } => {
+                let all = answers.list(&Scope::default()).replica_sets;
+                contents(&all.iter().filter_map(named).collect::<Vec<_>>())
+            }
+            Self::Server { .. } | Self::Snapshot { .. } => not_found::LIST.to_owned(),
+        }
     }
 
     pub(crate) async fn missing(&self, missing: &[Named]) -> Failure {
@@ -223,14 +237,10 @@ impl Source {
             Self::Server { server, cluster } => {
                 not_found::on_server(server, cluster, missing).await
             }
-            Self::Snapshot { answers, cluster } => {
+            Self::Snapshot { answers, .. } => {
                 let all = answers.list(&Scope::default()).replica_sets;
                 let known: Vec<_> = all.iter().filter_map(named).collect();
-                let otherwise = match cluster {
-                    Some(_) => not_found::LIST.to_owned(),
-                    None => contents(&known),
-                };
-                not_found::failure(missing, &known, &otherwise)
+                not_found::failure(missing, &known, &self.contents())
             }
         }
     }
@@ -295,7 +305,7 @@ impl Source {
             }
         }
         if meanings.is_empty() {
-            not_found::together(std::mem::take(&mut unknown))?;
+            not_found::together(std::mem::take(&mut unknown), &self.contents())?;
         }
         Ok((meanings, unknown))
     }
@@ -316,7 +326,7 @@ impl Source {
             NameKind::Owner(kind) => {
                 let known = self.known(&named.namespace).await?;
                 let found = of_owner(kind, &named, &known);
-                found.ok_or_else(|| no_owner(kind, &named, &known))
+                found.ok_or_else(|| self.no_owner(kind, &named, &known))
             }
             NameKind::Pod => {
                 let known = self.known(&named.namespace).await?;
@@ -343,6 +353,13 @@ impl Source {
     ) -> Result<Vec<v1::ReplicaSetSummary>, Failure> {
         let scope = Scope::of(Vec::new(), namespace.to_owned());
         Ok(self.list(&scope).await?.replica_sets)
+    }
+
+    fn no_owner(&self, kind: &str, owner: &Named, known: &[v1::ReplicaSetSummary]) -> Failure {
+        let cause = format!("no ReplicaSet of {kind} {} found", owner.path());
+        let near = near::nearest(&owner.name, owners(kind, known).map(|(name, _)| name));
+        let hint = near.map(|name| format!("did you mean {name}?"));
+        Failure::new(Exit::No, cause).hint(hint.unwrap_or_else(|| self.contents()))
     }
 
     /// The ReplicaSet of a pod. A server does not list pods, so the name of the pod tells it.
@@ -439,13 +456,6 @@ fn of_owner(kind: &'static str, owner: &Named, known: &[v1::ReplicaSetSummary]) 
     let sets = sets.filter_map(|set| named(set)).collect();
     let owner = Some((kind, owner.clone()));
     (!owned.is_empty()).then_some(Meaning { sets, owner })
-}
-
-fn no_owner(kind: &str, owner: &Named, known: &[v1::ReplicaSetSummary]) -> Failure {
-    let cause = format!("no ReplicaSet of {kind} {} found", owner.path());
-    let near = near::nearest(&owner.name, owners(kind, known).map(|(name, _)| name));
-    let hint = near.map(|name| format!("did you mean {name}?"));
-    Failure::new(Exit::No, cause).hint(hint.unwrap_or_else(|| not_found::LIST.to_owned()))
 }
 
 /// Whether Kubernetes can name a pod of a ReplicaSet so.

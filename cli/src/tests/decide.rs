@@ -130,6 +130,9 @@ fn decisions_are_printed_as_asked() {
 {"replicaSet":"default/b",…
 [1] --replica-set default/shop
 error: ReplicaSet default/shop not found
+hint: the input contains default/a, default/b
+[1] --replica-set deployment/shop
+error: no ReplicaSet of Deployment default/shop found
 hint: the input contains default/a, default/b"#,
         ),
         // A burst is cut to 500.
