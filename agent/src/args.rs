@@ -18,8 +18,6 @@ use thiserror::Error;
 
 /// The number of pods created a second while many pods of a ReplicaSet have no node.
 const UNASSIGNED_CREATES: i32 = 20;
-/// The number of nodes of an embedded cluster.
-const FAKE_NODES: u16 = 3;
 
 /// Executes the decisions of a server for the ReplicaSets of a cluster.
 #[derive(Clone, Debug, Parser)]
@@ -437,9 +435,6 @@ impl FakeArgs {
         agent_fake::ClusterConfig {
             seed: self.fake_seed.unwrap_or(seed),
             start,
-            nodes: (1..=FAKE_NODES)
-                .map(|number| format!("node-{number}"))
-                .collect(),
             ..agent_fake::ClusterConfig::default()
         }
     }
