@@ -241,10 +241,8 @@ fn disconnected(cause: &Disconnect) {
             )
         }
         Disconnect::Lost(cause) => warn!(cause = excerpt(cause), "the server is away"),
-        Disconnect::Superseded(successor) => warn!(
-            by_agent = excerpt(&successor.agent_instance),
-            by_session = excerpt(&successor.session_id),
-            by_epoch = excerpt(&successor.epoch),
+        Disconnect::Superseded(status) => warn!(
+            status = excerpt(status),
             "superseded by another agent of this cluster and shard, trying again in minutes: \
              stop one of the two, let them elect a leader, or give each its own --shard or server"
         ),

@@ -2,7 +2,7 @@
 
 use std::{error::Error as _, future::pending, path::PathBuf, time::Duration};
 
-use agent_core::link::{Disconnect, LinkCommand, Successor, frame};
+use agent_core::link::{Disconnect, LinkCommand, frame};
 use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
 use service::failure::chain;
 use service::transport::{Connector, Spoken};
@@ -280,25 +280,12 @@ async fn receive(
     }
 }
 
-/// The agent that took over, if the status names one.
-fn successor(status: &Status) -> Option<Successor> {
-    let info = status.get_details_error_info()?;
-    let is_superseded = info.domain == DOMAIN && info.reason == SUPERSEDED;
-    is_superseded.then(|| {
-        let fact = |key| info.metadata.get(key).cloned().unwrap_or_default();
-        Successor {
-            agent_instance: fact("agent_instance"),
-            session_id: fact("session_id"),
-            epoch: fact("epoch"),
-        }
-    })
-}
-
 /// Tells an unreachable server from a refusal. A broken stream shows as UNKNOWN with the transport's error as its source, not as
 /// UNAVAILABLE.
 fn disconnect(status: &Status) -> Disconnect {
-    if let Some(successor) = successor(status) {
-        return Disconnect::Superseded(successor);
+    let info = status.get_details_error_info();
+    if info.is_some_and(|it| it.domain == DOMAIN && it.reason == SUPERSEDED) {
+        return Disconnect::Superseded(said(status));
     }
     let retry_after = status
         .get_details_retry_info()

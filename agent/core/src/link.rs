@@ -78,8 +78,8 @@ pub enum Disconnect {
     Lost(String),
     /// The versions of the cluster went back, so this agent ended the connection.
     WentBack(WentBack),
-    /// Another agent of the same cluster and shard took over.
-    Superseded(Successor),
+    /// Another agent of the same cluster and shard took over. The text of the status names it.
+    Superseded(String),
     /// The server refuses this agent: an immediate retry will not help.
     Refused {
         /// The status code and text.
@@ -87,17 +87,6 @@ pub enum Disconnect {
         /// How long the server asks to wait.
         retry_after: Option<Duration>,
     },
-}
-
-/// The agent that took over, as the server describes it. Fields that the server leaves out are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Successor {
-    /// The other process.
-    pub agent_instance: String,
-    /// The server's name for its session.
-    pub session_id: String,
-    /// The number of lease transitions of its lead.
-    pub epoch: String,
 }
 
 /// The state of the connection. Owned and changed by one [`Agent`](crate::agent::Agent).

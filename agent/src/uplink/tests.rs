@@ -51,27 +51,15 @@ fn wait_that_the_server_asks_for_is_read_from_the_details() {
 }
 
 #[test]
-fn agent_that_took_over_is_read_from_the_details() {
-    let facts = [
-        ("session_id", "s-2"),
-        ("agent_instance", "agent-7"),
-        ("epoch", "4"),
-    ];
-    let facts = facts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+fn agent_that_took_over_is_told_by_the_reason() {
     let details = tonic_types::ErrorDetails::with_error_info(
         SUPERSEDED,
         DOMAIN,
-        facts
-            .into_iter()
-            .collect::<std::collections::HashMap<_, _>>(),
+        std::collections::HashMap::<String, String>::new(),
     );
-    let status = Status::with_error_details(Code::Aborted, "taken over", details);
-    let successor = Successor {
-        agent_instance: "agent-7".to_owned(),
-        session_id: "s-2".to_owned(),
-        epoch: "4".to_owned(),
-    };
-    assert_eq!(disconnect(&status), Disconnect::Superseded(successor));
+    let status = Status::with_error_details(Code::Aborted, "by agent-7", details);
+    let expected = Disconnect::Superseded("Aborted: by agent-7".to_owned());
+    assert_eq!(disconnect(&status), expected);
 }
 
 #[tokio::test]

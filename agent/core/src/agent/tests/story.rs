@@ -29,7 +29,7 @@ use self::words::{config, kind, plural, reported, requested, seconds, set_of, su
 use super::*;
 use crate::{
     api::{Call, Reply},
-    link::{LinkCommand, Successor},
+    link::LinkCommand,
     pace::after,
     watch::{Items, WatchCommand},
 };
@@ -173,7 +173,7 @@ impl Story {
                 self.agent.handle_disconnected(now, cause);
             }
             "superseded" => {
-                let cause = Disconnect::Superseded(Successor::default());
+                let cause = Disconnect::Superseded(String::new());
                 self.agent.handle_disconnected(now, cause);
             }
             "ended" => self.agent.handle_disconnected(now, Disconnect::Ended),
