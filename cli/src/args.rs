@@ -56,7 +56,7 @@ pub(crate) enum Command {
     /// Show server and agent at work, or act on a running demo cluster
     ///
     /// The cluster is embedded in this process. Names the victims of a scale-down before their deletion, kills the server during a
-    /// scale-up, and stops a rogue server. Shows the reports of a quota and of shadow mode. The exit code is 0 if everything happened as
+    /// scale-up, and holds back a mistake. Shows the reports of a quota and of shadow mode. The exit code is 0 if everything happened as
     /// expected.
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files or a cluster

@@ -24,7 +24,6 @@ use crate::{
 };
 
 mod acts;
-mod rogue;
 mod stage;
 
 use acts::Step;

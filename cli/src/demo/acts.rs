@@ -5,10 +5,7 @@ use std::time::Duration;
 use agent_fake::{Fault, Kind, Verb};
 
 use self::Step::{Do, Run, Say};
-use super::{
-    rogue,
-    stage::{Stage, TWICE, Writes},
-};
+use super::stage::{Stage, TWICE, Writes};
 use crate::{
     exit::{Exit, Failure},
     sandbox::beginning::NEW,
@@ -71,15 +68,10 @@ pub(super) const ACTS: [(&str, &[Step]); 5] = [
         ],
     ),
     (
-        "Stop a rogue server and a mistake",
+        "Hold back a mistake",
         &[
             Say(
-                "A rogue server takes the address of the server. An agent lists its cluster for a new server at most every ten seconds.",
-            ),
-            Do(run_rogue),
-            Do(start_server),
-            Say(
-                "The right server is back. By mistake, someone scales to 0. The agent deletes at most 10 pods of a ReplicaSet in a minute:",
+                "By mistake, someone scales to 0. The agent deletes at most 10 pods of a ReplicaSet in a minute:",
             ),
             Run("demo scale web-new 0", &["web-new scaled to 0"]),
             Run(
@@ -153,15 +145,6 @@ fn check_creates(stage: &mut Stage) -> Result<String, Failure> {
         now.creates == before.creates + PODS && now.deletes == before.deletes,
         "40 creates made 40 pods: none was created twice, and none was deleted",
     )
-}
-
-/// The rogue server requests what no correct server requests.
-fn run_rogue(stage: &mut Stage) -> Result<String, Failure> {
-    let writes = stage.writes();
-    stage.kill_server();
-    let said = rogue::run(stage.address(), NEW, stage.deadline)?;
-    let done = check(stage.writes() == writes, "the agent did none of it")?;
-    Ok(format!("{}\n{done}", said.join("\n")))
 }
 
 fn check_shadow(stage: &mut Stage) -> Result<String, Failure> {

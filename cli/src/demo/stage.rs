@@ -31,7 +31,7 @@ pub(super) const TWICE: [&str; 2] = ["3pvwd", "3pvwe"];
 /// All running parts. The server has threads of its own, which end at once as in a killed process.
 pub(super) struct Stage {
     pub(super) cluster: FakeCluster,
-    pub(super) deadline: Duration,
+    deadline: Duration,
     /// The writes of the cluster before a step.
     pub(super) before: Writes,
     agent: RunningAgent,
@@ -132,10 +132,6 @@ impl Stage {
              export DECREE_SERVER=http://{listen}\n  export DECREE_ADMIN={admin}\n  \
              Console: http://{admin}/console/"
         )
-    }
-
-    pub(super) const fn address(&self) -> SocketAddr {
-        self.settings.listen
     }
 
     /// A command line as shown, and the words of the whole command.
