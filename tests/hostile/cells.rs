@@ -39,12 +39,9 @@ pub(crate) struct Cell {
     /// The peak of the process's memory, in MB.
     #[serde(default = "memory_mb")]
     pub(crate) memory_mb: u64,
-    /// The goal for the 99th percentile of the neighbor's time from event to batch, in ms; absent without a measurement. Three
-    /// times the neighbor's time alone is always good enough.
-    pub(crate) p99_ms: Option<f64>,
-    /// The goal for the time from SIGTERM to the end of the process, in seconds.
-    #[serde(default = "stop_s")]
-    pub(crate) stop_s: f64,
+    /// Whether the neighbor's waits are measured where cells are: not where the attack takes the machine as well as the server.
+    #[serde(default)]
+    pub(crate) timed: bool,
     /// Whether a deadline of the server ends the attack: then the server has its default deadlines. In other cells, deadlines are
     /// so long that a slow attacker is not another attack.
     #[serde(default)]
@@ -76,10 +73,10 @@ const LONG: [(&str, &str); 3] = [
 ];
 
 impl Cell {
-    /// The flags of its server. If the attack is measured, the deadlines are the defaults.
-    pub(crate) fn flags(&self, measured: bool) -> Vec<String> {
+    /// The flags of its server. If the cell is timed, the deadlines are the defaults.
+    pub(crate) fn flags(&self, is_timed: bool) -> Vec<String> {
         let mut flags = self.flags.clone();
-        if measured || self.deadlines {
+        if is_timed || self.deadlines {
             return flags;
         }
         for (flag, long) in LONG {
@@ -117,8 +114,4 @@ fn answer_kb() -> u64 {
 
 fn memory_mb() -> u64 {
     MEMORY_MB
-}
-
-fn stop_s() -> f64 {
-    5.0
 }

@@ -41,11 +41,6 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a server on free ports without authentication.
-    pub(crate) fn start(flags: &[String]) -> Self {
-        Self::guarded(flags, None)
-    }
-
     /// Starts a server on free ports, with authentication if there is a proof.
     pub(crate) fn guarded(flags: &[String], proof: Option<Proof>) -> Self {
         let guard = proof.map(|proof| Arc::new(Guard::new(proof)));
@@ -98,14 +93,13 @@ impl Process {
         admin::get(&self.admin, path).map_err(|error| error.to_string())
     }
 
-    /// Sends SIGTERM, and returns the time until the process ended cleanly; or what it did instead.
-    pub(crate) fn stop(self) -> Result<Duration, String> {
-        let start = Instant::now();
+    /// Sends SIGTERM, and waits until the process ends cleanly; or returns what it did instead.
+    pub(crate) fn stop(self) -> Result<(), String> {
         self.running.terminate();
         let tail = self.running.tail();
         let status = self.running.wait();
         match status.code() {
-            Some(0) => Ok(start.elapsed()),
+            Some(0) => Ok(()),
             _ => Err(format!("it ended with {status}: {}", tail.join("\n"))),
         }
     }

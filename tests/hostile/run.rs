@@ -19,7 +19,7 @@ use crate::{
     cells::{Attack, Cell, LOG_KB},
     neighbour::{Neighbour, OFTEN, SELDOM, Waits},
     others::{Others, Visited},
-    process::{Port, Process, comes_to_rest, peak_mib},
+    process::{Process, comes_to_rest, peak_mib},
     seen::Seen,
     target::Target,
 };
@@ -32,19 +32,8 @@ const NEWCOMER: Duration = Duration::from_mins(3);
 const REFUSALS_MAX: u32 = 200;
 /// The pause of a newcomer after each refusal.
 const REFUSED_WAIT: Duration = Duration::from_millis(50);
-/// The goal for the longest wait of the neighbor for a batch, in ms.
-const LONGEST_MS: f64 = 250.0;
 /// The maximum processor time of the server for others during one wait of the neighbor, in seconds.
 const BEHIND_S_MAX: f64 = 3.0;
-
-/// Whether times are measured, and the basis of a cell's goals.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Watch {
-    /// No measurement: other cells run at the same time, on any machine.
-    Unmeasured,
-    /// The cell is alone on the machine. The figure is the neighbor's p99 in ms without an attack.
-    Measured { alone_ms: f64 },
-}
 
 /// The result of a cell.
 pub(crate) struct Found {
@@ -56,20 +45,21 @@ pub(crate) struct Found {
     /// The acts of another peer meanwhile; `None` if they failed.
     pub(crate) visited: Option<Visited>,
     pub(crate) processor_s: f64,
-    pub(crate) stop_s: f64,
     pub(crate) took: Duration,
     /// The violated requirements.
     pub(crate) faults: Vec<String>,
-    /// The missed goals, with measurements.
-    pub(crate) missed: Vec<String>,
 }
 
-pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
+/// Runs a cell. If it `is_timed`, it is alone on the machine.
+pub(crate) fn run(cell: &Cell, is_timed: bool) -> Found {
     let start = Instant::now();
-    let measured = matches!(watch, Watch::Measured { .. });
-    let process = Process::guarded(&cell.flags(measured), cell.proof);
+    let process = Process::guarded(&cell.flags(is_timed), cell.proof);
     let mut faults = Vec::new();
-    let (every, least) = pace(cell, measured);
+    let (every, least) = if is_timed {
+        (OFTEN, MEASURED)
+    } else {
+        (SELDOM, Duration::ZERO)
+    };
     let (target, others) = (process.target("neighbour"), &cell.neighbour);
     let neighbour = Neighbour::start(target, 0, process.id(), every, others);
     let others = Others::start(
@@ -92,7 +82,6 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
         ends, bytes, held, ..
     } = seen;
     drop(held);
-    let stop_s = stopped.as_ref().map_or(f64::NAN, Duration::as_secs_f64);
     faults.extend(stopped.err());
     #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
     let bounds = [
@@ -106,30 +95,15 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
         ),
     ];
     faults.extend(beyond(&bounds));
-    let mut found = Found {
+    Found {
         ends,
         answer_kb: bytes as u64 / 1024,
         memory_mb,
         waits,
         visited,
         processor_s,
-        stop_s,
         took: start.elapsed(),
         faults,
-        missed: Vec::new(),
-    };
-    if let Watch::Measured { alone_ms } = watch {
-        found.missed = found.missed(cell, alone_ms);
-    }
-    found
-}
-
-/// The interval of a neighbor's lost pods, and its minimum duration.
-fn pace(cell: &Cell, measured: bool) -> (Duration, Duration) {
-    match (measured, cell.p99_ms) {
-        (false, _) => (SELDOM, Duration::ZERO),
-        (true, None) => (OFTEN, Duration::ZERO),
-        (true, Some(_)) => (OFTEN, MEASURED),
     }
 }
 
@@ -138,15 +112,6 @@ pub(crate) fn beyond(bounds: &[(&str, f64, f64)]) -> Vec<String> {
     let beyond = bounds.iter().filter(|(_, found, max)| found > max);
     let said = beyond.map(|(name, found, max)| format!("{name}: {found:.1}, at most {max:.1}"));
     said.collect()
-}
-
-/// The neighbor's p99 in ms without an attack.
-pub(crate) fn alone() -> f64 {
-    let process = Process::start(&[]);
-    let neighbour = Neighbour::start(process.address(Port::Grpc), 0, process.id(), OFTEN, &[]);
-    let neighbour = neighbour.expect("it is served");
-    let waits = neighbour.finish(MEASURED).expect("it is served");
-    quantile(&waits.ms, 0.99)
 }
 
 /// Runs all attacks of a cell, in turn.
@@ -222,37 +187,21 @@ async fn health(target: &Target) -> Result<(), String> {
     }
 }
 
-impl Found {
-    /// The missed goals of time.
-    fn missed(&self, cell: &Cell, alone_ms: f64) -> Vec<String> {
-        let mut goals = vec![("stop in s", self.stop_s, cell.stop_s)];
-        if let (Some(waits), Some(goal)) = (&self.waits, cell.p99_ms) {
-            let p99_ms = quantile(&waits.ms, 0.99);
-            goals.push(("p99 in ms", p99_ms, goal.max(3.0 * alone_ms)));
-            goals.push(("longest in ms", quantile(&waits.ms, 1.0), LONGEST_MS));
-        }
-        beyond(&goals)
-    }
-
-    /// The neighbor's p50, p99 and longest wait, in ms.
-    pub(crate) fn waits_ms(&self) -> Option<[f64; 3]> {
-        let ms = &self.waits.as_ref()?.ms;
-        Some([0.5, 0.99, 1.0].map(|share| quantile(ms, share)))
-    }
-}
-
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ends: Vec<_> = self.ends.iter().map(String::as_str).collect();
-        let behind_s = self.waits.as_ref().map_or(f64::NAN, |waits| waits.behind_s);
+        let (ms, behind_s) = self
+            .waits
+            .as_ref()
+            .map_or((&[][..], f64::NAN), |waits| (&waits.ms, waits.behind_s));
+        let [p99, longest] = [0.99, 1.0].map(|share| quantile(ms, share));
         write!(
             f,
-            "{} | {} KB | {} MB | {behind_s:.2} of {:.2} s | {:.1} s | {:.1} s",
+            "{} | {} KB | {} MB | {behind_s:.2} of {:.2} s | p99 {p99:.1} ms, longest {longest:.1} ms | {:.1} s",
             ends.join(", "),
             self.answer_kb,
             self.memory_mb,
             self.processor_s,
-            self.stop_s,
             self.took.as_secs_f64(),
         )?;
         match &self.visited {

@@ -17,10 +17,9 @@ cli/src/cluster.rs | the clock of the test is stopped
 cli/src/tests/system.rs | how soon to look again
 server/src/questions/tests.rs | the clock of the test is stopped
 tests/fuzz/driver.rs | how long a target is tried
-tests/hostile/agents.rs | reported, and bounds that grow with the time
+tests/hostile/agents.rs | bounds that grow with the time
 tests/hostile/neighbour.rs | reported
 tests/hostile/others.rs | reported
-tests/hostile/process.rs | reported
 tests/hostile/run.rs | reported
 tests/journey/kubelet.rs | when a kubelet acts
 tests/journey/kubelet/container.rs | when a kubelet acts
