@@ -16,7 +16,6 @@ mod identities;
 mod inspection;
 mod key_server;
 mod limits;
-mod long_texts;
 mod opening;
 mod places;
 mod probes;
