@@ -21,7 +21,6 @@ mod growth;
 mod helm;
 mod helm_test;
 mod kubectl;
-mod large;
 mod lasting;
 mod leading;
 mod manifests;

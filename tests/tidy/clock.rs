@@ -23,7 +23,6 @@ tests/hostile/others.rs | reported
 tests/hostile/run.rs | reported
 tests/journey/kubelet.rs | when a kubelet acts
 tests/journey/kubelet/container.rs | when a kubelet acts
-tests/kube/large.rs | reported, with a limit of minutes
 tests/kube/lasting.rs | a bound that grows with the time
 tests/kube/mutants/people.rs | when people act
 tests/kube/restored.rs | reported
