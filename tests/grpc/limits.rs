@@ -1,10 +1,8 @@
 //! The resources that a peer could exhaust, and their limits.
 
-use std::net::Ipv4Addr;
-
-use decree::v1::{self, decision_service_client::DecisionServiceClient};
+use decree::v1;
 use tests::objects::{pod, replica_set};
-use tonic::{Code, Status, Streaming, transport::Channel};
+use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt;
 
 use crate::{
@@ -113,41 +111,6 @@ async fn session_beyond_the_memory_of_all_is_ended_and_not_an_older_one_of_its_o
     let mut newer = Agent::open_on(&server, "newer", vec![], crowd(0..1_500)).await;
     assert_limit(&newer.refusal().await, "memory");
     older.prove_alive_by("still-alive").await;
-}
-
-/// Opens a session as an agent at one of the addresses of this machine, and fills it with this number of pods.
-async fn filled_at(
-    guarded: &Guarded,
-    (subject, cluster, host): (&str, &str, u8),
-    pods: usize,
-) -> Agent {
-    let endpoint = Channel::from_shared(format!("http://{}", guarded.server.addresses.grpc));
-    let address = Ipv4Addr::new(127, 0, 0, host).into();
-    let endpoint = endpoint.expect("a valid URL").local_address(Some(address));
-    let channel = soon(endpoint.connect()).await.expect("the server listens");
-    let token = guarded.issuer.token(subject);
-    let agent = Agent::stream(DecisionServiceClient::new(channel), Some(&token)).await;
-    let (mut agent, _) = agent.expect("the stream opens").greet(hello(cluster)).await;
-    agent.snapshot(vec![], crowd(0..pods)).await;
-    agent.prove_alive().await;
-    agent
-}
-
-#[tokio::test]
-async fn identity_at_three_addresses_gives_way_before_one_that_holds_less() {
-    let mut config = unhurried();
-    // Some 2,700 of these pods fit.
-    config.limits.memory_max = 2_000_000;
-    let guarded = Guarded::start_of(config, |_| {}).await;
-    let mut many = Vec::new();
-    for (cluster, host, pods) in [("b", 2, 700), ("b-2", 3, 600), ("b-3", 4, 600)] {
-        many.push(filled_at(&guarded, ("agent-b", cluster, host), pods).await);
-    }
-    // It waits until the other identity has given back.
-    let mut victim = filled_at(&guarded, ("agent-a", "a", 1), 1_200).await;
-    assert_limit(&many[2].refusal().await, "memory");
-    many[0].prove_alive_by("still-alive").await;
-    victim.prove_alive_by("still-alive").await;
 }
 
 #[tokio::test]
