@@ -12,8 +12,6 @@ const ANSWER: &str = "web-starting phase Pending vs Running\nweb-cheap deletion 
 test_each_language! { decide:
     fn decide_in_go_names_the_victims() in go;
     fn decide_in_python_names_the_victims() in python;
-    fn decide_in_typescript_names_the_victims() in typescript;
-    fn decide_in_java_names_the_victims() in java;
 }
 
 fn decide(examples: &Examples) {

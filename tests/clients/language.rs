@@ -1,4 +1,4 @@
-//! Builds and starts the examples of each language.
+//! Builds and starts the examples that use a client.
 
 use std::{path::Path, process::Command};
 
@@ -9,11 +9,9 @@ pub(crate) struct Examples {
     keeper: Vec<String>,
     decide: Vec<String>,
     environment: Vec<(&'static str, String)>,
-    /// The arguments after the keeper's flags: the command of its processes. Empty for a keeper of files.
-    command: &'static [&'static str],
 }
 
-/// A process that outlives every test, and that nothing else starts.
+/// The command of a keeper's processes, which outlive every test, and which nothing else starts.
 const PROCESS: &[&str] = &["sleep", "1000"];
 
 impl Examples {
@@ -24,7 +22,6 @@ impl Examples {
             keeper: program("keeper"),
             decide: program("decide"),
             environment: Vec::new(),
-            command: PROCESS,
         })
     }
 
@@ -35,35 +32,6 @@ impl Examples {
             keeper: program("keeper.py"),
             decide: program("decide.py"),
             environment: vec![("PYTHONPATH", text(packages))],
-            command: PROCESS,
-        })
-    }
-
-    pub(crate) fn typescript() -> Option<Self> {
-        let programs = tools::typescript_examples()?;
-        let program = |name| vec!["node".to_owned(), text(&programs.join(name))];
-        Some(Self {
-            keeper: program("keeper.js"),
-            decide: program("decide.js"),
-            environment: Vec::new(),
-            command: &[],
-        })
-    }
-
-    pub(crate) fn java() -> Option<Self> {
-        let folder = tools::java_examples()?;
-        let target = text(&folder.join("target"));
-        let class_path = format!("{target}/classes:{target}/lib/*");
-        let program = |name: &str| {
-            ["java", "-cp", &class_path, name]
-                .map(str::to_owned)
-                .to_vec()
-        };
-        Some(Self {
-            keeper: program("Keeper"),
-            decide: program("Decide"),
-            environment: Vec::new(),
-            command: &[],
         })
     }
 
@@ -82,7 +50,7 @@ impl Examples {
         command.args(flags);
         command.args(["--server", server, "--replicas", &replicas.to_string()]);
         command.arg("--folder").arg(folder);
-        command.args(self.command);
+        command.args(PROCESS);
         command
     }
 
@@ -90,7 +58,7 @@ impl Examples {
     pub(crate) fn subject(&self, folder: &Path) -> Vec<String> {
         let flags = "--server {address} --replicas {replicas} --folder".split(' ');
         let flags = flags.map(str::to_owned);
-        let command = self.command.iter().map(|word| (*word).to_owned());
+        let command = PROCESS.iter().map(|word| (*word).to_owned());
         let variables = self
             .environment
             .iter()
@@ -109,11 +77,6 @@ impl Examples {
         let mut command = self.start(&self.decide);
         command.arg(server);
         command
-    }
-
-    /// Returns whether the keeper keeps processes rather than files.
-    pub(crate) fn has_processes(&self) -> bool {
-        !self.command.is_empty()
     }
 
     fn start(&self, program: &[String]) -> Command {

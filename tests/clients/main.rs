@@ -1,8 +1,8 @@
-//! Tier: clients in other languages, built from the contract with their own tools and run against the real server.
+//! Tier: clients and examples in other languages, built from the contract with their own tools and run against the real server.
 //!
 //! If the tools of a language are missing, its tests print a notice and are skipped; with `CI` set they fail.
 
-/// Makes a test of each language, which passes its examples to `$check` if this machine has the language's tools.
+/// Makes a test of each client, which passes its examples to `$check` if this machine has the language's tools.
 macro_rules! test_each_language {
     ($check:path: $(fn $test:ident() in $language:ident;)*) => {
         $(
@@ -29,4 +29,5 @@ mod puppet;
 mod rules;
 mod scripted;
 mod stubs;
+mod unary;
 mod world;

@@ -1,6 +1,6 @@
 //! A controller in each language that executes the commands of a test; `puppet/` has the programs.
 
-use std::{fs, path::Path, process::Command, thread};
+use std::{path::Path, process::Command, thread};
 
 use decree::v1::{LabelSelector, ObjectRef, Pod, ReplicaSet};
 use prost::Message;
@@ -16,8 +16,6 @@ use tests::{
 pub(crate) enum Language {
     Go,
     Python,
-    TypeScript,
-    Java,
 }
 
 /// The limits of an agent's calls.
@@ -49,8 +47,6 @@ pub(crate) fn in_each_language(test: impl Fn(Language) + Sync) {
     let languages = [
         (Language::Go, tools::go_examples().is_some()),
         (Language::Python, tools::python_client().is_some()),
-        (Language::TypeScript, tools::typescript_examples().is_some()),
-        (Language::Java, tools::java_examples().is_some()),
     ];
     thread::scope(|scope| {
         for (language, _) in languages.into_iter().filter(|(_, is_there)| *is_there) {
@@ -185,26 +181,6 @@ impl Language {
                 let packages = tools::python_client().expect("it is there");
                 command.env("PYTHONPATH", packages);
                 command.arg(programs.join("puppet.py"));
-                command
-            }
-            Self::TypeScript => {
-                // The program must be beside the modules that it imports.
-                let folder = tools::typescript_examples().expect("it is there");
-                let program = folder.join("puppet.mjs");
-                let text = fs::read(programs.join("puppet.mjs")).expect("it is there");
-                if fs::read(&program).ok().as_ref() != Some(&text) {
-                    fs::write(&program, text).expect("the target can be written");
-                }
-                let mut command = Command::new("node");
-                command.arg(program);
-                command
-            }
-            Self::Java => {
-                let target = tools::java_examples().expect("it is there").join("target");
-                let target = target.display();
-                let mut command = Command::new("java");
-                command.args(["-cp", &format!("{target}/classes:{target}/lib/*")]);
-                command.arg(programs.join("Puppet.java"));
                 command
             }
         }

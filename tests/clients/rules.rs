@@ -1,4 +1,4 @@
-//! The agents of all languages follow the same rules when a controller makes a mistake.
+//! The agents of both clients follow the same rules when a controller makes a mistake.
 
 use decree::v1::{FailureClass, NotStartedCause, event, outcome::Outcome};
 
@@ -31,9 +31,7 @@ fn whatever_a_call_does_has_one_outcome_and_one_line_of_the_log() {
         let exit = fail(&mut play, "exit", "create", timeout);
         let is_said = exit.contains("boom") || exit == "it has ended its goroutine";
         assert!(is_said, "{exit}");
-        if language != Language::Java {
-            fail(&mut play, "wrong", "create", FailureClass::Invalid);
-        }
+        fail(&mut play, "wrong", "create", FailureClass::Invalid);
         if language == Language::Python {
             let why = "create returned a coroutine: it must be an ordinary function";
             assert_eq!(

@@ -61,6 +61,25 @@ async fn decide_names_the_pods_to_create() {
     assert_eq!(decision.quarantined, None);
 }
 
+/// A client whose list lags asks again, and its creates meet the pods of the first answer.
+#[tokio::test]
+async fn decide_names_what_a_view_lacks_again_and_nothing_else() {
+    let set = replica_set("web").replicas(5).build();
+    let names = async |set: &v1::ReplicaSet, shown: &[String]| {
+        let pods = shown.iter().map(|name| pod(name, "web").build());
+        let decision = decide(about(set.clone(), pods.collect())).await;
+        decision.expect("valid").creates
+    };
+    let all = names(&set, &[]).await;
+    assert_eq!(names(&set, &[]).await, all);
+    assert_eq!(
+        names(&set, &all[3..4]).await,
+        [&all[..3], &all[4..]].concat()
+    );
+    let more = replica_set("web").replicas(7).build();
+    assert_eq!(names(&more, &[]).await[..5], all);
+}
+
 #[tokio::test]
 async fn decide_says_why_a_replica_set_is_left_alone() {
     let negative = replica_set("web").replicas(-1).build();

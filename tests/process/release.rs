@@ -59,7 +59,7 @@ fn make(folder: &Path) -> Output {
         .arg("--programs")
         .args([world::stripped(), other.path()])
         .args(["--dynamic", "--dirty", "--level", "1", "--beside", "go"]);
-    // The tier `clients` builds the other packages; here, each would be built twice.
+    // The tier `clients` builds the package of Python; here, it would be built twice.
     if let Some(mdbook) = tools::mdbook() {
         let folders = env::var_os("PATH").unwrap_or_default();
         let own = mdbook.parent().expect("it is in a folder").to_owned();
@@ -71,7 +71,7 @@ fn make(folder: &Path) -> Output {
     command.output().expect("it was found")
 }
 
-/// Whether the release is a real one, with the packages of all languages.
+/// Whether the release is a real one, with the packages of both clients.
 fn is_real() -> bool {
     env::var_os("DECREE_RELEASE").is_some()
 }
@@ -146,7 +146,7 @@ fn checksums_are_those_of_the_files_and_of_all_of_them() {
     let names = files.map(|file| file.file_name().into_string().expect("it is text"));
     let there: BTreeSet<_> = names.filter(|name| name != "SHA256SUMS").collect();
     assert_eq!(there, summed);
-    let packages = if is_real() { 7 } else { 1 };
+    let packages = if is_real() { 3 } else { 1 };
     let site = usize::from(is_real() || tools::mdbook().is_some());
     let archives = summed.iter().filter(|name| name.ends_with("-linux.tar.gz"));
     let machines = archives.count();
@@ -309,9 +309,7 @@ fn completions_pages_and_chart_of_a_release_are_those_of_the_checkout() {
 
 /// The names of the files in an archive.
 fn content(archive: &Path) -> String {
-    let is_zip = archive
-        .extension()
-        .is_some_and(|it| it == "jar" || it == "whl");
+    let is_zip = archive.extension().is_some_and(|it| it == "whl");
     let mut list = if is_zip {
         Command::new("python3")
     } else {
@@ -331,15 +329,12 @@ fn content(archive: &Path) -> String {
 const PACKAGES: &str = "\
 .tar.gz client-go /decree/v1/batch.pb.go /agent/agent.go
 -none-any.whl decree_client decree/v1/batch_pb2.py decree/agent.py
-.tar.gz decree_client /proto/decree/v1/batch.proto /decree/agent.py
-.tgz decree-dev-client dist/decree/v1/batch_pb.js dist/agent.js
-.jar decree-client dev/decree/v1/Batch.class dev/decree/agent/Agent.class
--sources.jar decree-client dev/decree/v1/Batch.java dev/decree/agent/Agent.java";
+.tar.gz decree_client /proto/decree/v1/batch.proto /decree/agent.py";
 
 #[test]
 fn packages_of_a_release_have_the_stubs_and_the_agent() {
     let Some(release) = release() else { return };
-    for row in PACKAGES.lines().take(if is_real() { 6 } else { 1 }) {
+    for row in PACKAGES.lines().take(if is_real() { 3 } else { 1 }) {
         let cells: Vec<_> = row.split_whitespace().collect();
         let [end, start, stub, agent] = cells[..] else {
             panic!("{row}")

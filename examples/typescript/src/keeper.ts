@@ -1,96 +1,71 @@
 /**
- * Keeps N files in a folder. Decree decides which files to create and which to remove:
+ * Keeps N files in a folder. Once a second it lists the files and asks Decree which to create and which to remove:
  *
  *     node dist/keeper.js --server 127.0.0.1:50051 --replicas 3 --folder /tmp/kept
  *
  * Each line on standard input is a new number of replicas. When the input ends, the keeper removes all files and exits.
- * A file that somebody removes is replaced. The files outlive a keeper that is stopped with SIGTERM or killed, and the next keeper finds them.
+ * It remembers nothing: for the same list, the server returns the same names, and no name is created twice.
  */
 
-import { watch } from "node:fs";
-import { access, mkdir, readdir, unlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
+import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { Agent, type Cluster, Failure, type PodInit } from "@decree-dev/client";
-import { FailureClass } from "@decree-dev/client/v1/batch";
-import { type Pod, PodPhase, type ReplicaSet } from "@decree-dev/client/v1/object";
-import type { Reason } from "@decree-dev/client/v1/report";
+
+import { DecisionService } from "./decree/v1/decision_service_pb.js";
+import { PodPhase } from "./decree/v1/object_pb.js";
 
 const LABELS = { "kept-by": "keeper" };
+/** The most files that a turn creates, which bounds the harm of a mistyped number. */
+const CREATES_MAX = 20;
 
-/** The cluster: each file represents a pod. The server never reuses a name, so the name of a file is its UID. */
-class Keeper implements Cluster {
-  constructor(private readonly folder: string) {}
-
-  async create(_owner: ReplicaSet, name: string): Promise<PodInit> {
-    try {
-      await writeFile(join(this.folder, name), "", { flag: "wx" });
-    } catch (error) {
-      throw new Failure(FailureClass.UNAVAILABLE, String(error));
-    }
-    console.log("started", name);
-    return this.pod(name);
-  }
-
-  async delete(pod: Pod, reason: Reason | undefined): Promise<void> {
-    console.log("stopped", pod.name, "because", reason?.detail);
-    try {
-      await unlink(join(this.folder, pod.name));
-    } catch (error) {
-      throw new Failure(FailureClass.NOT_FOUND, String(error));
-    }
-  }
-
-  async find(): Promise<PodInit[]> {
-    const names = (await readdir(this.folder)).filter((name) => name.startsWith("files-"));
-    for (const name of names) console.log("found", name);
-    return names.map((name) => this.pod(name));
-  }
-
-  private pod(name: string): PodInit {
-    return {
-      namespace: "local", name, uid: name, labels: LABELS, phase: PodPhase.RUNNING, nodeName: "localhost", ready: { ready: true },
-      controller: { kind: "ReplicaSet", name: "files", uid: this.folder },
-    };
-  }
-}
-
-const { server, replicas, folder } = parseArgs({
+const { server, folder, lag, ...flags } = parseArgs({
   options: {
     server: { type: "string", default: "127.0.0.1:50051" },
     replicas: { type: "string", default: "3" },
     folder: { type: "string", default: "/tmp/decree-keeper" },
+    lag: { type: "string", default: "0" }, // How many turns its lists are late, as the lists of a cloud are.
   },
 }).values;
-await mkdir(folder, { recursive: true });
-const keeper = new Keeper(folder);
-const agent = new Agent({ clusterUid: `folder:${folder}`, log: console.error }, keeper);
-agent.applyReplicaSet({
-  namespace: "local", name: "files", uid: folder, generation: 1n, replicas: Number(replicas),
-  selector: { matchLabels: LABELS }, templateLabels: LABELS,
-});
-// The watch begins before the list, so that no change is missed.
-const watcher = watch(folder, async (_event, name) => {
-  const isThere = await access(join(folder, String(name))).then(() => true, () => false);
-  if (!isThere && agent.pods().some((pod) => pod.uid === name)) {
-    console.log("ended", name);
-    agent.removePod(String(name));
-  }
-});
-for (const pod of await keeper.find()) agent.applyPod(pod);
-
+const client = createClient(DecisionService, createGrpcTransport({ baseUrl: `http://${server}` }));
+const lists: string[][] = [];
+let replicas = Number(flags.replicas);
 let isOver = false;
-const input = createInterface({ input: process.stdin })
-  .on("line", (line) => agent.scale(folder, Number(line)))
-  .on("close", () => {
-    isOver = true;
-    agent.stop();
-  });
-process.once("SIGTERM", () => agent.stop());
-await agent.run(createGrpcTransport({ baseUrl: `http://${server}` }));
-watcher.close();
-if (isOver) for (const pod of agent.pods()) await keeper.delete(pod, undefined);
-input.close();
+
+/** The pod of a file. A file has no other identity than its name. */
+function pod(name: string) {
+  const controller = { kind: "ReplicaSet", name: "files", uid: folder };
+  return { namespace: "local", name, uid: name, labels: LABELS, phase: PodPhase.RUNNING, nodeName: "localhost", ready: { ready: true }, controller };
+}
+
+/** Whether it had an effect. A file that exists already, or is gone already, is what a list that lags does not show. */
+function tookEffect(change: Promise<void>): Promise<boolean> {
+  return change.then(() => true, (error) => (["EEXIST", "ENOENT"].includes(error.code) ? false : Promise.reject(error)));
+}
+
+async function turn(): Promise<void> {
+  lists.push((await readdir(folder)).filter((name) => name.startsWith("files-")));
+  if (lists.length > Number(lag) + 1) lists.shift();
+  const set = { namespace: "local", name: "files", uid: folder, replicas, selector: { matchLabels: LABELS }, templateLabels: LABELS };
+  const { decision } = await client.decide({ replicaSet: set, pods: lists[0]?.map(pod) }, { timeoutMs: 5_000 });
+  for (const name of decision?.creates.slice(0, CREATES_MAX) ?? []) {
+    if (await tookEffect(writeFile(join(folder, name), "", { flag: "wx" }))) console.log("started", name);
+  }
+  for (const { pod, reason } of decision?.deletes ?? []) {
+    if (await tookEffect(unlink(join(folder, pod?.name ?? "")))) console.log("stopped", pod?.name, "because", reason?.detail);
+  }
+}
+
+await mkdir(folder, { recursive: true });
+const input = createInterface({ input: process.stdin });
+input.on("line", (line) => (replicas = Number(line)));
+input.on("close", () => ([replicas, isOver] = [0, true]));
+while (!isOver || lists[0]?.length !== 0) {
+  // A turn that fails changes nothing for the next one.
+  await turn().catch((error) => console.error(String(error)));
+  await setTimeout(1_000);
+}

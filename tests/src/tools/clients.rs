@@ -69,36 +69,25 @@ fn build_python_client(python: &Path) -> PathBuf {
 }
 
 fn build_typescript_examples() -> PathBuf {
-    let parts = [
-        "buf.yaml",
-        "proto",
-        "clients/typescript",
-        "examples/typescript",
-    ];
-    let copy = copied("typescript", &parts);
-    for part in ["clients/typescript", "examples/typescript"] {
-        for arguments in [
-            &["install", "--no-audit", "--no-fund"][..],
-            &["run", "build"],
-        ] {
-            let built = run(Command::new("npm")
-                .current_dir(copy.join(part))
-                .args(arguments));
-            built.unwrap_or_else(|why| panic!("{part} does not build: {why}"));
-        }
+    let copy = copied("typescript", &["buf.yaml", "proto", "examples/typescript"]);
+    let folder = copy.join("examples/typescript");
+    for arguments in [
+        &["install", "--no-audit", "--no-fund"][..],
+        &["run", "build"],
+    ] {
+        let built = run(Command::new("npm").current_dir(&folder).args(arguments));
+        built.expect("examples/typescript builds");
     }
-    copy.join("examples/typescript/dist")
+    folder.join("dist")
 }
 
 fn build_java_examples() -> PathBuf {
-    let copy = copied("java", &["proto", "clients/java", "examples/java"]);
-    for (part, goal) in [("clients/java", "install"), ("examples/java", "package")] {
-        let mut maven = Command::new("mvn");
-        maven.current_dir(copy.join(part));
-        let built = run(maven.args(["--quiet", "--batch-mode", goal]));
-        built.unwrap_or_else(|why| panic!("{part} does not build: {why}"));
-    }
-    copy.join("examples/java")
+    let folder = copied("java", &["proto", "examples/java"]).join("examples/java");
+    let mut maven = Command::new("mvn");
+    maven.current_dir(&folder);
+    let built = run(maven.args(["--quiet", "--batch-mode", "package"]));
+    built.expect("examples/java builds");
+    folder
 }
 
 /// Copies parts of the checkout, because some tools write files beside their output.
@@ -108,6 +97,8 @@ fn copied(language: &str, parts: &[&str]) -> PathBuf {
         let to = copy.join(part);
         let folder = to.parent().expect("it is in the copy");
         fs::create_dir_all(folder).expect("the target can be written");
+        // Sources that an earlier checkout had would be built too.
+        let _ = fs::remove_dir_all(to.join("src"));
         let mut command = Command::new("cp");
         command
             .args(["-r", "-T"])

@@ -1,0 +1,84 @@
+//! The examples that call `Decide` on a timer, in languages without a client, keep the desired number of files.
+//!
+//! Their lists are late. A loss, the death of the server, and the death of the example during a scale-up neither double nor lose anything.
+
+use std::{fs, process::Command};
+
+use tempfile::TempDir;
+use tests::{
+    running::{Running, Voice},
+    tools,
+};
+
+use crate::{
+    keeper::{said, things, wait_for},
+    world,
+};
+
+/// The desired number when the test kills the example during the scale-up.
+const MANY: usize = 30;
+
+/// The number of turns that lists are late.
+const LAG: &str = "3";
+
+#[test]
+fn decide_on_a_timer_in_typescript_neither_doubles_nor_loses_anything() {
+    let programs = tests::or_skip!(tools::typescript_examples());
+    let program = programs.join("keeper.js").display().to_string();
+    keep(&["node", &program]);
+}
+
+#[test]
+fn decide_on_a_timer_in_java_neither_doubles_nor_loses_anything() {
+    let target = tests::or_skip!(tools::java_examples()).join("target");
+    let target = target.display();
+    let path = format!("{target}/classes:{target}/lib/*");
+    keep(&["java", "-cp", &path, "Keeper"]);
+}
+
+fn keep(program: &[&str]) {
+    let folder = TempDir::new().expect("a folder");
+    let folder = folder.path();
+    let server = world::server("127.0.0.1:0");
+    let address = server.address("grpc");
+    let start = |replicas: usize| {
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).args(["--server", &address]);
+        command.args(["--replicas", &replicas.to_string(), "--lag", LAG]);
+        command.arg("--folder").arg(folder);
+        Running::start(command, Voice::Stdout)
+    };
+    let mut keeper = start(3);
+    wait_for(&keeper, "started", 3);
+    let kept = things(folder);
+    fs::remove_file(&kept[0]).expect("it is there");
+    wait_for(&keeper, "started", 4);
+    assert_eq!(things(folder).len(), 3);
+
+    server.kill();
+    let server = world::server(&address);
+    server.address("grpc");
+    keeper.tell("4");
+    wait_for(&keeper, "started", 5);
+    keeper.tell(&MANY.to_string());
+    keeper.wait_for("that the scale-up continues", |lines| {
+        (said(lines, "started").len() > 5).then_some(())
+    });
+    keeper.kill();
+    let begun = things(folder);
+    assert!(begun.len() < MANY && kept[1..].iter().all(|one| begun.contains(one)));
+
+    let mut keeper = start(MANY);
+    wait_for(&keeper, "started", MANY - begun.len());
+    let many = things(folder);
+    assert!(begun.iter().all(|one| many.contains(one)), "{many:?}");
+    keeper.tell("1");
+    wait_for(&keeper, "stopped", MANY - 1);
+    assert_eq!(things(folder).len(), 1);
+    keeper.close();
+    wait_for(&keeper, "stopped", MANY);
+    wait_for(&keeper, "started", MANY - begun.len());
+    // When it ends, its last list has shown the end of everything.
+    assert_eq!(keeper.wait().code(), Some(0));
+    assert!(things(folder).is_empty());
+}
