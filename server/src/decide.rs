@@ -1,6 +1,8 @@
 //! `Decide`: the message is read one object at a time, so that only valid objects take memory. All of the work runs outside the threads
 //! that serve sessions, and stops when the caller does not wait for the answer any more.
 
+use std::{collections::HashSet, hash::Hash, sync::Arc};
+
 use decree::v1;
 use prost::{DecodeError, Message};
 use server_core::{Config, Decision, Pod, ReplicaSet, decide_while};
@@ -152,6 +154,26 @@ impl DecideInput {
             .map_err(|violation| violations.extend(vec![violation]));
         let config =
             decode::options(options.as_ref(), base).map_err(|found| violations.extend(found));
+        if let (true, Ok(subject)) = (violations.is_empty(), &subject) {
+            // All objects are valid, so each has the place that it had in the request.
+            let key = |set: &ReplicaSet| {
+                (
+                    set.key.namespace.clone(),
+                    set.key.name.clone(),
+                    set.key.uid.clone(),
+                )
+            };
+            let sets = [key(subject)]
+                .into_iter()
+                .chain(replica_sets.iter().map(key));
+            violations.extend(repeated(sets, |place| {
+                format!("other_replica_sets[{}]", place - 1)
+            }));
+            let key = |pod: &Pod| (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
+            violations.extend(repeated(pods.iter().map(key), |place| {
+                format!("pods[{place}]")
+            }));
+        }
         let (Ok(subject), Ok(now), Ok(config), true) =
             (subject, now, config, violations.is_empty())
         else {
@@ -166,6 +188,27 @@ impl DecideInput {
             name: key.1.to_owned(),
         })
     }
+}
+
+/// Names the objects that have the uid, or the namespace and name, of an earlier one. Each would count twice, or hide the other.
+fn repeated<U: Eq + Hash>(
+    keys: impl Iterator<Item = (Arc<str>, Arc<str>, U)>,
+    path: impl Fn(usize) -> String,
+) -> Vec<Violation> {
+    let (mut uids, mut names) = (HashSet::new(), HashSet::new());
+    let repeated = keys
+        .enumerate()
+        .filter_map(|(place, (namespace, name, uid))| {
+            let description = if !uids.insert(uid) {
+                "has the uid of an earlier object"
+            } else if !names.insert((namespace, name)) {
+                "has the namespace and name of an earlier object"
+            } else {
+                return None;
+            };
+            Some(Violation::new(path(place), Fault::Duplicate, description))
+        });
+    repeated.collect()
 }
 
 impl Violations {

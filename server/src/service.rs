@@ -92,6 +92,9 @@ impl DecisionService for Decisions {
     async fn renew_session(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
         let (_, extensions, message) = request.into_parts();
         let request = v1::RenewSessionRequest::decode(message).map_err(Refusal::from)?;
+        if request.session_id.is_empty() {
+            return Err(Refusal::field("session_id", Fault::Required, "is empty").into());
+        }
         let caller = Caller::of(&extensions);
         let expires = self.0.access.renew(&caller, &request.session_id)?;
         let expire_time = expires.map(|seconds| prost_types::Timestamp { seconds, nanos: 0 });

@@ -61,6 +61,38 @@ async fn decide_names_the_pods_to_create() {
     assert_eq!(decision.quarantined, None);
 }
 
+#[tokio::test]
+async fn decide_refuses_objects_that_are_listed_twice() {
+    let set = replica_set("web").replicas(2).build();
+    let mut request = about(
+        set.clone(),
+        vec![pod("a", "web").build(), pod("a", "web").build()],
+    );
+    let mut other = replica_set("other").build();
+    other.uid = set.uid.clone();
+    let of_same_name = v1::ReplicaSet {
+        uid: "another".into(),
+        ..set.clone()
+    };
+    request.other_replica_sets = vec![set, other, of_same_name, replica_set("o").build()];
+    request.pods.push(v1::Pod {
+        uid: "another".into(),
+        ..pod("a", "web").build()
+    });
+    request.pods.push(pod("b", "web").build());
+    let refusal = decide(request).await.expect_err("five objects too many");
+    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
+    let expected = [
+        "other_replica_sets[0]",
+        "other_replica_sets[1]",
+        "other_replica_sets[2]",
+        "pods[1]",
+        "pods[2]",
+    ];
+    let expected = expected.map(|field| (field.to_owned(), "DUPLICATE".to_owned()));
+    assert_eq!(fields(&refusal), expected);
+}
+
 /// A client whose list lags asks again, and its creates meet the pods of the first answer.
 #[tokio::test]
 async fn decide_names_what_a_view_lacks_again_and_nothing_else() {

@@ -108,11 +108,11 @@ async fn pages_are_sorted_and_can_be_narrowed() {
 async fn list_checks_its_fields() {
     let server = Running::start().await;
     let mut client = server.inspection().await;
-    for size in [-1, 1_001] {
-        let refusal = client.list_replica_sets(paged(size)).await;
-        let refusal = refusal.expect_err("out of range");
-        assert_field(&refusal, "page_size", "OUT_OF_RANGE");
-    }
+    let refusal = client.list_replica_sets(paged(-1)).await;
+    let refusal = refusal.expect_err("out of range");
+    assert_field(&refusal, "page_size", "OUT_OF_RANGE");
+    let capped = client.list_replica_sets(paged(i32::MAX)).await;
+    capped.expect("a page has at most 1,000");
     let token = v1::ListReplicaSetsRequest {
         page_token: "made up".to_owned(),
         ..paged(1)

@@ -173,7 +173,7 @@ async fn question_about_a_change_is_checked() {
     }
     for request in [
         v1::SimulateClusterRequest {
-            page_size: 1_001,
+            page_size: -1,
             ..of(drain("node-a"))
         },
         v1::SimulateClusterRequest {

@@ -9,7 +9,7 @@ use tonic::Code;
 use crate::{
     access::Guarded,
     agent::{Agent, bearing, hello},
-    refusal::assert_refusal,
+    refusal::{assert_field, assert_refusal},
     running::before_expiry,
 };
 
@@ -58,6 +58,16 @@ async fn session_ends_when_its_token_expires_unless_it_is_renewed() {
         };
         let (renewed, welcome) = Agent::open_as(server, &short("agent-a"), hello("a")).await?;
         let (left, _) = Agent::open_as(server, &short("agent-b"), hello("b")).await?;
+        let of_none = bearing(
+            v1::RenewSessionRequest::default(),
+            Some(&issuer.token("agent-a")),
+        );
+        let refusal = client.renew_session(of_none).await;
+        assert_field(
+            &refusal.expect_err("of no session"),
+            "session_id",
+            "REQUIRED",
+        );
         let renewal = v1::RenewSessionRequest {
             session_id: welcome.session_id,
         };

@@ -86,6 +86,8 @@ pub enum Fault {
     Enum,
     /// A text is longer than its limit, or has characters that are not allowed.
     Text,
+    /// An earlier object of the request is the same one.
+    Duplicate,
     /// No API server would admit the ReplicaSet, or its field is out of range: it was accepted and quarantined.
     Quarantined,
 }
@@ -148,6 +150,7 @@ impl Fault {
             Self::Range => "OUT_OF_RANGE",
             Self::Enum => "UNKNOWN_VALUE",
             Self::Text => "INVALID_TEXT",
+            Self::Duplicate => "DUPLICATE",
             Self::Quarantined => "QUARANTINED",
         }
     }
