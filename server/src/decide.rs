@@ -152,6 +152,17 @@ impl DecideInput {
         let now = decode::timestamp("now", now.as_ref())
             .map(|now| now.unwrap_or_else(clock::now))
             .map_err(|violation| violations.extend(vec![violation]));
+        let all = subject.iter().chain(&replica_sets);
+        let all: HashSet<_> = all.map(|set| (&set.key.namespace, &set.key.uid)).collect();
+        for (place, pod) in pods.iter().enumerate() {
+            let owner = pod.controller.as_ref();
+            let other = owner.filter(|owner| !owner.view().is_replica_set());
+            if let Some(owner) = other.filter(|it| all.contains(&(&pod.namespace, &it.uid))) {
+                let found = vec![Violation::other_kind(&owner.kind)];
+                violations.add(|| format!("pods[{place}]"), found);
+            }
+        }
+        drop(all);
         let config =
             decode::options(options.as_ref(), base).map_err(|found| violations.extend(found));
         if let (true, Ok(subject)) = (violations.is_empty(), &subject) {

@@ -49,6 +49,30 @@ async fn bad_pods_are_rejected_by_field_and_the_session_goes_on() {
     assert_eq!(format!("{counted}"), rows.len().to_string());
 }
 
+/// A pod of another kind than that of its ReplicaSet would be neither its pod nor an orphan, and nothing would say so.
+#[tokio::test]
+async fn uid_decides_whose_pod_it_is_and_another_kind_is_rejected() {
+    let server = Running::start().await;
+    let with_kind = |kind: &str, version| {
+        let mut pod = pod("a", "web").version(version).build();
+        let owner = pod.controller.as_mut().expect("it has one");
+        kind.clone_into(&mut owner.kind);
+        pod
+    };
+    let mut set = replica_set("web").replicas(1).build();
+    set.status = None;
+    let sets = vec![set];
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![with_kind("", 11)]).await;
+    let Some(v1::batch::Action::WriteStatus(write)) = agent.batch().await.action else {
+        panic!("nothing is missing")
+    };
+    assert_eq!(write.status.expect("the whole one").replicas, 1);
+    let other = event::Event::PodApplied(with_kind("MachineSet", 101));
+    agent.event(other).await;
+    assert_names(&agent.rejection().await, "controller.kind", "UNKNOWN_VALUE");
+    agent.prove_alive().await;
+}
+
 #[tokio::test]
 async fn what_cannot_be_named_is_rejected() {
     let server = Running::start().await;

@@ -170,6 +170,27 @@ async fn decide_names_every_bad_field_by_its_path() {
 }
 
 #[tokio::test]
+async fn uid_decides_whose_pod_it_is_and_another_kind_contradicts_it() {
+    let with_kind = |kind: &str| {
+        let mut pod = pod("a", "web").build();
+        let owner = pod.controller.as_mut().expect("it has one");
+        kind.clone_into(&mut owner.kind);
+        about(replica_set("web").replicas(1).build(), vec![pod])
+    };
+    let decision = decide(with_kind("")).await.expect("it is a ReplicaSet");
+    assert_eq!(decision.creates, [""; 0]);
+    let refusal = decide(with_kind("MachineSet")).await;
+    let refusal = refusal.expect_err("the ReplicaSet of that uid is none");
+    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
+    assert_field(&refusal, "pods[0].controller.kind", "UNKNOWN_VALUE");
+    let mut of_another = with_kind("MachineSet");
+    let owner = of_another.pods[0].controller.as_mut().expect("it has one");
+    owner.uid = "other".into();
+    let decision = decide(of_another).await.expect("another owner's pod");
+    assert_eq!(decision.creates.len(), 1);
+}
+
+#[tokio::test]
 async fn second_message_of_a_unary_call_is_invalid() {
     let server = Running::start().await;
     let mut client = tonic::client::Grpc::new(server.channel().await);

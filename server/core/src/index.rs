@@ -52,7 +52,7 @@ use crate::{
     labels::Labels,
     names::NameSeed,
     object::{Key, Kind, Pod, ReplicaSet, Timestamp, Uid},
-    pod_view::{OWNER_KIND, OwnerView, PodView},
+    pod_view::{OwnerView, PodView},
 };
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -200,7 +200,8 @@ impl Index {
 
     /// Returns the ReplicaSet that a controller reference resolves to (spec 3.3).
     pub(crate) fn resolve(&self, namespace: &str, owner: OwnerView<'_>) -> Option<SetId> {
-        let id = (owner.kind == OWNER_KIND).then(|| self.set_named(namespace, owner.name))??;
+        let named = || self.set_named(namespace, owner.name);
+        let id = owner.is_replica_set().then(named)??;
         let is_same = *self.set(id)?.object.key.uid.0 == *owner.uid;
         is_same.then_some(id)
     }

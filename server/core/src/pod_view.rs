@@ -66,6 +66,20 @@ impl PodView<'_> {
 }
 
 impl OwnerView<'_> {
+    /// Whether the kind is that of a ReplicaSet; the API group is not checked.
+    pub fn is_replica_set(self) -> bool {
+        self.kind == OWNER_KIND
+    }
+
+    /// The same reference, as one to a ReplicaSet.
+    #[must_use]
+    pub const fn to_replica_set(self) -> Self {
+        Self {
+            kind: OWNER_KIND,
+            ..self
+        }
+    }
+
     /// Copies the reference.
     pub fn to_owner(self) -> OwnerReference {
         OwnerReference {

@@ -6,8 +6,8 @@ use decree::v1::{self, reconcile_response::Frame};
 use prost::Message;
 use server_core::{
     Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NotStarted,
-    OperationResult, Outcome, PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp,
-    keep_within,
+    OperationResult, Outcome, OwnerReference, OwnerView, PodView, Quarantine, ResourceVersion,
+    Sizes, Span, Timestamp, keep_within,
 };
 
 use crate::{
@@ -253,6 +253,21 @@ impl SessionState {
     }
 }
 
+impl FrameSink<'_> {
+    /// Rejects a pod whose controller is a known ReplicaSet by its name and UID, and not by its kind. Returns whether it does.
+    fn rejects_kind(&mut self, names: [&str; 3], owner: Option<OwnerView<'_>>) -> bool {
+        let other = owner.filter(|owner| !owner.is_replica_set());
+        let inspect = self.state.controller.inspect();
+        let contradicting =
+            other.filter(|owner| inspect.owner(names[0], owner.to_replica_set()).is_some());
+        if let Some(owner) = contradicting {
+            let violations = vec![Violation::other_kind(owner.kind)];
+            self.rejected(Rejected::new(v1::Kind::Pod, names, violations));
+        }
+        contradicting.is_some()
+    }
+}
+
 impl Sink for FrameSink<'_> {
     fn is_listed(&self, kind: Kind) -> bool {
         self.state.controller.is_listed(kind)
@@ -263,6 +278,13 @@ impl Sink for FrameSink<'_> {
     }
 
     fn event(&mut self, event: Event) {
+        if let Event::PodApplied(pod) = &event {
+            let names = [&*pod.namespace, &*pod.name, &*pod.uid.0];
+            let owner = pod.controller.as_ref().map(OwnerReference::view);
+            if self.rejects_kind(names, owner) {
+                return;
+            }
+        }
         let Self { state, now, .. } = self;
         match &event {
             Event::PodApplied(_) | Event::PodDeleted { .. } => state.stats.pod_events += 1,
@@ -285,10 +307,13 @@ impl Sink for FrameSink<'_> {
     }
 
     fn pod(&mut self, pod: &PodView<'_>) {
-        let Self { state, now, .. } = self;
-        if state.shadow.is_some() {
+        if self.state.shadow.is_some() {
             return self.event(Event::PodApplied(pod.to_pod()));
         }
+        if self.rejects_kind([pod.namespace, pod.name, pod.uid], pod.controller) {
+            return;
+        }
+        let Self { state, now, .. } = self;
         state.stats.pod_events += 1;
         state.controller.handle_pod(*now, pod);
     }

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use decree::v1;
+use server_core::syntax::quoted;
 
 mod batch;
 mod event;
@@ -117,6 +118,16 @@ impl Violation {
     pub fn too_large(field: impl Into<String>, length: usize) -> Self {
         let description = format!("has {length} bytes; at most {OBJECT_BYTES_MAX} are allowed");
         Self::new(field, Fault::Range, description)
+    }
+
+    /// Creates the violation of a pod whose controller has the name and UID of a ReplicaSet, and another kind. Upstream would see neither a
+    /// pod of the ReplicaSet nor an orphan, and create another one.
+    pub fn other_kind(kind: &str) -> Self {
+        let kind = quoted(kind);
+        let description = format!(
+            "\"{kind}\" contradicts the uid, which is that of a ReplicaSet; must be ReplicaSet or empty"
+        );
+        Self::new("controller.kind", Fault::Enum, description)
     }
 
     /// Returns the same violation as seen from one level further out.

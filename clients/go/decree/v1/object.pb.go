@@ -212,11 +212,12 @@ type OwnerReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The owner's group and version, such as `apps/v1`. Compared only to notice a change.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// The owner's kind. A pod belongs to a ReplicaSet only if this is `ReplicaSet`, in any group.
+	// The owner's kind: `ReplicaSet`, in any group, for a pod of a ReplicaSet. Empty means `ReplicaSet` in the controller of a pod. A pod with the name and uid of
+	// a ReplicaSet and another kind is invalid: Decide is refused with INVALID_FIELD, and a session rejects the pod.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The owner's name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// The owner's uid. A ReplicaSet owns the pod only if kind, name and uid match.
+	// The owner's uid. A ReplicaSet owns the pod only if name and uid match, in its namespace.
 	Uid string `protobuf:"bytes,4,opt,name=uid,proto3" json:"uid,omitempty"`
 	// Absent differs from false. Compared only to notice a change.
 	BlockOwnerDeletion *bool `protobuf:"varint,5,opt,name=block_owner_deletion,json=blockOwnerDeletion,proto3,oneof" json:"block_owner_deletion,omitempty"`

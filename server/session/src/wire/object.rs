@@ -77,7 +77,7 @@ pub(crate) fn pod_view<'a>(
     let identity = texts(namespace, name, uid, &mut faults);
     let version = faults.keep(field::version("resource_version", resource_version));
     field::check_labels("labels", labels, &mut faults);
-    let controller = owner(controller, &mut faults);
+    let controller = owner(controller, &mut faults).map(with_kind);
     let created = faults.keep(field::timestamp("created", created.as_ref()));
     let deleted = faults.keep(field::timestamp("deleted", deleted.as_ref()));
     let node = faults.keep(field::text("node_name", node_name, field::NAME_MAX));
@@ -215,6 +215,15 @@ fn owner<'a>(owner: Option<OwnerView<'a>>, faults: &mut Faults) -> Option<OwnerV
         uid: faults.keep_some(field::uid("controller.uid", uid))?,
         block_owner_deletion,
     })
+}
+
+/// An agent whose objects have no kinds leaves the kind of a controller empty: only ReplicaSets decide on pods.
+fn with_kind(owner: OwnerView<'_>) -> OwnerView<'_> {
+    if owner.kind.is_empty() {
+        owner.to_replica_set()
+    } else {
+        owner
+    }
 }
 
 fn ready(condition: Option<&v1::ReadyCondition>) -> Result<Ready, Violation> {
