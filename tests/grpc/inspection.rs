@@ -152,6 +152,32 @@ async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
 }
 
 #[tokio::test]
+async fn causes_name_kubectl_only_to_kubernetes() {
+    let server = Running::start().await;
+    let mut inspection = server.inspection().await;
+    let bad = || vec![replica_set("web").replicas(-1).build()];
+    for (cluster, platform, has_command) in [
+        ("said", v1::Platform::Kubernetes, true),
+        ("unsaid", v1::Platform::Unspecified, true),
+        ("other", v1::Platform::Other, false),
+    ] {
+        let hello = v1::Hello {
+            platform: platform.into(),
+            ..hello(cluster)
+        };
+        let (mut agent, _) = Agent::open_with(&server, hello).await;
+        agent.snapshot(bad(), vec![]).await;
+        agent.rejection().await;
+        let found = inspection.get_replica_set(get_web(cluster)).await;
+        let summary = found.expect("it is known").into_inner().summary;
+        let cause = summary.and_then(|it| it.cause).expect("it is left alone");
+        let command = cause.next_command;
+        assert_eq!(command.starts_with("kubectl "), has_command, "{command}");
+        assert_eq!(command.is_empty(), !has_command, "{command}");
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_listed_with_what_they_hold() {
     let server = Running::start().await;
     let _sessions = three_sessions(&server).await;

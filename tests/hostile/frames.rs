@@ -28,6 +28,7 @@ pub(crate) fn hello(template: &Template, number: u64) -> Frame {
             ..v1::Options::default()
         }),
         resumes_session_id: text("resumes", ""),
+        platform: template.value("platform", number).unwrap_or(0),
     })
 }
 

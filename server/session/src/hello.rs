@@ -48,6 +48,8 @@ pub struct SessionIdentity {
     pub epoch: i64,
     /// Whether the agent executes decisions.
     pub mode: v1::Mode,
+    /// Whether Kubernetes runs the pods, so that a person has kubectl.
+    pub is_kubernetes: bool,
     /// The time of the Hello.
     pub started: Timestamp,
 }
@@ -158,6 +160,7 @@ fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> SessionIde
         agent_instance: hello.agent_instance.clone(),
         epoch: hello.epoch,
         mode,
+        is_kubernetes: hello.platform() != v1::Platform::Other,
         started: now,
     }
 }

@@ -15,6 +15,9 @@ use crate::{
     },
 };
 
+/// The beginning of commands that only a cluster of Kubernetes has.
+const KUBECTL: &str = "kubectl ";
+
 impl Session {
     /// Returns up to `limit` ReplicaSets of a namespace, or of all namespaces for the empty text, after the namespace and name of `after`
     /// in that order.
@@ -36,7 +39,14 @@ impl Session {
     fn summary(&self, now: Timestamp, view: View) -> v1::ReplicaSetSummary {
         let identity = &self.state.identity;
         let attempt = self.state.timeline.last_attempt(&view.key.uid);
-        summarize(identity.cluster_ref(), now, view, identity.mode, attempt)
+        let cluster = identity.cluster_ref();
+        let mut summary = summarize(cluster, now, view, identity.mode, attempt);
+        if let Some(cause) = summary.cause.as_mut().filter(|_| !identity.is_kubernetes)
+            && cause.next_command.starts_with(KUBECTL)
+        {
+            cause.next_command.clear();
+        }
+        summary
     }
 
     /// Returns one ReplicaSet with its last decisions; `None` if it is unknown.

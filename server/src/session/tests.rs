@@ -17,6 +17,7 @@ pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::Session
         agent_instance: "agent-0".to_owned(),
         epoch,
         mode: v1::Mode::Enforce,
+        is_kubernetes: true,
         started: server_core::Timestamp::default(),
     }
 }

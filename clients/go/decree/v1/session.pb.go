@@ -82,6 +82,59 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_decree_v1_session_proto_rawDescGZIP(), []int{0}
 }
 
+// Says what runs the pods of a cluster.
+type Platform int32
+
+const (
+	// Not said. Taken as KUBERNETES.
+	Platform_PLATFORM_UNSPECIFIED Platform = 0
+	// Kubernetes. Causes name commands of kubectl.
+	Platform_PLATFORM_KUBERNETES Platform = 1
+	// Something else. Causes name no commands of kubectl.
+	Platform_PLATFORM_OTHER Platform = 2
+)
+
+// Enum value maps for Platform.
+var (
+	Platform_name = map[int32]string{
+		0: "PLATFORM_UNSPECIFIED",
+		1: "PLATFORM_KUBERNETES",
+		2: "PLATFORM_OTHER",
+	}
+	Platform_value = map[string]int32{
+		"PLATFORM_UNSPECIFIED": 0,
+		"PLATFORM_KUBERNETES":  1,
+		"PLATFORM_OTHER":       2,
+	}
+)
+
+func (x Platform) Enum() *Platform {
+	p := new(Platform)
+	*p = x
+	return p
+}
+
+func (x Platform) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Platform) Descriptor() protoreflect.EnumDescriptor {
+	return file_decree_v1_session_proto_enumTypes[1].Descriptor()
+}
+
+func (Platform) Type() protoreflect.EnumType {
+	return &file_decree_v1_session_proto_enumTypes[1]
+}
+
+func (x Platform) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Platform.Descriptor instead.
+func (Platform) EnumDescriptor() ([]byte, []int) {
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
 // Opens a session. The agent sends it as its first frame within 5 seconds, and never again.
 type Hello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -109,8 +162,10 @@ type Hello struct {
 	Options *Options `protobuf:"bytes,10,opt,name=options,proto3" json:"options,omitempty"`
 	// The previous session of the agent, for the logs. Nothing is resumed.
 	ResumesSessionId string `protobuf:"bytes,11,opt,name=resumes_session_id,json=resumesSessionId,proto3" json:"resumes_session_id,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The platform of the cluster.
+	Platform      Platform `protobuf:"varint,12,opt,name=platform,proto3,enum=decree.v1.Platform" json:"platform,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
@@ -218,6 +273,13 @@ func (x *Hello) GetResumesSessionId() string {
 		return x.ResumesSessionId
 	}
 	return ""
+}
+
+func (x *Hello) GetPlatform() Platform {
+	if x != nil {
+		return x.Platform
+	}
+	return Platform_PLATFORM_UNSPECIFIED
 }
 
 // Options of decisions. Absent fields have upstream's constants.
@@ -867,7 +929,7 @@ var File_decree_v1_session_proto protoreflect.FileDescriptor
 
 const file_decree_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x17decree/v1/session.proto\x12\tdecree.v1\x1a\x16decree/v1/object.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x89\x03\n" +
+	"\x17decree/v1/session.proto\x12\tdecree.v1\x1a\x16decree/v1/object.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x03\n" +
 	"\x05Hello\x12!\n" +
 	"\fprotocol_min\x18\x01 \x01(\x05R\vprotocolMin\x12!\n" +
 	"\fprotocol_max\x18\x02 \x01(\x05R\vprotocolMax\x12\"\n" +
@@ -881,7 +943,8 @@ const file_decree_v1_session_proto_rawDesc = "" +
 	"\x04mode\x18\t \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x12,\n" +
 	"\aoptions\x18\n" +
 	" \x01(\v2\x12.decree.v1.OptionsR\aoptions\x12,\n" +
-	"\x12resumes_session_id\x18\v \x01(\tR\x10resumesSessionId\"\xd1\x03\n" +
+	"\x12resumes_session_id\x18\v \x01(\tR\x10resumesSessionId\x12/\n" +
+	"\bplatform\x18\f \x01(\x0e2\x13.decree.v1.PlatformR\bplatform\"\xd1\x03\n" +
 	"\aOptions\x12*\n" +
 	"\x0eburst_replicas\x18\x01 \x01(\x05H\x00R\rburstReplicas\x88\x01\x01\x121\n" +
 	"\x12slow_start_initial\x18\x02 \x01(\x05H\x01R\x10slowStartInitial\x88\x01\x01\x12/\n" +
@@ -940,7 +1003,11 @@ const file_decree_v1_session_proto_rawDesc = "" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x0f\n" +
 	"\vMODE_SHADOW\x10\x02\x12\x10\n" +
-	"\fMODE_DRY_RUN\x10\x03Br\n" +
+	"\fMODE_DRY_RUN\x10\x03*Q\n" +
+	"\bPlatform\x12\x18\n" +
+	"\x14PLATFORM_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13PLATFORM_KUBERNETES\x10\x01\x12\x12\n" +
+	"\x0ePLATFORM_OTHER\x10\x02Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 
@@ -956,44 +1023,46 @@ func file_decree_v1_session_proto_rawDescGZIP() []byte {
 	return file_decree_v1_session_proto_rawDescData
 }
 
-var file_decree_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_decree_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_decree_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_decree_v1_session_proto_goTypes = []any{
 	(Mode)(0),                     // 0: decree.v1.Mode
-	(*Hello)(nil),                 // 1: decree.v1.Hello
-	(*Options)(nil),               // 2: decree.v1.Options
-	(*Welcome)(nil),               // 3: decree.v1.Welcome
-	(*Limits)(nil),                // 4: decree.v1.Limits
-	(*Heartbeat)(nil),             // 5: decree.v1.Heartbeat
-	(*Resync)(nil),                // 6: decree.v1.Resync
-	(*Drain)(nil),                 // 7: decree.v1.Drain
-	(*Rejection)(nil),             // 8: decree.v1.Rejection
-	(*FieldViolation)(nil),        // 9: decree.v1.FieldViolation
-	(*StaleView)(nil),             // 10: decree.v1.StaleView
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
-	(Kind)(0),                     // 12: decree.v1.Kind
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*ObjectRef)(nil),             // 14: decree.v1.ObjectRef
+	(Platform)(0),                 // 1: decree.v1.Platform
+	(*Hello)(nil),                 // 2: decree.v1.Hello
+	(*Options)(nil),               // 3: decree.v1.Options
+	(*Welcome)(nil),               // 4: decree.v1.Welcome
+	(*Limits)(nil),                // 5: decree.v1.Limits
+	(*Heartbeat)(nil),             // 6: decree.v1.Heartbeat
+	(*Resync)(nil),                // 7: decree.v1.Resync
+	(*Drain)(nil),                 // 8: decree.v1.Drain
+	(*Rejection)(nil),             // 9: decree.v1.Rejection
+	(*FieldViolation)(nil),        // 10: decree.v1.FieldViolation
+	(*StaleView)(nil),             // 11: decree.v1.StaleView
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(Kind)(0),                     // 13: decree.v1.Kind
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*ObjectRef)(nil),             // 15: decree.v1.ObjectRef
 }
 var file_decree_v1_session_proto_depIdxs = []int32{
 	0,  // 0: decree.v1.Hello.mode:type_name -> decree.v1.Mode
-	2,  // 1: decree.v1.Hello.options:type_name -> decree.v1.Options
-	4,  // 2: decree.v1.Welcome.limits:type_name -> decree.v1.Limits
-	11, // 3: decree.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	11, // 4: decree.v1.Heartbeat.view_age:type_name -> google.protobuf.Duration
-	12, // 5: decree.v1.Resync.kind:type_name -> decree.v1.Kind
-	13, // 6: decree.v1.Drain.deadline:type_name -> google.protobuf.Timestamp
-	11, // 7: decree.v1.Drain.reconnect_after:type_name -> google.protobuf.Duration
-	12, // 8: decree.v1.Rejection.kind:type_name -> decree.v1.Kind
-	14, // 9: decree.v1.Rejection.object:type_name -> decree.v1.ObjectRef
-	9,  // 10: decree.v1.Rejection.violations:type_name -> decree.v1.FieldViolation
-	8,  // 11: decree.v1.Rejection.others:type_name -> decree.v1.Rejection
-	11, // 12: decree.v1.StaleView.age:type_name -> google.protobuf.Duration
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	3,  // 1: decree.v1.Hello.options:type_name -> decree.v1.Options
+	1,  // 2: decree.v1.Hello.platform:type_name -> decree.v1.Platform
+	5,  // 3: decree.v1.Welcome.limits:type_name -> decree.v1.Limits
+	12, // 4: decree.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	12, // 5: decree.v1.Heartbeat.view_age:type_name -> google.protobuf.Duration
+	13, // 6: decree.v1.Resync.kind:type_name -> decree.v1.Kind
+	14, // 7: decree.v1.Drain.deadline:type_name -> google.protobuf.Timestamp
+	12, // 8: decree.v1.Drain.reconnect_after:type_name -> google.protobuf.Duration
+	13, // 9: decree.v1.Rejection.kind:type_name -> decree.v1.Kind
+	15, // 10: decree.v1.Rejection.object:type_name -> decree.v1.ObjectRef
+	10, // 11: decree.v1.Rejection.violations:type_name -> decree.v1.FieldViolation
+	9,  // 12: decree.v1.Rejection.others:type_name -> decree.v1.Rejection
+	12, // 13: decree.v1.StaleView.age:type_name -> google.protobuf.Duration
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_session_proto_init() }
@@ -1008,7 +1077,7 @@ func file_decree_v1_session_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_session_proto_rawDesc), len(file_decree_v1_session_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -15,6 +15,7 @@ fn identity(session_id: &str, cluster_uid: &str, shard: &str, epoch: i64) -> Ses
         agent_instance: "agent-0".to_owned(),
         epoch,
         mode: Mode::Enforce,
+        is_kubernetes: true,
         started: Timestamp::default(),
     }
 }
