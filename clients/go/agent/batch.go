@@ -2,11 +2,12 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
@@ -40,17 +41,17 @@ func (w work) execute(ctx context.Context) {
 		w.slowStart(ctx, action.Create)
 	case *v1.Batch_Delete:
 		victims := action.Delete.Victims
-		w.round(ctx, 0, len(victims), func(ctx context.Context, at int) func() any { return w.delete(ctx, victims[at]) })
+		w.round(ctx, 0, len(victims), w.inSlots(func(ctx context.Context, at int) func() any { return w.delete(ctx, victims[at]) }))
 	case *v1.Batch_Claim:
 		adopts := len(action.Claim.Adopts)
-		w.round(ctx, 0, adopts+len(action.Claim.Releases), func(ctx context.Context, at int) func() any {
+		w.round(ctx, 0, adopts+len(action.Claim.Releases), w.inSlots(func(ctx context.Context, at int) func() any {
 			if at < adopts {
 				return w.adopt(ctx, action.Claim.Adopts[at])
 			}
 			return w.release(ctx, action.Claim.Releases[at-adopts])
-		})
+		}))
 	case *v1.Batch_WriteStatus:
-		w.round(ctx, 0, 1, func(ctx context.Context, _ int) func() any { return w.writeStatus(ctx, action.WriteStatus.Status) })
+		w.round(ctx, 0, 1, w.inSlots(func(ctx context.Context, _ int) func() any { return w.writeStatus(ctx, action.WriteStatus.Status) }))
 	}
 }
 
@@ -77,7 +78,7 @@ func (w work) round(ctx context.Context, begin, end int, operate operation) bool
 		all.Go(func() {
 			finish := operate(ctx, at)
 			w.agent.locked(func() {
-				outcome := finish()
+				outcome := w.agent.safely(finish)
 				_, failed[at] = outcome.(*v1.Failed)
 				w.report(at, outcome)
 				w.agent.dropRemoved()
@@ -111,11 +112,13 @@ func (w work) refused() any {
 	_, isStatus := w.Action.(*v1.Batch_WriteStatus)
 	mode := w.agent.config.Mode
 	switch {
-	case w.id == "" || w.Guard.GetSessionId() != w.id || w.Guard.GetEpoch() != 0:
+	case w.id == "" || w.Guard.GetSessionId() != w.id || w.Guard.GetEpoch() != w.agent.config.Epoch:
 		return guard("session: the batch is of another session or epoch")
 	case mode == v1.Mode_MODE_SHADOW || mode == v1.Mode_MODE_DRY_RUN || w.draining || w.agent.session != w.session:
 		cause := v1.NotStartedCause_NOT_STARTED_CAUSE_NOT_ENFORCING
 		return &v1.NotStarted{Cause: cause, Message: "the agent only watches, or drains"}
+	case !w.listed:
+		return guard("view: the agent has listed nothing yet")
 	case owner == nil || !proto.Equal(replicaSetRef(owner), w.ReplicaSet):
 		return guard("reference: there is no such ReplicaSet")
 	case owner.Deleted != nil && !isStatus:
@@ -132,117 +135,44 @@ func (w work) wanted() int {
 	return 1
 }
 
-func (w work) create(ctx context.Context, name string) func() any {
-	if refused := w.waitForPace(name); refused != nil {
-		return func() any { return refused }
-	}
-	owner, began, refused := w.beginCreate(name)
-	if refused != nil {
-		return func() any { return refused }
-	}
-	var pod *v1.Pod
-	produce := func(ctx context.Context) (err error) {
-		pod, err = w.agent.cluster.Create(ctx, owner, name)
-		return err
-	}
-	ref := &v1.ObjectRef{Namespace: owner.Namespace, Name: name}
-	return w.call(ctx, "create", ref, produce, func(err error) any { return w.endCreate(owner, name, began, pod, err) })
-}
-
-// beginCreate checks the conditions that must hold immediately before a create.
-func (w work) beginCreate(name string) (owner *v1.ReplicaSet, began Mark, refused any) {
-	a := w.agent
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if refused := w.refusedCreate(name); refused != nil {
-		return nil, 0, refused
-	}
-	owner = a.replicaSets[w.ReplicaSet.Uid]
-	a.creating[podName{owner.Namespace, name}] = owner.Uid
-	return owner, Mark(a.version), nil
-}
-
-// refusedCreate returns the reason why the create may not start, or nil. The Agent is locked.
-func (w work) refusedCreate(name string) any {
-	if refused := w.refused(); refused != nil {
-		return refused
-	}
-	a, owner := w.agent, w.agent.replicaSets[w.ReplicaSet.Uid]
-	if !isNameOf(owner, name) {
-		return guard("name: it is not the ReplicaSet's and five letters")
-	}
-	for _, pod := range a.pods {
-		if pod.Namespace == owner.Namespace && pod.Name == name {
-			return existing(owner, pod)
-		}
-	}
-	if _, is := a.creating[podName{owner.Namespace, name}]; is {
-		return guard("name: an earlier create of it has not returned")
-	}
-	creating := 0
-	for _, uid := range a.creating {
-		if uid == owner.Uid {
-			creating++
-		}
-	}
-	if a.active(owner.Uid)+creating >= w.wanted() {
-		return guard("surplus: there are as many pods as desired")
-	}
-	return nil
-}
-
-// existing returns the outcome for a name that is already in use: an earlier attempt succeeded, or another pod has the name.
-func existing(owner *v1.ReplicaSet, pod *v1.Pod) any {
-	if pod.Controller.GetUid() == owner.Uid && pod.Deleted == nil {
-		done := donePod(pod)
-		done.AlreadyExisted = true
-		return done
-	}
-	return failure(v1.FailureClass_FAILURE_CLASS_NAME_TAKEN, "the name is that of another pod")
-}
-
-// endCreate adds the created pod to the view, if the pod is valid.
-func (w work) endCreate(owner *v1.ReplicaSet, name string, began Mark, pod *v1.Pod, err error) any {
-	a := w.agent
-	delete(a.creating, podName{owner.Namespace, name})
-	if err != nil {
-		return failureOf(err)
-	}
-	if why := a.checkMade(owner, name, pod); why != "" {
-		a.config.Logf("create of %s/%s returned what cannot count: %s", owner.Namespace, name, why)
-		return failure(v1.FailureClass_FAILURE_CLASS_INVALID, why)
-	}
-	if known := a.pods[pod.Uid]; known != nil {
-		pod = known // A newer state of the pod was applied while the create ran.
-	} else if a.gonePods.at[pod.Uid].version > began {
-		a.removed = append(a.removed, pod.Uid)
-	}
-	pod = proto.CloneOf(pod)
-	pod.Namespace, pod.Name = owner.Namespace, name
-	pod.Controller = controllerRef(owner)
-	if len(pod.Labels) == 0 {
-		pod.Labels = owner.TemplateLabels
-	}
-	return donePod(a.storePod(pod))
-}
-
 func (w work) delete(ctx context.Context, victim *v1.Victim) func() any {
 	pod, refused := w.beginDelete(victim)
 	if refused != nil {
 		return func() any { return refused }
 	}
-	remove := func(ctx context.Context) error { return w.agent.cluster.Delete(ctx, pod, victim.Reason) }
-	return w.call(ctx, "delete", victim.Pod, remove, func(err error) any {
-		a := w.agent
-		delete(a.deleting, pod.Uid)
-		if err != nil {
-			return failureOf(err)
-		}
-		delete(a.pods, pod.Uid)
+	var left *v1.Pod
+	remove := func(ctx context.Context) (err error) {
+		left, err = w.agent.cluster.Delete(ctx, pod, victim.Reason)
+		return err
+	}
+	return w.call(ctx, "delete", victim.Pod, remove, func(err error) any { return w.endDelete(pod, left, err) })
+}
+
+// endDelete removes the pod from the view, or marks it as being deleted.
+func (w work) endDelete(pod, left *v1.Pod, err error) any {
+	a := w.agent
+	a.view.setDeleting(pod.Uid, false)
+	known := a.view.pods[pod.Uid]
+	switch {
+	case err != nil:
+		return failureOf(err)
+	case left != nil && left.Uid != pod.Uid:
+		why := fmt.Sprintf("uid: it is %q, and that of the pod is %q", left.Uid, pod.Uid)
+		a.log.Warn("delete returned what cannot count", "object", pod.Namespace+"/"+pod.Name, "error", why)
+		return failure(v1.FailureClass_FAILURE_CLASS_INVALID, why)
+	case left == nil || known == nil:
 		version := a.nextVersion()
-		a.gonePods.add(pod.Uid, removal{version: Mark(a.version), answered: true})
+		a.forgetPod(pod.Uid, true, true)
 		return &v1.Done{Uid: pod.Uid, ResourceVersion: version, Object: &v1.Done_Gone{Gone: true}}
-	})
+	}
+	next := proto.CloneOf(known)
+	next.Deleted = timestamppb.New(a.now())
+	if left.Deleted.IsValid() {
+		next.Deleted = proto.CloneOf(left.Deleted)
+	}
+	origin := a.originOf(pod.Uid)
+	origin.leaving, origin.unseen = true, false
+	return donePod(a.storePod(next))
 }
 
 // beginDelete checks the conditions that must hold immediately before a delete.
@@ -253,7 +183,7 @@ func (w work) beginDelete(victim *v1.Victim) (pod *v1.Pod, refused any) {
 	if refused := w.refused(); refused != nil {
 		return nil, refused
 	}
-	pod = a.pods[victim.Pod.GetUid()]
+	pod = a.view.pods[victim.Pod.GetUid()]
 	switch {
 	case pod == nil || !proto.Equal(podRef(pod), victim.Pod):
 		return nil, failure(v1.FailureClass_FAILURE_CLASS_NOT_FOUND, "there is no such pod")
@@ -261,12 +191,12 @@ func (w work) beginDelete(victim *v1.Victim) (pod *v1.Pod, refused any) {
 		return nil, failure(v1.FailureClass_FAILURE_CLASS_PRECONDITION, "the pod has another version")
 	case pod.Controller.GetUid() != w.ReplicaSet.Uid:
 		return nil, guard("ownership: the ReplicaSet does not control the pod")
-	case !isActive(pod) || a.deleting[pod.Uid]:
+	case !isActive(pod) || a.view.deleting[pod.Uid]:
 		return nil, guard("inactive: the pod has ended or is being deleted")
-	case a.active(w.ReplicaSet.Uid) <= w.wanted():
+	case a.view.active[w.ReplicaSet.Uid] <= w.wanted():
 		return nil, guard("shortage: no more pods are active than desired")
 	}
-	a.deleting[pod.Uid] = true
+	a.view.setDeleting(pod.Uid, true)
 	return pod, nil
 }
 
@@ -299,7 +229,7 @@ func (w work) beginClaim(ref *v1.ObjectRef, check func(*v1.Pod) any) (pod *v1.Po
 	if refused := w.refused(); refused != nil {
 		return nil, refused
 	}
-	pod = w.agent.pods[ref.GetUid()]
+	pod = w.agent.view.pods[ref.GetUid()]
 	if pod == nil || !proto.Equal(podRef(pod), ref) {
 		return nil, failure(v1.FailureClass_FAILURE_CLASS_PRECONDITION, "there is no such pod")
 	}
@@ -315,7 +245,7 @@ func (w work) setController(ctx context.Context, pod *v1.Pod, controller *v1.Own
 		set = func(ctx context.Context) error { return owners.SetController(ctx, pod, controller) }
 	}
 	return w.call(ctx, "set controller", podRef(pod), set, func(err error) any {
-		known := w.agent.pods[pod.Uid]
+		known := w.agent.view.pods[pod.Uid]
 		switch {
 		case err != nil:
 			return failureOf(err)
@@ -324,6 +254,7 @@ func (w work) setController(ctx context.Context, pod *v1.Pod, controller *v1.Own
 		}
 		next := proto.CloneOf(known)
 		next.Controller = controller
+		w.agent.originOf(pod.Uid).owned = controller != nil
 		return donePod(w.agent.storePod(next))
 	})
 }
@@ -357,22 +288,15 @@ func (w work) writeStatus(ctx context.Context, status *v1.ReplicaSetStatus) func
 	})
 }
 
-// isNameOf returns whether a server can choose this name for a ReplicaSet. No other name may become a file, a process or a host.
-func isNameOf(owner *v1.ReplicaSet, name string) bool {
-	at := len(name) - 5
-	if at < 0 || strings.Trim(name[at:], "bcdfghjklmnpqrstvwxz2456789") != "" {
-		return false
-	}
-	bare, hyphenated := owner.Name, owner.Name+"-"
-	return name[:at] == bare[:min(len(bare), 58)] || name[:at] == hyphenated[:min(len(hyphenated), 58)]
-}
+// ownerKind is the kind of the owner in controller references.
+const ownerKind = "ReplicaSet"
 
 func donePod(pod *v1.Pod) *v1.Done {
 	return &v1.Done{Uid: pod.Uid, ResourceVersion: pod.ResourceVersion, Object: &v1.Done_Pod{Pod: pod}}
 }
 
 func controllerRef(owner *v1.ReplicaSet) *v1.OwnerReference {
-	return &v1.OwnerReference{ApiVersion: "apps/v1", Kind: "ReplicaSet", Name: owner.Name, Uid: owner.Uid}
+	return &v1.OwnerReference{ApiVersion: "apps/v1", Kind: ownerKind, Name: owner.Name, Uid: owner.Uid}
 }
 
 func guard(message string) any {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -29,7 +30,7 @@ func (w work) call(ctx context.Context, what string, ref *v1.ObjectRef, call fun
 	go func() {
 		defer cancel()
 		err := <-ended
-		a.locked(func() { a.late(finish(err), ref); a.dropRemoved() })
+		a.locked(func() { a.late(a.safely(func() any { return finish(err) }), ref); a.dropRemoved() })
 	}()
 	late := fmt.Errorf("it has not returned within %g s", a.config.OperationTimeout.Seconds())
 	a.tell(what, ref, late)
@@ -45,7 +46,62 @@ func attempt(ctx context.Context, call func(context.Context) error, ended chan<-
 		}
 		ended <- err
 	}()
-	err = call(ctx)
+	err = readable(call(ctx))
+}
+
+// readable returns an error whose text and class can be read without a panic.
+func readable(err error) error {
+	if err == nil {
+		return nil
+	}
+	var failure *Failure
+	if !errors.As(err, &failure) {
+		return errors.New(err.Error())
+	}
+	if failure == nil {
+		return errors.New("it returned a nil *Failure")
+	}
+	known := *failure
+	return &known
+}
+
+// safely makes an outcome. The outcome of a panic is TIMEOUT, as that of a call whose effect is unknown. The Agent is locked.
+func (a *Agent) safely(finish func() any) (outcome any) {
+	defer func() {
+		if value := recover(); value != nil {
+			fault := &panicked{value, debug.Stack()}
+			a.log.Error("an outcome failed", "error", fault, "stack", string(fault.stack))
+			outcome = failureOf(fault)
+		}
+	}()
+	return finish()
+}
+
+// inSlots bounds the concurrent calls. The check of the conditions of an operation follows the wait for a place.
+func (w work) inSlots(operate operation) operation {
+	slots := w.agent.slots
+	if slots == nil {
+		return operate
+	}
+	return func(ctx context.Context, at int) func() any {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			return operate(ctx, at)
+		default:
+		}
+		timer := time.NewTimer(w.agent.config.OperationTimeout)
+		defer timer.Stop()
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-w.over: // Without a place, because the check refuses the operation.
+		case <-timer.C:
+			why := fmt.Sprintf("busy: %d calls run, and none has ended in time", cap(slots))
+			return func() any { return guard(why) }
+		}
+		return operate(ctx, at)
+	}
 }
 
 // panicked is a panic in a call of the Cluster.
@@ -62,11 +118,11 @@ func (a *Agent) tell(what string, ref *v1.ObjectRef, err error) {
 	if err == nil || errors.As(err, &failure) {
 		return
 	}
-	stack := ""
+	attributes := []any{"object", ref.GetNamespace() + "/" + ref.GetName(), "error", err}
 	if fault := (*panicked)(nil); errors.As(err, &fault) {
-		stack = "\n" + string(fault.stack)
+		attributes = append(attributes, "stack", string(fault.stack))
 	}
-	a.config.Logf("%s of %s/%s failed: %v%s", what, ref.GetNamespace(), ref.GetName(), err, stack)
+	a.log.Warn(what+" failed", attributes...)
 }
 
 // late reports the changes of a call whose outcome was already sent. The Agent is locked.
@@ -87,6 +143,9 @@ func (a *Agent) late(outcome any, ref *v1.ObjectRef) {
 	}
 	a.change(event)
 }
+
+// defaultCallsMax is the number of concurrent calls.
+const defaultCallsMax = 100
 
 func failureOf(err error) *v1.Failed {
 	var failure *Failure

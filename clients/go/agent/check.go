@@ -68,7 +68,7 @@ func mismatch(selector *v1.LabelSelector, labels map[string]string) string {
 // checkMade returns the fault of a pod that the Cluster created under a name, or "". The server would replace a pod that does not count for its
 // ReplicaSet, without end. The Agent is locked.
 func (a *Agent) checkMade(owner *v1.ReplicaSet, name string, pod *v1.Pod) string {
-	switch known := a.pods[pod.GetUid()]; {
+	switch known := a.view.pods[pod.GetUid()]; {
 	case pod == nil:
 		return "create returned no pod"
 	case !isUID(pod.Uid):

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"sync"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -35,6 +34,7 @@ const (
 var (
 	errSilent     = errors.New("the server was silent for four heartbeat intervals")
 	errNotReading = errors.New("the server does not read its stream")
+	errGap        = errors.New("the frames of the server have a gap")
 	errDrained    = errors.New("the session was drained")
 )
 
@@ -51,6 +51,7 @@ type session struct {
 	frames   []*v1.ReconcileRequest
 	wake     chan struct{}
 	id       string
+	listed   bool // the lists have been sent
 	interval time.Duration
 	received uint64
 	inFlight int
@@ -58,18 +59,19 @@ type session struct {
 	after    time.Duration
 }
 
-// runSession runs one session to its end and waits for its calls. It returns the delay that the server asks for.
-func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient) (time.Duration, error) {
+// runSession runs one session to its end and waits for its calls. It returns the delay that the server asks for, and whether it was welcomed.
+func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient) (after time.Duration, welcomed bool, err error) {
 	// The stream outlives ctx, so that outcomes in flight are sent before it is closed.
 	streamContext, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	stream, err := client.Reconcile(streamContext)
 	if err != nil {
-		return retryAfter(err), err
+		return retryAfter(err), false, err
 	}
 	s := &session{agent: a, stream: stream, end: end, wake: make(chan struct{}, 1), over: make(chan struct{}), interval: 5 * time.Second}
 	s.silent = time.AfterFunc(4*s.interval, func() { end(errSilent) })
 	defer s.silent.Stop()
+	defer a.warnIfNotSynced().Stop()
 	defer context.AfterFunc(ctx, func() { a.locked(func() { s.drain(stopTimeout) }) })()
 	a.locked(s.open)
 	written := make(chan struct{})
@@ -79,28 +81,39 @@ func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient)
 	end(err)
 	<-written
 	s.calls.Wait()
-	if cause := context.Cause(streamContext); errors.Is(err, context.Canceled) || status.Code(err) == 1 {
+	if cause := context.Cause(streamContext); errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled {
 		err = cause
 	}
-	return min(max(s.after, retryAfter(err)), longestWait), err
+	return min(max(s.after, retryAfter(err)), longestWait), s.id != "", err
 }
 
-func (a *Agent) locked(do func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	do()
-}
-
-// open sends Hello and lists both kinds. After it, every change follows in order.
+// open sends Hello, and the lists if the view is complete.
 func (s *session) open() {
 	config := s.agent.config
 	s.agent.session = s
 	s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_Hello{Hello: &v1.Hello{
 		ProtocolMin: 1, ProtocolMax: 1, AgentInstance: config.Instance,
-		ClusterUid: config.ClusterUID, ClusterName: config.ClusterName, Mode: config.Mode, Options: config.Options,
+		ClusterUid: config.ClusterUID, ClusterName: config.ClusterName, Shard: config.Shard, Epoch: config.Epoch,
+		Mode: config.Mode, Options: config.Options, Platform: config.Platform,
 	}}})
+	if s.agent.synced {
+		s.listAll()
+	}
+}
+
+// listAll lists both kinds. After it, every change follows in order.
+func (s *session) listAll() {
 	s.list(v1.Kind_KIND_REPLICA_SET)
 	s.list(v1.Kind_KIND_POD)
+	s.listed = true
+	s.tellSynced()
+}
+
+// tellSynced calls OnSynced after both the Welcome and the lists.
+func (s *session) tellSynced() {
+	if onSynced := s.agent.config.OnSynced; onSynced != nil && s.listed && s.id != "" {
+		go onSynced()
+	}
 }
 
 // list sends all objects of a kind, in frames small enough not to delay outcomes.
@@ -117,10 +130,10 @@ func (s *session) list(kind v1.Kind) {
 		}
 	}
 	if kind == v1.Kind_KIND_POD {
-		for _, pod := range s.agent.pods {
+		s.agent.view.all(func(pod *v1.Pod) {
 			add(pod)
 			part.Pods = append(part.Pods, pod)
-		}
+		})
 	} else {
 		for _, replicaSet := range s.agent.replicaSets {
 			add(replicaSet)
@@ -216,11 +229,13 @@ func (s *session) read(ctx context.Context) error {
 func (s *session) handle(ctx context.Context, frame *v1.ReconcileResponse) error {
 	s.received++
 	if frame.Sequence != s.received {
-		return fmt.Errorf("frame %d came where %d was due", frame.Sequence, s.received)
+		return fmt.Errorf("%w: frame %d came where %d was due", errGap, frame.Sequence, s.received)
 	}
 	switch frame := frame.Frame.(type) {
 	case *v1.ReconcileResponse_Welcome:
 		s.id = frame.Welcome.SessionId
+		s.agent.greet()
+		s.tellSynced()
 		s.interval = min(max(frame.Welcome.HeartbeatInterval.AsDuration(), 100*time.Millisecond), time.Minute)
 		s.wakeWriter()
 	case *v1.ReconcileResponse_Batches:
@@ -228,13 +243,15 @@ func (s *session) handle(ctx context.Context, frame *v1.ReconcileResponse) error
 			s.start(ctx, batch)
 		}
 	case *v1.ReconcileResponse_Resync:
-		s.list(frame.Resync.Kind)
+		if s.listed {
+			s.list(frame.Resync.Kind)
+		}
 	case *v1.ReconcileResponse_Drain:
 		s.after = frame.Drain.ReconnectAfter.AsDuration()
 		s.drain(stopTimeout)
 	case *v1.ReconcileResponse_Rejection:
 		for _, one := range append(frame.Rejection.Others, frame.Rejection) {
-			s.agent.config.Logf("rejected %v: %v", one.Object, one.Violations)
+			s.agent.tellRejection(one)
 		}
 	}
 	s.silent.Reset(4 * s.interval)
@@ -257,24 +274,4 @@ func (s *session) stopStarting() {
 	default:
 		close(s.over)
 	}
-}
-
-// retryAfter returns the delay that the end of a session asks for.
-func retryAfter(err error) time.Duration {
-	for _, detail := range status.Convert(err).Details() {
-		switch info := detail.(type) {
-		case *errdetails.RetryInfo:
-			return info.RetryDelay.AsDuration()
-		case *errdetails.ErrorInfo:
-			if info.Domain == "decree.dev" && info.Reason == "SESSION_SUPERSEDED" {
-				return supersededWait
-			}
-		}
-	}
-	return 0
-}
-
-// jittered spreads the attempts of many agents over half of the wait.
-func jittered(wait time.Duration) time.Duration {
-	return wait/2 + rand.N(wait/2)
 }

@@ -2,8 +2,8 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -25,7 +25,10 @@ func (a *Agent) Mark() Mark {
 
 // SyncPods replaces the pods of the view with a complete list that began after the mark. Changes since the mark win: a pod
 // created or changed since then stays, and a pod removed since then does not come back. Otherwise SyncPods stores each listed pod and
-// removes all others. SyncPods skips pods without a UID and returns an error for them. A mark that is too old is an error and changes nothing.
+// removes all others. A list can be behind by [Config.Settle].
+//
+// SyncPods skips pods without a UID and those that [Agent.ApplyPod] refuses, and returns an error for them. A mark that is too old is an error
+// and changes nothing. The first SyncPods without an error completes the view, as [Agent.Synced] does.
 func (a *Agent) SyncPods(pods []*v1.Pod, since Mark) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -33,27 +36,55 @@ func (a *Agent) SyncPods(pods []*v1.Pod, since Mark) error {
 		return err
 	}
 	var faults []error
-	listed := map[string]bool{}
+	listed := make(map[string]bool, len(pods))
 	for _, pod := range pods {
-		if pod.GetUid() == "" {
-			faults = append(faults, fmt.Errorf("pod %s/%s: uid: it is empty", pod.GetNamespace(), pod.GetName()))
-			continue
+		if err := a.syncPod(pod, since); err != nil {
+			faults = append(faults, err)
 		}
-		listed[pod.Uid] = true
-		known := a.pods[pod.Uid]
-		if known == nil && a.gonePods.at[pod.Uid].version > since || known != nil && versionOf(known.ResourceVersion) > since {
-			continue
-		}
-		if next := proto.CloneOf(pod); known == nil || !isSame(next, known) {
-			a.change(&v1.Event{Event: &v1.Event_PodApplied{PodApplied: a.storePod(next)}})
-		}
+		listed[pod.GetUid()] = true
 	}
-	for uid, known := range a.pods {
-		if !listed[uid] && versionOf(known.ResourceVersion) <= since {
-			a.dropPod(known)
+	var absent []*v1.Pod
+	a.view.all(func(known *v1.Pod) {
+		if !listed[known.Uid] && versionOf(known.ResourceVersion) <= since && !a.isSettling(known.Uid) {
+			absent = append(absent, known)
 		}
+	})
+	for _, known := range absent {
+		a.dropPod(known, false)
+	}
+	if len(faults) == 0 && !a.synced {
+		a.markSynced()
 	}
 	return errors.Join(faults...)
+}
+
+// syncPod takes the listed state of a pod, unless the view has a newer one.
+func (a *Agent) syncPod(pod *v1.Pod, since Mark) error {
+	known := a.view.pods[pod.GetUid()]
+	if known == nil {
+		if err := checkReported(pod); err != nil || a.isOutdated(pod.Uid, since) {
+			return err
+		}
+	} else {
+		if origin := a.origins[pod.Uid]; origin != nil {
+			origin.unseen = false
+		}
+		if versionOf(known.ResourceVersion) > since || !a.isNews(pod, known) {
+			return nil
+		}
+		if err := checkReported(pod); err != nil {
+			return err
+		}
+	}
+	next := proto.CloneOf(pod)
+	if err := a.complete(next); err != nil {
+		return err
+	}
+	if next.Created == nil && known != nil {
+		next.Created = known.Created
+	}
+	a.changePod(next)
+	return nil
 }
 
 // SyncReplicaSets replaces the ReplicaSets of the view with a complete list, by the rules of [Agent.SyncPods]. If [Agent.ApplyReplicaSet] would
@@ -73,7 +104,9 @@ func (a *Agent) SyncReplicaSets(replicaSets []*v1.ReplicaSet, since Mark) error 
 			continue
 		}
 		if a.applied[one.Uid] <= since && a.goneReplicaSets.at[one.Uid].version <= since {
-			a.syncReplicaSet(proto.CloneOf(one), since)
+			if err := a.syncReplicaSet(proto.CloneOf(one), since); err != nil {
+				faults = append(faults, err)
+			}
 		}
 	}
 	for uid, known := range a.replicaSets {
@@ -85,7 +118,7 @@ func (a *Agent) SyncReplicaSets(replicaSets []*v1.ReplicaSet, since Mark) error 
 }
 
 // syncReplicaSet stores a listed ReplicaSet. A status that was written since the mark is newer than the listed one.
-func (a *Agent) syncReplicaSet(next *v1.ReplicaSet, since Mark) {
+func (a *Agent) syncReplicaSet(next *v1.ReplicaSet, since Mark) error {
 	known := a.replicaSets[next.Uid]
 	if known != nil {
 		if next.Status == nil || versionOf(known.ResourceVersion) > since {
@@ -94,17 +127,9 @@ func (a *Agent) syncReplicaSet(next *v1.ReplicaSet, since Mark) {
 		next.ResourceVersion = known.ResourceVersion
 	}
 	if known == nil || !proto.Equal(next, known) {
-		a.applyReplicaSet(next)
+		return a.applyReplicaSet(next)
 	}
-}
-
-// isSame returns whether a listed pod equals the known one, apart from the version.
-func isSame(listed, known *v1.Pod) bool {
-	listed.ResourceVersion = known.ResourceVersion
-	if listed.Created == nil {
-		listed.Created = known.Created
-	}
-	return proto.Equal(listed, known)
+	return nil
 }
 
 func versionOf(resourceVersion string) Mark {
@@ -112,10 +137,11 @@ func versionOf(resourceVersion string) Mark {
 	return Mark(version)
 }
 
-// removal is the time of a removal, and whether it was the outcome of a delete.
+// removal is the end of an object in the view.
 type removal struct {
 	version  Mark
-	answered bool
+	answered bool      // a delete has succeeded: no older state brings the pod back
+	told     time.Time // when the controller told the end; zero if only a list lacked the pod
 }
 
 // removals are the latest removals by UID. They stop older lists and states from restoring removed objects.

@@ -55,18 +55,30 @@ func (k *keeper) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.P
 	return k.watch(name), nil
 }
 
-func (k *keeper) Delete(_ context.Context, pod *v1.Pod, reason *v1.Reason) error {
+func (k *keeper) Delete(_ context.Context, pod *v1.Pod, reason *v1.Reason) (*v1.Pod, error) {
 	ended, known := k.ended.Load(pod.Name)
 	text, err := os.ReadFile(filepath.Join(k.folder, pod.Name))
 	var id int
 	if _, none := fmt.Sscan(string(text), &id); !known || err != nil || none != nil {
-		return &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_NOT_FOUND, Message: "no such process"}
+		return nil, &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_NOT_FOUND, Message: "no such process"}
 	}
 	fmt.Println("stopped", pod.Name, "because", reason.GetDetail())
 	_ = syscall.Kill(id, syscall.SIGTERM)
-	defer time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(id, syscall.SIGKILL) }).Stop()
-	<-ended.(chan struct{})
-	return nil
+	kill := time.AfterFunc(5*time.Second, func() { _ = syscall.Kill(id, syscall.SIGKILL) })
+	go func() { <-ended.(chan struct{}); kill.Stop() }()
+	return pod, nil // The pod is being deleted: nothing waits for its end, which `watch` tells.
+}
+
+// stop stops all processes and waits for their ends.
+func (k *keeper) stop() {
+	pods := k.agent.Pods()
+	for _, pod := range pods {
+		_, _ = k.Delete(context.Background(), pod, &v1.Reason{Detail: "the input has ended"})
+	}
+	for _, pod := range pods {
+		ended, _ := k.ended.Load(pod.Name)
+		<-ended.(chan struct{})
+	}
 }
 
 // watch returns the pod of a running process, and tells the agent when the process has ended.
@@ -90,7 +102,7 @@ func (k *keeper) watch(name string) *v1.Pod {
 	}
 }
 
-// find takes over the processes that an earlier keeper left.
+// find takes over the processes that an earlier keeper left. From then on the agent knows all of them.
 func (k *keeper) find() {
 	files, _ := filepath.Glob(filepath.Join(k.folder, "processes-*"))
 	for _, path := range files {
@@ -100,10 +112,11 @@ func (k *keeper) find() {
 			_ = os.Remove(path)
 		} else {
 			fmt.Println("found", filepath.Base(path))
-			k.agent.ApplyPod(k.watch(filepath.Base(path)))
+			failOn(k.agent.ApplyPod(k.watch(filepath.Base(path))))
 		}
 		file.Close()
 	}
+	k.agent.Synced()
 }
 
 // scale reads numbers of replicas. When the input ends, it scales to 0.
@@ -134,7 +147,7 @@ func main() {
 	conn, err := grpc.NewClient(*server, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	failOn(err)
 	k := &keeper{folder: *folder, command: flag.Args()}
-	k.agent = agent.New(agent.Config{ClusterUID: "folder:" + k.folder, Logf: log.Printf}, k)
+	k.agent = agent.New(agent.Config{Conn: conn, ClusterUID: "folder:" + k.folder}, k)
 	wanted := int32(*replicas)
 	failOn(k.agent.ApplyReplicaSet(&v1.ReplicaSet{
 		Namespace: "local", Name: "processes", Uid: k.folder, Generation: 1, Replicas: &wanted,
@@ -143,9 +156,8 @@ func main() {
 	k.find()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	go k.scale(stop)
-	if k.agent.Run(ctx, conn); k.isOver {
-		for _, pod := range k.agent.Pods() {
-			_ = k.Delete(context.Background(), pod, &v1.Reason{Detail: "the input has ended"})
-		}
+	failOn(k.agent.Run(ctx))
+	if k.isOver {
+		k.stop()
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/hex"
-	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"slices"
@@ -44,10 +44,10 @@ func (p *puppet) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.P
 	return &v1.Pod{Uid: name, NodeName: "made", Phase: v1.PodPhase_POD_PHASE_RUNNING, Ready: ready}, act(how[0], released)
 }
 
-func (p *puppet) Delete(_ context.Context, pod *v1.Pod, _ *v1.Reason) error {
+func (p *puppet) Delete(_ context.Context, pod *v1.Pod, _ *v1.Reason) (*v1.Pod, error) {
 	how, released := p.next("delete")
 	say("delete", pod.Name)
-	return act(how[0], released)
+	return nil, act(how[0], released)
 }
 
 // next returns the behavior of a call. After a test sees a call, it can change the behavior of the next one.
@@ -86,7 +86,7 @@ func (p *puppet) obey(word string, rest []string) error {
 	case "apply-replica-set":
 		return p.agent.ApplyReplicaSet(decoded(rest[0], &v1.ReplicaSet{}))
 	case "apply-pod":
-		p.agent.ApplyPod(decoded(rest[0], &v1.Pod{}))
+		return p.agent.ApplyPod(decoded(rest[0], &v1.Pod{}))
 	case "remove-pod":
 		p.agent.RemovePod(rest[0])
 	case "mark":
@@ -127,6 +127,19 @@ func say(words ...string) {
 	os.Stdout.WriteString(line + "\n")
 }
 
+// logged prints each warning as a line: what was called, of which object, and its error.
+type logged struct{ slog.Handler }
+
+func (logged) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (logged) Handle(_ context.Context, record slog.Record) error {
+	attributes := map[string]string{}
+	record.Attrs(func(one slog.Attr) bool { attributes[one.Key] = one.Value.String(); return true })
+	call, rest, _ := strings.Cut(record.Message, " ")
+	say("log", call, "of", attributes["object"], rest+":", attributes["error"])
+	return nil
+}
+
 // The arguments are the server's address, the timeout of a call in milliseconds, creates per second (0 for no limit), the burst, and the mode.
 func main() {
 	numbers := make([]float64, 4)
@@ -137,21 +150,22 @@ func main() {
 		numbers[1] = -1
 	}
 	p := &puppet{how: map[string][]string{"create": {"make"}, "delete": {"remove"}}, released: make(chan struct{})}
-	p.agent = agent.New(agent.Config{
-		ClusterUID: "puppet", OperationTimeout: time.Duration(numbers[0]) * time.Millisecond,
-		CreatesPerSecond: numbers[1], CreateBurst: int(numbers[2]), Mode: v1.Mode(numbers[3]),
-		Logf: func(format string, args ...any) { say("log", fmt.Sprintf(format, args...)) },
-	}, p)
 	conn, err := grpc.NewClient(os.Args[1], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		panic(err)
 	}
+	p.agent = agent.New(agent.Config{
+		Conn: conn, ClusterUID: "puppet", OperationTimeout: time.Duration(numbers[0]) * time.Millisecond,
+		CreatesPerSecond: numbers[1], CreateBurst: int(numbers[2]), Mode: v1.Mode(numbers[3]),
+		Logger: slog.New(logged{}),
+	}, p)
 	ctx, stop := context.WithCancel(context.Background())
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		words := strings.Fields(lines.Text())
 		switch words[0] {
 		case "run":
-			go func() { p.agent.Run(ctx, conn); say("stopped") }()
+			p.agent.Synced()
+			go func() { _ = p.agent.Run(ctx); say("stopped") }()
 		case "stop":
 			stop()
 		}

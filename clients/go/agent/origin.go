@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
+)
+
+// defaultSettle is the time by which lists can be behind.
+const defaultSettle = time.Minute
+
+// origin is what the Agent knows about a pod that no list tells: that it created, adopted or deletes the pod.
+type origin struct {
+	owned   bool      // created or adopted, and not released
+	unseen  bool      // created, and in no list yet
+	created time.Time // when its create returned
+	leaving bool      // its delete has answered with the pod that is being deleted
+}
+
+func (a *Agent) originOf(uid string) *origin {
+	known := a.origins[uid]
+	if known == nil {
+		known = &origin{}
+		a.origins[uid] = known
+	}
+	return known
+}
+
+// isSettling returns whether lists may not show a pod yet that the Agent created.
+func (a *Agent) isSettling(uid string) bool {
+	origin := a.origins[uid]
+	return origin != nil && origin.unseen && a.now().Sub(origin.created) < a.config.Settle
+}
+
+func (a *Agent) isLeaving(uid string) bool {
+	origin := a.origins[uid]
+	return origin != nil && origin.leaving
+}
+
+// isOutdated returns whether a list that began after the mark may show a pod that is gone: it began before the removal, or is behind.
+func (a *Agent) isOutdated(uid string, since Mark) bool {
+	gone, is := a.gonePods.at[uid]
+	return is && (gone.version > since || !gone.told.IsZero() && a.now().Sub(gone.told) < a.config.Settle)
+}
+
+// complete fills in what the controller has not recorded of a known pod of this Agent, and checks that its ReplicaSet would select the pod.
+func (a *Agent) complete(pod *v1.Pod) error {
+	if known := a.view.pods[pod.Uid]; known != nil {
+		a.fillIn(pod, known)
+	}
+	if owner := a.replicaSets[pod.Controller.GetUid()]; owner != nil {
+		return belong(pod, owner)
+	}
+	return nil
+}
+
+// podsOf returns the pods that named a new ReplicaSet as their controller before it was there, as far as their reference changes.
+func (a *Agent) podsOf(owner *v1.ReplicaSet) (changed []*v1.Pod, err error) {
+	var faults []error
+	a.view.all(func(pod *v1.Pod) {
+		if pod.Controller.GetUid() != owner.Uid {
+			return
+		}
+		next := proto.CloneOf(pod)
+		if err := belong(next, owner); err != nil {
+			faults = append(faults, err)
+		} else if !isSameOwner(next.Controller, pod.Controller) {
+			changed = append(changed, next)
+		}
+	})
+	return changed, errors.Join(faults...)
+}
+
+// belong completes the reference of a pod to its ReplicaSet, and checks that the ReplicaSet would select the pod.
+func belong(pod *v1.Pod, owner *v1.ReplicaSet) error {
+	if !isActive(pod) {
+		return nil
+	}
+	controller := pod.Controller
+	why := ""
+	if controller.Kind == "" {
+		controller.Kind = ownerKind
+	}
+	if controller.Name == "" {
+		controller.Name = owner.Name
+	}
+	switch {
+	case controller.Kind != ownerKind:
+		why = fmt.Sprintf("controller.kind: it is %q, and its uid is that of a ReplicaSet", controller.Kind)
+	case controller.Name != owner.Name:
+		why = fmt.Sprintf("controller.name: it is %q, and the ReplicaSet of its uid is %q", controller.Name, owner.Name)
+	case pod.Namespace != owner.Namespace:
+		why = fmt.Sprintf("namespace: it is %q, and that of its ReplicaSet is %q", pod.Namespace, owner.Namespace)
+	default:
+		if label := mismatch(owner.Selector, pod.Labels); label != "" {
+			why = fmt.Sprintf("labels: the selector of ReplicaSet %s does not match them: %s", owner.Name, label)
+		}
+	}
+	if why != "" {
+		return fmt.Errorf("pod %s/%s: %s", pod.Namespace, pod.Name, why)
+	}
+	return nil
+}
+
+func (a *Agent) fillIn(pod, known *v1.Pod) {
+	origin := a.origins[pod.Uid]
+	if origin == nil {
+		return
+	}
+	if origin.owned && len(pod.Labels) == 0 {
+		pod.Labels = known.Labels
+	}
+	if origin.owned && pod.Controller.GetUid() == "" {
+		pod.Controller = proto.CloneOf(known.Controller)
+	}
+	if origin.leaving && pod.Deleted == nil {
+		pod.Deleted = known.Deleted
+	}
+}
+
+// isNews returns whether a listed pod differs from the known one, apart from its version and from what the Agent fills in.
+func (a *Agent) isNews(listed, known *v1.Pod) bool {
+	origin := a.origins[listed.Uid]
+	owned, leaving := origin != nil && origin.owned, origin != nil && origin.leaving
+	hasLabels := owned && len(listed.Labels) == 0 || maps.Equal(listed.Labels, known.Labels)
+	hasController := owned && listed.Controller.GetUid() == "" || isSameOwner(listed.Controller, known.Controller)
+	hasDeleted := leaving && listed.Deleted == nil || isSameTime(listed.Deleted, known.Deleted)
+	hasCreated := listed.Created == nil || isSameTime(listed.Created, known.Created)
+	return !(hasLabels && hasController && hasDeleted && hasCreated && isSameState(listed, known))
+}
+
+// isSameState compares all other fields of two pods. It is a tenth of the cost of proto.Equal, for each pod of each list.
+func isSameState(one, other *v1.Pod) bool {
+	return one.Namespace == other.Namespace && one.Name == other.Name && one.NodeName == other.NodeName && one.Phase == other.Phase &&
+		(one.Ready == nil) == (other.Ready == nil) && one.Ready.GetReady() == other.Ready.GetReady() &&
+		isSameTime(one.Ready.GetSince(), other.Ready.GetSince()) &&
+		(one.DeletionCost == nil) == (other.DeletionCost == nil) && one.GetDeletionCost() == other.GetDeletionCost() &&
+		one.MaxRegularRestarts == other.MaxRegularRestarts && one.MaxSidecarRestarts == other.MaxSidecarRestarts &&
+		one.DisruptionTarget == other.DisruptionTarget
+}
+
+func isSameOwner(one, other *v1.OwnerReference) bool {
+	if one == nil || other == nil {
+		return one == other
+	}
+	return one.ApiVersion == other.ApiVersion && one.Kind == other.Kind && one.Name == other.Name && one.Uid == other.Uid &&
+		(one.BlockOwnerDeletion == nil) == (other.BlockOwnerDeletion == nil) && one.GetBlockOwnerDeletion() == other.GetBlockOwnerDeletion()
+}
+
+func isSameTime(one, other *timestamppb.Timestamp) bool {
+	return (one == nil) == (other == nil) && one.GetSeconds() == other.GetSeconds() && one.GetNanos() == other.GetNanos()
+}
+
+// checkReported refuses a pod that cannot be sent.
+func checkReported(pod *v1.Pod) error {
+	if pod == nil {
+		return errors.New("pod: it is nil")
+	}
+	if pod.Uid == "" {
+		return fmt.Errorf("pod %s/%s: uid: it is empty", pod.Namespace, pod.Name)
+	}
+	if _, err := proto.Marshal(pod); err != nil {
+		return fmt.Errorf("pod %q/%q: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"slices"
+
+	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
+)
+
+// view holds the pods, with their names and their numbers for each ReplicaSet, so that an operation looks at no pod but its own.
+type view struct {
+	pods     map[string]*v1.Pod   // by UID; never changed in place, because frames refer to the pods
+	named    map[podName][]string // UIDs; more than one after a pod of the same name replaced another
+	active   map[string]int       // the active pods of each ReplicaSet, by its UID, without those that are being deleted
+	deleting map[string]bool      // UIDs of the pods whose delete runs
+	creating map[podName]string   // the UID of the ReplicaSet, for each pod whose create runs
+	creates  map[string]int       // the creates that run for each ReplicaSet, by its UID
+	visits   int                  // the pods that a walk through all of them has met; tests read it
+}
+
+type podName struct{ namespace, name string }
+
+func newView() view {
+	return view{
+		pods: map[string]*v1.Pod{}, named: map[podName][]string{}, active: map[string]int{}, deleting: map[string]bool{},
+		creating: map[podName]string{}, creates: map[string]int{},
+	}
+}
+
+// put adds a pod, or replaces its state.
+func (v *view) put(pod *v1.Pod) {
+	v.take(pod.Uid)
+	v.pods[pod.Uid] = pod
+	name := podName{pod.Namespace, pod.Name}
+	v.named[name] = append(v.named[name], pod.Uid)
+	v.count(pod, 1)
+}
+
+// take removes a pod.
+func (v *view) take(uid string) {
+	pod, is := v.pods[uid]
+	if !is {
+		return
+	}
+	v.count(pod, -1)
+	delete(v.pods, uid)
+	name := podName{pod.Namespace, pod.Name}
+	if uids := v.named[name]; len(uids) > 1 {
+		v.named[name] = slices.DeleteFunc(slices.Clone(uids), func(other string) bool { return other == uid })
+	} else {
+		delete(v.named, name)
+	}
+}
+
+// count adds a pod to the active pods of its ReplicaSet, or removes it from them.
+func (v *view) count(pod *v1.Pod, by int) {
+	if owner := pod.Controller.GetUid(); owner != "" && isActive(pod) && !v.deleting[pod.Uid] {
+		add(v.active, owner, by)
+	}
+}
+
+// setDeleting notes that the delete of a pod begins or ends.
+func (v *view) setDeleting(uid string, deleting bool) {
+	pod := v.pods[uid]
+	if pod != nil {
+		v.count(pod, -1)
+	}
+	if deleting {
+		v.deleting[uid] = true
+	} else {
+		delete(v.deleting, uid)
+	}
+	if pod != nil {
+		v.count(pod, 1)
+	}
+}
+
+// beginCreate notes a create, and endCreate its end.
+func (v *view) beginCreate(name podName, owner string) {
+	v.creating[name] = owner
+	add(v.creates, owner, 1)
+}
+
+func (v *view) endCreate(name podName) {
+	if owner, is := v.creating[name]; is {
+		delete(v.creating, name)
+		add(v.creates, owner, -1)
+	}
+}
+
+// of returns a pod of this name, or nil.
+func (v *view) of(name podName) *v1.Pod {
+	if uids := v.named[name]; len(uids) > 0 {
+		return v.pods[uids[len(uids)-1]]
+	}
+	return nil
+}
+
+// all calls a function for each pod.
+func (v *view) all(do func(*v1.Pod)) {
+	for _, pod := range v.pods {
+		v.visits++
+		do(pod)
+	}
+}
+
+func add(counts map[string]int, key string, by int) {
+	if counts[key] += by; counts[key] == 0 {
+		delete(counts, key)
+	}
+}

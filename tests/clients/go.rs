@@ -1,0 +1,32 @@
+//! The tests of the modules in Go, at a real server.
+
+use std::process::Command;
+
+use tests::{binaries, tools};
+
+use crate::world;
+
+/// The modules with tests; each finds the server in the environment variable `DECREE_SERVER`.
+const MODULES: [&str; 3] = [
+    "clients/go",
+    "clients/go/kube",
+    "examples/controller-runtime",
+];
+
+#[test]
+fn tests_in_go_succeed() {
+    tests::or_skip!(tools::go_examples());
+    let server = world::server("127.0.0.1:0");
+    for module in MODULES {
+        let mut command = Command::new("go");
+        command.current_dir(binaries::checkout().join(module));
+        command.args(["test", "-count=1", "./..."]);
+        let output = command
+            .env("DECREE_SERVER", server.address("grpc"))
+            .output();
+        let output = output.expect("there is Go");
+        let told = String::from_utf8_lossy(&output.stdout);
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{module}: {told}\n{why}");
+    }
+}
