@@ -12,6 +12,7 @@
 
 mod action;
 mod ending;
+mod history;
 mod listener;
 mod opening;
 mod peer;

@@ -3,7 +3,10 @@
 use crate::{
     listener::Listener,
     peer::ConnectedAgent,
-    score::{HELLO, LISTS, NOT_BACK, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL},
+    score::{
+        GONE, HELLO, LABELS, LAG, LISTS, NOT_BACK, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL,
+        VERSIONS,
+    },
 };
 
 /// Accepts a session and verifies how it begins.
@@ -26,8 +29,11 @@ pub(crate) async fn opened(
 
 /// Notes the rules for all frames of a session.
 pub(crate) fn sum_up(peer: &ConnectedAgent, notes: &mut Notes) {
-    for rule in [HELLO, NUMBERS, ORDER, ONE_EACH, LISTS, NOT_BACK] {
+    let of_lists = [LISTS, ORDER, VERSIONS, NOT_BACK, LAG, GONE, LABELS];
+    for rule in [HELLO, NUMBERS, ONE_EACH].into_iter().chain(of_lists) {
         let fault = peer.faults.get(rule).cloned();
+        // A list that lags shows deleted pods, too.
+        let fault = fault.filter(|_| rule != GONE || !notes.is_broken(LAG));
         notes.add(rule, fault.map_or(Ok(()), Err));
     }
 }

@@ -1,4 +1,4 @@
-//! One session from the server's side: the agent's frames, and the resulting view.
+//! One session from the server's side: the frames in both directions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,8 +8,8 @@ use std::{
 
 use decree::v1::{
     Batch, Batches, Guard, Heartbeat, Hello, Kind, Limits, Outcome, Pod, ReconcileRequest,
-    ReconcileResponse, ReplicaSet, SnapshotEnd, Welcome, done, event, outcome,
-    reconcile_request::Frame, reconcile_response::Frame as Answer,
+    ReconcileResponse, ReplicaSet, Welcome, outcome, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
 };
 use tokio::{
     sync::mpsc,
@@ -18,7 +18,9 @@ use tokio::{
 use tonic::{Code, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::score::{HELLO, LISTS, NOT_BACK, NUMBERS, ONE_EACH, ORDER};
+use crate::{history::History, score::NUMBERS};
+
+mod view;
 
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum time that the kit waits for an agent.
@@ -53,6 +55,9 @@ pub(crate) struct ConnectedAgent {
     newest: BTreeMap<i32, u64>,
     /// The version of the last list of each kind.
     last_lists: BTreeMap<i32, u64>,
+    history: History,
+    /// The history at the begin of the open list of pods.
+    before_list: History,
 }
 
 impl ConnectedAgent {
@@ -79,6 +84,8 @@ impl ConnectedAgent {
             reported: BTreeSet::new(),
             newest: BTreeMap::new(),
             last_lists: BTreeMap::new(),
+            history: History::default(),
+            before_list: History::default(),
         }
     }
 
@@ -285,139 +292,6 @@ impl ConnectedAgent {
         let frame = message.frame.ok_or("a frame without content")?;
         self.take(&frame);
         Ok(frame)
-    }
-
-    fn note_fault(&mut self, rule: &'static str, why: impl Into<String>) {
-        self.faults.entry(rule).or_insert_with(|| why.into());
-    }
-
-    fn take(&mut self, frame: &Frame) {
-        match frame {
-            Frame::Hello(_) if self.hello.is_some() => {
-                self.note_fault(HELLO, "a second Hello");
-            }
-            Frame::Hello(_) | Frame::Heartbeat(_) => {}
-            Frame::SnapshotBegin(begin) => {
-                self.open.insert(begin.kind, BTreeSet::new());
-            }
-            Frame::SnapshotObjects(objects) => {
-                for pod in &objects.pods {
-                    self.listed(Kind::Pod, &pod.uid);
-                    self.pods.insert(pod.uid.clone(), pod.clone());
-                }
-                for set in &objects.replica_sets {
-                    self.listed(Kind::ReplicaSet, &set.uid);
-                    self.replica_sets.insert(set.uid.clone(), set.clone());
-                }
-            }
-            Frame::SnapshotEnd(end) => self.close(end),
-            Frame::Events(events) => {
-                for event in events.events.iter().filter_map(|one| one.event.as_ref()) {
-                    self.change(event);
-                }
-            }
-            Frame::Outcomes(outcomes) => {
-                self.reported.extend(self.open.keys());
-                for one in &outcomes.outcomes {
-                    self.outcome(one);
-                }
-            }
-        }
-    }
-
-    fn listed(&mut self, kind: Kind, uid: &str) {
-        if let Some(uids) = self.open.get_mut(&kind.into()) {
-            uids.insert(uid.to_owned());
-        } else {
-            self.note_fault(LISTS, "objects without an open list");
-        }
-    }
-
-    fn close(&mut self, end: &SnapshotEnd) {
-        let Some(uids) = self.open.remove(&end.kind) else {
-            return self.note_fault(LISTS, "an end without a begin");
-        };
-        if i64::try_from(uids.len()) != Ok(end.count) {
-            let why = format!("a list of {} that counts {}", uids.len(), end.count);
-            self.note_fault(LISTS, why);
-        }
-        if self.reported.remove(&end.kind) && end.resource_version.is_empty() {
-            self.note_fault(LISTS, "an outcome inside a list without a version");
-        }
-        if end.kind() == Kind::Pod {
-            self.pods.retain(|uid, _| uids.contains(uid));
-        } else {
-            self.replica_sets.retain(|uid, _| uids.contains(uid));
-        }
-        *self.lists.entry(end.kind).or_default() += 1;
-        self.note_version(end);
-    }
-
-    /// Notes a list that is older than the previous one of its kind. Events since a list may be repeated after it.
-    fn note_version(&mut self, end: &SnapshotEnd) {
-        let Ok(version) = end.resource_version.parse() else {
-            return;
-        };
-        let last = self.last_lists.insert(end.kind, version);
-        if let Some(last) = last.filter(|last| version < *last) {
-            let why = format!("a list of version {version} after one of {last}");
-            self.note_fault(NOT_BACK, why);
-        }
-        if let Some(newest) = self.newest.get_mut(&end.kind) {
-            *newest = version.min(*newest);
-        }
-    }
-
-    fn change(&mut self, event: &event::Event) {
-        self.order(event);
-        match event {
-            event::Event::PodApplied(pod) => drop(self.pods.insert(pod.uid.clone(), pod.clone())),
-            event::Event::ReplicaSetApplied(set) => {
-                drop(self.replica_sets.insert(set.uid.clone(), set.clone()))
-            }
-            event::Event::Deleted(deleted) => {
-                let uid = deleted.object.as_ref().map_or("", |object| &object.uid);
-                self.pods.remove(uid);
-                self.replica_sets.remove(uid);
-            }
-            event::Event::Bookmark(_) => {}
-        }
-    }
-
-    /// Notes an event that precedes all lists of its kind, or is older than the newest event.
-    fn order(&mut self, event: &event::Event) {
-        let (kind, version) = match event {
-            event::Event::PodApplied(pod) => (Kind::Pod.into(), &pod.resource_version),
-            event::Event::ReplicaSetApplied(set) => {
-                (Kind::ReplicaSet.into(), &set.resource_version)
-            }
-            event::Event::Deleted(deleted) => (deleted.kind, &deleted.resource_version),
-            event::Event::Bookmark(bookmark) => (bookmark.kind, &bookmark.resource_version),
-        };
-        if !self.lists.contains_key(&kind) && !self.open.contains_key(&kind) {
-            self.note_fault(ORDER, "an event before the first list of its kind");
-        }
-        let Ok(version) = version.parse() else { return };
-        let newest = self.newest.entry(kind).or_insert(version);
-        let before = std::mem::replace(newest, version.max(*newest));
-        if version < before {
-            let why = format!("an event of version {version} after one of {before}");
-            self.note_fault(ORDER, why);
-        }
-    }
-
-    fn outcome(&mut self, one: &Outcome) {
-        if let Some(outcome::Outcome::Done(done)) = &one.outcome
-            && let Some(done::Object::Pod(pod)) = &done.object
-        {
-            self.pods.insert(pod.uid.clone(), pod.clone());
-        }
-        let (batch, operation) = (one.batch_id, one.operation);
-        let earlier = self.outcomes.insert((batch, operation), one.clone());
-        if earlier.is_some() {
-            let why = format!("operation {operation} of batch {batch} has two outcomes");
-            self.note_fault(ONE_EACH, why);
-        }
     }
 
     pub(crate) fn only_set(&self) -> Result<ReplicaSet, String> {

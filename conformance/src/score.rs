@@ -58,7 +58,11 @@ rules! {
     "lists-and-changes" {
         LISTS = "a list has a begin, its objects, and an end that counts them";
         ORDER = "changes of a kind come after its first list, in the order of their versions";
+        VERSIONS = "each state of an object has its own version, and a write a later one than the list before it";
         NOT_BACK = "no list is older than the one of its kind before it";
+        LAG = "a list that begins after a create shows the pod";
+        GONE = "a pod that was deleted does not come back";
+        LABELS = "the ReplicaSet selects each pod that it controls";
         RESYNC = "a Resync is answered with a list, which contains what was written";
     }
     "batches-and-outcomes" {

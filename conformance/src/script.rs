@@ -1,7 +1,7 @@
 //! The script for an agent, step by step.
 
 use decree::v1::{Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
-use tokio::time::timeout;
+use tokio::time::{Duration, timeout};
 
 use crate::{
     action::{
@@ -14,7 +14,7 @@ use crate::{
     peer::{ConnectedAgent, INTERVAL},
     score::{
         ADOPT, CREATE, CUT, DELETE, DUPLICATE, EPOCH, EXISTING, GAP, HEARTBEAT, IN_FLIGHT, KILLED,
-        Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID, UNKNOWN, Verdict,
+        LAG, Notes, ONE_EACH, OTHER_EPOCH, PAUSE, REFERENCE, RESYNC, STATUS, UID, UNKNOWN, Verdict,
     },
     subject::Subject,
 };
@@ -23,6 +23,8 @@ use crate::{
 const WANTED: usize = 3;
 /// The endings of the pods' names.
 const LETTERS: [&str; WANTED] = ["bcdfg", "cdfgh", "dfghj"];
+/// The time after a Hello in which a create of the earlier session would take effect.
+const LATE: Duration = Duration::from_millis(1_500);
 
 /// Plays all steps. The error is the step that makes further ones impossible.
 pub(crate) async fn play(
@@ -104,6 +106,7 @@ async fn first_session(
     let again = peer.execute(one, 1).await?;
     notes.add(EXISTING, again_pod(&again, &made, &names[0], &set));
     absent(peer, &set, notes).await;
+    notes.add(RESYNC, peer.relist(Kind::Pod).await);
     peer.start(batch(&set, guard, create(&names[1..]))).await;
     Ok(names)
 }
@@ -149,23 +152,29 @@ async fn after_cut(peer: &mut ConnectedAgent, names: &[String], notes: &mut Note
     let set = peer.only_set()?;
     let listed = peer.names();
     let is_known = listed.iter().all(|name| names.contains(name));
-    notes.hold(CUT, is_known && listed.contains(&names[0]), || {
+    // Lists that lag break their own rule.
+    let lags = notes.is_broken(LAG);
+    let is_kept = lags || listed.contains(&names[0]);
+    notes.hold(CUT, is_known && is_kept, || {
         format!("{listed:?} of {names:?}")
     });
+    let _ = timeout(LATE, peer.closed()).await;
     let relisted = peer.relist(Kind::Pod).await;
     notes.add(RESYNC, relisted.clone());
     notes.add(IN_FLIGHT, relisted);
-    notes.hold(IN_FLIGHT, peer.names() == listed, || {
+    notes.hold(IN_FLIGHT, lags || peer.names() == listed, || {
         format!("{listed:?}, and then {:?}", peer.names())
     });
-    let missing = names.iter().filter(|name| !listed.contains(name));
+    let there = peer.names();
+    let missing = names.iter().filter(|name| !there.contains(name));
     let missing: Vec<_> = missing.cloned().collect();
     if missing.is_empty() {
         return Ok(());
     }
     let rest = batch(&set, peer.guard(), create(&missing));
     let outcomes = peer.execute(rest, missing.len()).await?;
-    for (outcome, name) in outcomes.iter().zip(&missing) {
+    // An agent whose lists lag may know already that the pod is there.
+    for (outcome, name) in outcomes.iter().zip(&missing).filter(|_| !lags) {
         let one = std::slice::from_ref(outcome);
         notes.add(CREATE, made_pod(one, name, &set).map(drop));
     }
@@ -200,8 +209,10 @@ async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -
             notes.add(RESYNC, peer.relist(kind).await);
         }
     }
-    for rule in [RESYNC, EXISTING, UID] {
-        expect_names(rule, peer, names, notes);
+    if !notes.is_broken(LAG) {
+        for rule in [RESYNC, EXISTING, UID] {
+            expect_names(rule, peer, names, notes);
+        }
     }
     Ok(())
 }
@@ -219,7 +230,7 @@ async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     Ok(())
 }
 
-/// Deletes a surplus pod, and sends a status write.
+/// Deletes a surplus pod, sends a status write, and requests a list without the pod.
 async fn surplus(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let guard = peer.guard();
@@ -229,9 +240,13 @@ async fn surplus(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let outcomes = peer.execute(take, 1).await?;
     let is_gone = shows_gone(&outcomes, &victim);
     notes.hold(DELETE, is_gone, || format!("{outcomes:?}"));
+    peer.end_pod(&victim.uid, &outcomes);
     let write = batch(&set, guard, status(&set, 2));
     let outcomes = peer.execute(write, 1).await?;
     let is_written = shows_replicas(&outcomes, 2);
     notes.hold(STATUS, is_written, || format!("{outcomes:?}"));
+    if !notes.is_broken(RESYNC) {
+        notes.add(RESYNC, peer.relist(Kind::Pod).await);
+    }
     Ok(())
 }

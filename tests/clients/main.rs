@@ -20,6 +20,7 @@ mod coverage;
 mod decide;
 mod document;
 mod embedded;
+mod faults;
 mod go;
 mod keeper;
 mod language;
