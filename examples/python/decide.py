@@ -5,7 +5,7 @@ import sys
 import grpc
 from google.protobuf import json_format
 
-from decree.v1 import decision_service_pb2 as service, decision_service_pb2_grpc as services
+from decree_client.v1 import decision_service_pb2 as service, decision_service_pb2_grpc as services
 
 request = json_format.Parse(sys.stdin.read(), service.DecideRequest())
 answer = services.DecisionServiceStub(grpc.insecure_channel(sys.argv[1])).Decide(request)

@@ -19,8 +19,8 @@ import threading
 
 import grpc
 
-from decree import Agent, Failure
-from decree.v1 import batch_pb2 as batches, object_pb2 as objects, report_pb2 as reports
+from decree_client import Agent, Failure
+from decree_client.v1 import batch_pb2 as batches, object_pb2 as objects, report_pb2 as reports
 
 LABELS = {"kept-by": "keeper"}
 # The process inherits the open file and its lock, so a failed attempt to lock the file shows that the process runs.
@@ -38,6 +38,7 @@ class Keeper:
             selector=objects.LabelSelector(match_labels=LABELS), template_labels=LABELS))
         for file in folder.glob("processes-*"):
             self.find(file)
+        self.agent.synced()
 
     def create(self, _owner, name):
         try:
@@ -143,7 +144,7 @@ def main():
         threading.Thread(target=keeper.read_replicas, daemon=True).start()
         signal.signal(signal.SIGTERM, keeper.stop)
         keeper.agent.run(connect(flags), lambda: token(flags.token_file))
-        for pod in list(keeper.agent.pods.values()) if keeper.is_over else []:
+        for pod in keeper.agent.pods() if keeper.is_over else []:
             keeper.delete(pod, reports.Reason(detail="the input has ended"))
 
 

@@ -28,6 +28,8 @@ mod play;
 mod polling;
 mod proof;
 mod puppet;
+mod python;
+mod python_package;
 mod rules;
 mod scripted;
 mod stubs;

@@ -11,8 +11,8 @@ import time
 
 import grpc
 
-from decree.v1 import batch_pb2 as batches, decision_service_pb2 as service, decision_service_pb2_grpc as services
-from decree.v1 import event_pb2 as events, object_pb2 as objects, session_pb2 as sessions
+from decree_client.v1 import batch_pb2 as batches, decision_service_pb2 as service, decision_service_pb2_grpc as services
+from decree_client.v1 import event_pb2 as events, object_pb2 as objects, session_pb2 as sessions
 
 ADDRESS, REPLICAS, FOLDER = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])
 SET = objects.ReplicaSet(namespace="local", name="files", uid="files", resource_version="1", generation=1, replicas=REPLICAS,

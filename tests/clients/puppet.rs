@@ -16,6 +16,8 @@ use tests::{
 pub(crate) enum Language {
     Go,
     Python,
+    /// Python with asyncio.
+    AsyncPython,
 }
 
 /// The limits of an agent's calls.
@@ -47,6 +49,7 @@ pub(crate) fn in_each_language(test: impl Fn(Language) + Sync) {
     let languages = [
         (Language::Go, tools::go_examples().is_some()),
         (Language::Python, tools::python_client().is_some()),
+        (Language::AsyncPython, tools::python_client().is_some()),
     ];
     thread::scope(|scope| {
         for (language, _) in languages.into_iter().filter(|(_, is_there)| *is_there) {
@@ -175,6 +178,11 @@ impl Language {
         let programs = binaries::checkout().join("tests/clients/puppet");
         match self {
             Self::Go => Command::new(go_program(&programs)),
+            Self::AsyncPython => {
+                let mut command = Self::Python.command();
+                command.env("PUPPET_ASYNC", "1");
+                command
+            }
             Self::Python => {
                 let python = tools::python().expect("it is there");
                 let mut command = Command::new(python);

@@ -3,9 +3,9 @@
 use std::{pin::Pin, time::Duration};
 
 use decree::v1::{
-    Batch, Batches, Create, DecideRequest, DecideResponse, Delete, Drain, Event, Guard, ObjectRef,
-    Outcome, ReconcileRequest, ReconcileResponse, RenewSessionRequest, RenewSessionResponse,
-    SimulateRequest, SimulateResponse, Victim, Welcome, batch,
+    Batch, Batches, Create, DecideRequest, DecideResponse, Delete, Drain, Event, Guard, Kind,
+    ObjectRef, Outcome, ReconcileRequest, ReconcileResponse, RenewSessionRequest,
+    RenewSessionResponse, SimulateRequest, SimulateResponse, SnapshotEnd, Victim, Welcome, batch,
     decision_service_server::{DecisionService, DecisionServiceServer},
     reconcile_request, reconcile_response,
 };
@@ -44,6 +44,7 @@ pub(crate) struct Session {
     /// The received outcomes and events that the test has not read yet.
     outcomes: Vec<Outcome>,
     events: Vec<Event>,
+    lists: Vec<SnapshotEnd>,
 }
 
 struct Service(Sender<Session>);
@@ -93,6 +94,18 @@ impl Scripted {
         session.events.remove(0)
     }
 
+    /// Waits for the end of the next list of pods, and returns the number of its pods.
+    pub(crate) fn listed_pods(&self, session: &mut Session) -> i64 {
+        loop {
+            let mut lists = session.lists.drain(..);
+            if let Some(end) = lists.find(|end| end.kind() == Kind::Pod) {
+                return end.count;
+            }
+            drop(lists);
+            assert!(self.read(session), "the agent has ended the stream");
+        }
+    }
+
     /// Returns the number of received outcomes that the test has not read.
     pub(crate) fn unread(session: &Session) -> usize {
         session.outcomes.len()
@@ -115,6 +128,7 @@ impl Scripted {
                     session.outcomes.extend(come.outcomes);
                 }
                 Some(reconcile_request::Frame::Events(come)) => session.events.extend(come.events),
+                Some(reconcile_request::Frame::SnapshotEnd(end)) => session.lists.push(end),
                 _ => {}
             },
         }
@@ -198,6 +212,7 @@ impl DecisionService for Service {
             batches: 0,
             outcomes: Vec::new(),
             events: Vec::new(),
+            lists: Vec::new(),
         };
         session.say(reconcile_response::Frame::Welcome(Welcome {
             protocol: 1,

@@ -328,8 +328,8 @@ fn content(archive: &Path) -> String {
 /// The packages: the end of the file's name, its start, a stub in it and the agent.
 const PACKAGES: &str = "\
 .tar.gz client-go /decree/v1/batch.pb.go /agent/agent.go
--none-any.whl decree_client decree/v1/batch_pb2.py decree/agent.py
-.tar.gz decree_client /proto/decree/v1/batch.proto /decree/agent.py";
+-none-any.whl decree_client decree_client/v1/batch_pb2.py decree_client/agent.py
+.tar.gz decree_client /proto/decree/v1/batch.proto /decree_client/agent.py";
 
 #[test]
 fn packages_of_a_release_have_the_stubs_and_the_agent() {

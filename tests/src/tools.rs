@@ -49,6 +49,15 @@ const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
 const CYCLONEDX_CHECK: &str = "import cyclonedx.validation.json, jsonschema";
 const CYCLONEDX: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
 const BROWSER_PACKAGES: [&str; 2] = ["puppeteer-core@24.43.1", "axe-core@4.14.1"];
+/// The checker of types, the packages with types, and what has none.
+const MYPY: [&str; 5] = [
+    "mypy==2.4.1",
+    "types-grpcio==1.85.0.20261028",
+    "types-protobuf==7.35.1.20260906",
+    "grpcio>=1.76,<2",
+    "googleapis-common-protos>=1.72,<2",
+];
+
 /// The packages of examples/python/requirements.txt.
 const PYTHON_CHECK: &str = "import grpc, grpc_tools, setuptools, google.rpc.error_details_pb2";
 const MDBOOK: &str = "mdbook@0.5.4";
@@ -77,6 +86,8 @@ tools! {
     mdbook, "mdbook", installed_once("mdbook", install_mdbook);
     /// Returns a Python that has the packages of examples/python, which are installed if they are not there.
     python, "Python with grpcio", installed_once("python", install_python);
+    /// Returns a Python with mypy, and with the types of what the client for Python uses, which are installed if they are not there.
+    mypy, "Python with mypy", installed_once("mypy", |cache| install_packages(cache, "mypy", "import mypy, grpc, google.rpc.status_pb2", &MYPY));
     /// Returns buf, which is installed with npm if it is not there.
     buf, "buf", installed_once("buf", install_buf);
     /// Returns a Python that has Prometheus' parser, which is installed if it is not there.

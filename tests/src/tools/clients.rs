@@ -47,7 +47,7 @@ fn build_go_examples() -> PathBuf {
 }
 
 fn build_python_client(python: &Path) -> PathBuf {
-    let copy = copied("python", &["proto", "clients/python"]);
+    let copy = copied("python", &["proto", "LICENSE", "clients/python"]);
     let packages = copy.join("packages");
     let _ = fs::remove_dir_all(&packages);
     let sources = copy.join("sources");

@@ -1,19 +1,24 @@
 """Checks the objects of the controller by the rules of the Kubernetes API server. The server would replace pods that break these rules without end."""
 
-from decree.v1 import object_pb2 as objects
+import re
+from collections.abc import Mapping
+
+from decree_client.v1 import object_pb2 as objects
+
+ENDED = (objects.POD_PHASE_SUCCEEDED, objects.POD_PHASE_FAILED)
 
 
-def check_replica_set(one):
+def check_replica_set(one: objects.ReplicaSet) -> None:
     """Raises ValueError for a ReplicaSet whose pods would not belong to it. The message names the field."""
     fault = selector_fault(one.selector)
     if not fault:
         why = mismatch(one.selector, one.template_labels)
-        fault = why and f"template_labels: the selector does not match them: {why}"
+        fault = f"template_labels: the selector does not match them: {why}" if why else ""
     if fault:
         raise ValueError(f"ReplicaSet {one.namespace}/{one.name}: {fault}")
 
 
-def selector_fault(selector):
+def selector_fault(selector: objects.LabelSelector) -> str:
     if not selector.match_labels and not selector.match_expressions:
         return "selector: it has no requirement"
     for at, one in enumerate(selector.match_expressions):
@@ -29,29 +34,37 @@ def selector_fault(selector):
     return ""
 
 
-def mismatch(selector, labels):
+def mismatch(selector: objects.LabelSelector, labels: Mapping[str, str]) -> str:
     """Returns the first requirement of a selector that the labels do not meet, or an empty text."""
     for key, value in sorted(selector.match_labels.items()):
         if labels.get(key) != value:
             return f"{key} must be {quoted(value)}"
     for one in selector.match_expressions:
-        value = labels.get(one.key)
+        label = labels.get(one.key)
         is_met = {
-            "In": value in one.values, "NotIn": value not in one.values,
-            "Exists": value is not None, "DoesNotExist": value is None,
+            "In": label in one.values, "NotIn": label not in one.values,
+            "Exists": label is not None, "DoesNotExist": label is None,
         }
         if not is_met[one.operator]:
             return f"{one.key} {one.operator}"
     return ""
 
 
-def made_fault(agent, owner, name, made):
-    """Returns the fault of the result of `create` for a name, or an empty text. The server would replace a pod that does not count for its ReplicaSet."""
+def pod_fault(owner: objects.ReplicaSet, pod: objects.Pod) -> str:
+    """Returns why a ReplicaSet does not count its pod, or an empty text."""
+    why = mismatch(owner.selector, pod.labels) if is_running(pod) else ""
+    return why and f"pod {pod.namespace}/{pod.name}: labels: the selector of ReplicaSet {owner.namespace}/{owner.name} does not match them: {why}"
+
+
+def made_fault(owner: objects.ReplicaSet, name: str, made: object, known: objects.Pod | None) -> str:
+    """Returns the fault of the result of `create` for a name, or an empty text. The server would replace a pod that does not count for its ReplicaSet.
+
+    `known` is the pod of the view with this UID.
+    """
     if made is None:
         return "create returned no pod"
     if not isinstance(made, objects.Pod):
         return f"create returned a {type(made).__name__} and no pod"
-    known = agent.pods.get(made.uid)
     if not (made.uid.isascii() and made.uid.isprintable() and 1 <= len(made.uid) <= 128):
         return "uid: it is not 1 to 128 printable ASCII characters"
     if made.name not in ("", name):
@@ -65,7 +78,13 @@ def made_fault(agent, owner, name, made):
     return labels_fault(owner, made.labels) if made.labels else ""
 
 
-def labels_fault(owner, labels):
+def deleted_fault(pod: objects.Pod, left: objects.Pod) -> str:
+    """Returns the fault of the result of `delete`, or an empty text."""
+    is_same = (left.namespace, left.name, left.uid) == (pod.namespace, pod.name, pod.uid)
+    return "" if is_same else f"it returned the pod {left.namespace}/{left.name} with the uid {quoted(left.uid)}"
+
+
+def labels_fault(owner: objects.ReplicaSet, labels: Mapping[str, str]) -> str:
     for key, value in sorted(owner.template_labels.items()):
         if labels.get(key) != value:
             return f"labels: {key} must be {quoted(value)}, as in the template"
@@ -73,5 +92,16 @@ def labels_fault(owner, labels):
     return why and f"labels: the selector does not match them: {why}"
 
 
-def quoted(text):
+def is_running(pod: objects.Pod) -> bool:
+    """Returns whether a pod counts for its ReplicaSet: it has not ended and is not being deleted."""
+    return not pod.HasField("deleted") and pod.phase not in ENDED
+
+
+def is_name_of(owner: objects.ReplicaSet, name: str) -> bool:
+    """Returns whether a server can choose this name for a ReplicaSet. No other name may become a file, a process or a host."""
+    prefixes = {owner.name[:58], f"{owner.name}-"[:58]}
+    return name[:-5] in prefixes and re.fullmatch("[bcdfghjklmnpqrstvwxz2456789]{5}", name[-5:]) is not None
+
+
+def quoted(text: str) -> str:
     return f'"{text}"'

@@ -4,12 +4,13 @@
 class Pace:
     """A token bucket: a burst of creates at once, and then a number per second. None a second means no limit."""
 
-    def __init__(self, per_second, burst):
+    def __init__(self, per_second: float | None, burst: int) -> None:
         self.per_second, self.burst = per_second, burst
         # If negative, the number of creates that wait.
-        self.tokens, self.at = float(burst), None
+        self.tokens = float(burst)
+        self.at: float | None = None
 
-    def reserve(self, now, longest):
+    def reserve(self, now: float, longest: float) -> tuple[float, str]:
         """Takes a token, and returns the wait in seconds and an empty text. If the wait is longer than `longest`, returns the reason instead."""
         if not self.per_second:
             return 0.0, ""

@@ -1,0 +1,1 @@
+"""The contract: its modules are generated when the package is built."""
