@@ -86,13 +86,13 @@ fn commands(command: &clap::Command, above: &str) -> Vec<String> {
         .collect()
 }
 
-/// Adds ReplicaSets, more than a quota of their namespace has room for.
+/// Adds ReplicaSets, each with more pods than a quota of their namespace has room for.
 fn fill(cluster: &mut Cluster) {
     let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
         json!({
             "apiVersion": "v1", "kind": "ResourceQuota",
-            "metadata": {"namespace": NAMESPACE, "name": "pods"}, "spec": {"hard": {"pods": "13"}},
+            "metadata": {"namespace": NAMESPACE, "name": "pods"}, "spec": {"hard": {"pods": "3"}},
         }),
     ];
     objects.extend((0..5).map(|number| {
