@@ -21,7 +21,7 @@ use tracing_subscriber::{
 
 pub use self::filter::Filter;
 use self::limit::PeerLimit;
-use crate::escape::{escaped, escaped_json, without_passwords};
+use crate::escape::{escaped, escaped_json, json_without_passwords};
 
 /// How a binary logs. Flatten it into the binary's arguments.
 #[derive(Args, Clone, Debug)]
@@ -118,7 +118,7 @@ where
 impl<W: io::Write> io::Write for CleanJson<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        let clean = without_passwords(&text);
+        let clean = json_without_passwords(&text);
         self.0.write_all(escaped_json(&clean).as_bytes())?;
         Ok(line.len())
     }
