@@ -270,8 +270,9 @@ impl<C: Cluster> Shell<C> {
                 self.session = by_server(&self.config.agent, Some(id));
             }
             if let Report::Shown(_) = report {
-                // The output of dry-run mode is complete.
-                log::write(&report);
+                // The output of dry-run mode is complete: its lines have no peer.
+                let session = self.agent.session_id();
+                span(&self.config.agent, session, None).in_scope(|| log::write(&report));
             } else {
                 self.session.in_scope(|| log::write(&report));
             }
