@@ -1,11 +1,11 @@
 //! `Decide`: the message is read one object at a time, so that only valid objects take memory. All of the work runs outside the threads
 //! that serve sessions, and stops when the caller does not wait for the answer any more.
 
-use std::{collections::HashSet, hash::Hash, sync::Arc};
+use std::{collections::HashSet, iter};
 
 use decree::v1;
 use prost::{DecodeError, Message};
-use server_core::{Config, Decision, Pod, ReplicaSet, decide_while};
+use server_core::{Config, Decision, OwnerReference, Pod, ReplicaSet, decide_while};
 use server_session::{
     MalformedFrame, Refusal as SessionRefusal, VIOLATIONS_MAX,
     wire::{Fault, Fields, OBJECT_BYTES_MAX, Value, Violation, decode},
@@ -152,38 +152,11 @@ impl DecideInput {
         let now = decode::timestamp("now", now.as_ref())
             .map(|now| now.unwrap_or_else(clock::now))
             .map_err(|violation| violations.extend(vec![violation]));
-        let all = subject.iter().chain(&replica_sets);
-        let all: HashSet<_> = all.map(|set| (&set.key.namespace, &set.key.uid)).collect();
-        for (place, pod) in pods.iter().enumerate() {
-            let owner = pod.controller.as_ref();
-            let other = owner.filter(|owner| !owner.view().is_replica_set());
-            if let Some(owner) = other.filter(|it| all.contains(&(&pod.namespace, &it.uid))) {
-                let found = vec![Violation::other_kind(&owner.kind)];
-                violations.add(|| format!("pods[{place}]"), found);
-            }
-        }
-        drop(all);
         let config =
             decode::options(options.as_ref(), base).map_err(|found| violations.extend(found));
         if let (true, Ok(subject)) = (violations.is_empty(), &subject) {
             // All objects are valid, so each has the place that it had in the request.
-            let key = |set: &ReplicaSet| {
-                (
-                    set.key.namespace.clone(),
-                    set.key.name.clone(),
-                    set.key.uid.clone(),
-                )
-            };
-            let sets = [key(subject)]
-                .into_iter()
-                .chain(replica_sets.iter().map(key));
-            violations.extend(repeated(sets, |place| {
-                format!("other_replica_sets[{}]", place - 1)
-            }));
-            let key = |pod: &Pod| (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
-            violations.extend(repeated(pods.iter().map(key), |place| {
-                format!("pods[{place}]")
-            }));
+            violations.add_of_all(subject, &replica_sets, &pods);
         }
         let (Ok(subject), Ok(now), Ok(config), true) =
             (subject, now, config, violations.is_empty())
@@ -201,27 +174,6 @@ impl DecideInput {
     }
 }
 
-/// Names the objects that have the uid, or the namespace and name, of an earlier one. Each would count twice, or hide the other.
-fn repeated<U: Eq + Hash>(
-    keys: impl Iterator<Item = (Arc<str>, Arc<str>, U)>,
-    path: impl Fn(usize) -> String,
-) -> Vec<Violation> {
-    let (mut uids, mut names) = (HashSet::new(), HashSet::new());
-    let repeated = keys
-        .enumerate()
-        .filter_map(|(place, (namespace, name, uid))| {
-            let description = if !uids.insert(uid) {
-                "has the uid of an earlier object"
-            } else if !names.insert((namespace, name)) {
-                "has the namespace and name of an earlier object"
-            } else {
-                return None;
-            };
-            Some(Violation::new(path(place), Fault::Duplicate, description))
-        });
-    repeated.collect()
-}
-
 impl Violations {
     fn is_empty(&self) -> bool {
         self.first.is_empty()
@@ -235,6 +187,51 @@ impl Violations {
             found = named.collect();
         }
         self.extend(found);
+    }
+
+    /// Adds what is wrong with valid objects beside each other: an object that is listed twice, and a pod whose controller has the name and
+    /// uid of a ReplicaSet, and another kind.
+    fn add_of_all(&mut self, subject: &ReplicaSet, others: &[ReplicaSet], pods: &[Pod]) {
+        let sets = iter::once(subject).chain(others).map(|set| &set.key);
+        let sets = sets.map(|key| [&*key.namespace, &*key.name, &*key.uid.0]);
+        let names = pods
+            .iter()
+            .map(|pod| [&*pod.namespace, &*pod.name, &*pod.uid.0]);
+        self.add_repeated(sets.clone(), |place| {
+            format!("other_replica_sets[{}]", place - 1)
+        });
+        self.add_repeated(names, |place| format!("pods[{place}]"));
+        let sets: HashSet<_> = sets.collect();
+        for (place, pod) in pods.iter().enumerate() {
+            let owner = pod.controller.as_ref();
+            let other = owner.filter(|owner| !owner.view().is_replica_set());
+            let is_known =
+                |it: &&OwnerReference| sets.contains(&[&*pod.namespace, &*it.name, &*it.uid.0]);
+            if let Some(owner) = other.filter(is_known) {
+                let found = vec![Violation::other_kind(&owner.kind)];
+                self.add(|| format!("pods[{place}]"), found);
+            }
+        }
+    }
+
+    /// Adds the objects that have the uid, or the namespace and name, of an earlier one. Each would count twice, or hide the other.
+    fn add_repeated<'a>(
+        &mut self,
+        keys: impl Iterator<Item = [&'a str; 3]>,
+        path: impl Fn(usize) -> String,
+    ) {
+        let (mut uids, mut names) = (HashSet::new(), HashSet::new());
+        for (place, [namespace, name, uid]) in keys.enumerate() {
+            let description = if !uids.insert(uid) {
+                "has the uid of an earlier object"
+            } else if !names.insert((namespace, name)) {
+                "has the namespace and name of an earlier object"
+            } else {
+                continue;
+            };
+            let found = vec![Violation::new("", Fault::Duplicate, description)];
+            self.add(|| path(place), found);
+        }
     }
 
     fn extend(&mut self, found: Vec<Violation>) {

@@ -213,7 +213,7 @@ type OwnerReference struct {
 	// The owner's group and version, such as `apps/v1`. Compared only to notice a change.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
 	// The owner's kind: `ReplicaSet`, in any group, for a pod of a ReplicaSet. Empty means `ReplicaSet` in the controller of a pod. A pod with the name and uid of
-	// a ReplicaSet and another kind is invalid: Decide is refused with INVALID_FIELD, and a session rejects the pod.
+	// a known ReplicaSet and another kind is invalid: Decide is refused with INVALID_FIELD, and a session rejects the pod.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The owner's name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
