@@ -30,14 +30,6 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use self::{
-    group::GroupId,
-    ledger::{Ledger, Loss, Made},
-    pod::{Entry, PodId},
-    set::{Counts, Set, SetId},
-    unlisted::EndedList,
-    walk::PodWalk,
-};
 use self::{
     group::Groups,
     large::LargeObjects,
@@ -46,6 +38,14 @@ use self::{
     nodes::{NodeId, Nodes},
     slab::Slab,
     tombstones::Tombstones,
+};
+pub(crate) use self::{
+    group::{GroupId, PodGroup},
+    ledger::{Ledger, Loss, Made},
+    pod::{Entry, PodId},
+    set::{Counts, Set, SetId},
+    unlisted::EndedList,
+    walk::PodWalk,
 };
 use crate::{
     held::Held,

@@ -100,7 +100,7 @@ impl<'a> KnownSet<'a> {
         self.index.siblings(self.id).map(|set| &set.object.key)
     }
 
-    /// The first by name of the orphans to adopt. The cost is a step for each orphan that it may select.
+    /// The first by name of the orphans to adopt. The cost is a test for each group of orphans of the namespace.
     pub fn first_to_adopt(&self) -> Option<&'a Arc<str>> {
         let adoptable = self.index.adoptable(self.id);
         Some(&self.index.pod(*adoptable.first()?)?.name)

@@ -12,8 +12,8 @@ use super::Controller;
 use crate::{
     config::Config,
     decide::{Interrupted, decide_while},
-    index::{GroupId, PodId, PodWalk, SetId},
-    object::{OwnerReference, Pod, ReplicaSet, Timestamp, Uid},
+    index::{GroupId, PodGroup, PodId, PodWalk, Set, SetId},
+    object::{Key, Pod, ReplicaSet, Timestamp},
     report::Decision,
 };
 
@@ -48,7 +48,6 @@ pub struct SurroundingsCopy {
 pub struct SurroundingsIndex<'a> {
     controller: &'a Controller,
     by_name: BTreeMap<(&'a str, &'a str), PodId>,
-    by_owner: BTreeMap<(&'a str, &'a Uid), Vec<PodId>>,
     by_group: BTreeMap<(&'a str, GroupId), Vec<PodId>>,
 }
 
@@ -136,19 +135,15 @@ impl SurroundingsCopy {
         let key = &set.object.key;
         let related = self.related.iter().filter_map(|id| index.set(*id));
         let related: Vec<_> = related.collect();
-        let mut selected = BTreeMap::new();
+        let mut read = BTreeMap::new();
         for (_, pod) in pods {
             let group = index.groups.at(pod.group);
-            let is_selected = selected
+            let is_read = read
                 .entry(pod.group)
-                .or_insert_with(|| related.iter().any(|set| set.selects(group)));
-            let is_owner = |owner: &OwnerReference| owner.uid == key.uid;
-            let is_near = || {
-                group.namespace == key.namespace
-                    && (group.controller.as_deref().is_some_and(is_owner)
-                        || pod.name.starts_with(set.name_base()))
-            };
-            if *is_selected || is_near() {
+                .or_insert_with(|| reads_group(group, key, &related));
+            let is_named =
+                || group.namespace == key.namespace && pod.name.starts_with(set.name_base());
+            if *is_read || is_named() {
                 self.around.pods.push(index.pod_object(pod));
             }
         }
@@ -167,7 +162,6 @@ impl<'a> SurroundingsIndex<'a> {
         let mut found = Self {
             controller,
             by_name: BTreeMap::new(),
-            by_owner: BTreeMap::new(),
             by_group: BTreeMap::new(),
         };
         for (id, pod) in iter::from_fn(|| walk.step(index)).flatten() {
@@ -176,10 +170,6 @@ impl<'a> SurroundingsIndex<'a> {
             found.by_name.insert((namespace, &*pod.name), id);
             let members = found.by_group.entry((namespace, pod.group)).or_default();
             members.push(id);
-            if let Some(owner) = &group.controller {
-                let owned = found.by_owner.entry((namespace, &owner.uid)).or_default();
-                owned.push(id);
-            }
         }
         found
     }
@@ -207,21 +197,24 @@ impl<'a> SurroundingsIndex<'a> {
             let groups = (of, GroupId::MIN)..=(of, GroupId::MAX);
             self.by_group.range(groups)
         });
-        let groups = groups.filter(|((_, id), _)| {
-            let group = index.groups.at(*id);
-            related.iter().any(|set| set.selects(group))
-        });
-        let selected = groups.flat_map(|(_, pods)| pods);
-        let owned = self.by_owner.get(&(namespace, &set.object.key.uid));
+        let groups = groups
+            .filter(|((_, id), _)| reads_group(index.groups.at(*id), &set.object.key, &related));
         let base = set.name_base();
         let named = self.by_name.range((namespace, base)..);
         let named = named.take_while(|((of, name), _)| *of == namespace && name.starts_with(base));
-        let near = owned.into_iter().flatten().chain(named.map(|(_, id)| id));
-        let pods: BTreeSet<_> = selected.chain(near).collect();
+        let named = named.map(|(_, id)| id);
+        let pods: BTreeSet<_> = groups.flat_map(|(_, pods)| pods).chain(named).collect();
         let pods = pods.into_iter().filter_map(|id| index.pod(*id));
         copy.around.pods = pods.map(|pod| index.pod_object(pod)).collect();
         copy.around
     }
+}
+
+/// Whether a decision on a ReplicaSet reads the pods of a group, whatever their names: it owns them, or a related ReplicaSet selects them.
+fn reads_group(group: &PodGroup, key: &Key, related: &[&Set]) -> bool {
+    let owner = group.controller.as_ref();
+    let is_owner = group.namespace == key.namespace && owner.is_some_and(|it| it.uid == key.uid);
+    is_owner || related.iter().any(|set| set.selects(group))
 }
 
 impl Surroundings {

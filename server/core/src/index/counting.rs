@@ -12,7 +12,7 @@ use super::{
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
-use crate::{object::Key, pod_view::OWNER_KIND};
+use crate::object::Key;
 
 /// Adds an entry to the pods of its owner, which resolves to `set`.
 pub(super) fn list_pod(index: &mut Index, id: PodId, entry: &mut Entry, set: Option<SetId>) {
@@ -52,7 +52,6 @@ pub(super) fn unlist_pod(index: &mut Index, entry: &Entry, set: Option<SetId>) {
 pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>) {
     let entry = index.pods.take(id).expect("the id came from the index");
     let set = index.set_of(&entry);
-    count_active(index, &entry, -1);
     index.groups.remove_orphan(entry.group, &entry.name, id);
     if let Some(owner) = set
         && let Some(set) = index.sets.get_mut(&owner)
@@ -68,7 +67,6 @@ pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>
 
 /// Puts an entry, whose owner resolves to `set`, into its place and counts it.
 pub(super) fn count_pod(index: &mut Index, id: PodId, mut entry: Entry, set: Option<SetId>) {
-    count_active(index, &entry, 1);
     entry.counted = Contribution::default();
     if entry.state.is_active() {
         index.groups.add_orphan(entry.group, &entry.name, id);
@@ -80,26 +78,26 @@ pub(super) fn count_pod(index: &mut Index, id: PodId, mut entry: Entry, set: Opt
     index.pods.put(id, entry);
 }
 
-fn count_active(index: &mut Index, entry: &Entry, by: i32) {
-    if let Some(node) = entry.node.filter(|_| entry.state.is_active()) {
-        index.nodes.count(node, by);
-    }
-}
-
+/// Counts an active pod on its node, and with the others of its group there.
 pub(super) fn count_on_node(index: &mut Index, entry: &Entry, by: i32) {
     if entry.state.is_active() {
         index.groups.count(entry.group, entry.node, by);
+        if let Some(node) = entry.node {
+            index.nodes.count(node, by);
+        }
     }
 }
 
 /// Returns the key of the ReplicaSet that controls the pods of a group; `None` if none does.
 fn owner_key(group: &PodGroup) -> Option<Key> {
     let owner = group.controller.as_ref();
-    owner.filter(|it| &*it.kind == OWNER_KIND).map(|owner| Key {
-        namespace: Arc::clone(&group.namespace),
-        name: Arc::clone(&owner.name),
-        uid: owner.uid.clone(),
-    })
+    owner
+        .filter(|it| it.view().is_replica_set())
+        .map(|owner| Key {
+            namespace: Arc::clone(&group.namespace),
+            name: Arc::clone(&owner.name),
+            uid: owner.uid.clone(),
+        })
 }
 
 /// Removes a pod from a list, and returns the pod that moved to its position.

@@ -1,7 +1,7 @@
 //! The pods that change owner (spec 5.3): orphans that match are adopted, owned pods that do not match are released.
 //!
-//! The index keeps the pods to release up to date and finds the orphans by label, so there is little to search. A failure ends the sync,
-//! unless spec 5.3 ignores it.
+//! The index keeps the pods to release up to date, and finds the orphans with a test for each group of orphans of the namespace. A failure
+//! ends the sync, unless spec 5.3 ignores it.
 
 use std::collections::BTreeSet;
 
