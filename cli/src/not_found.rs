@@ -28,13 +28,16 @@ pub(crate) fn failure(missing: &[Named], known: &[Named], otherwise: &str) -> Fa
 }
 
 /// Fails with all of these as one, if there are any, with this hint for several.
-pub(crate) fn together(mut failures: Vec<Failure>, hint: &str) -> Result<Exit, Failure> {
+pub(crate) fn together(
+    mut failures: Vec<Failure>,
+    hint: impl FnOnce() -> String,
+) -> Result<Exit, Failure> {
     match failures.len() {
         0 => Ok(Exit::Done),
         1 => Err(failures.remove(0)),
         _ => {
             let causes: Vec<_> = failures.into_iter().map(|it| it.cause).collect();
-            Err(Failure::new(Exit::No, causes.join("; ")).hint(hint))
+            Err(Failure::new(Exit::No, causes.join("; ")).hint(hint()))
         }
     }
 }

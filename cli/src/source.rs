@@ -215,7 +215,7 @@ impl Source {
         if !missing.is_empty() {
             unknown.insert(0, self.missing(missing).await);
         }
-        not_found::together(unknown, &self.contents())
+        not_found::together(unknown, || self.contents())
     }
 
     /// The hint for a name that is similar to no other: what the files contain, or how to list what exists.
@@ -305,7 +305,7 @@ impl Source {
             }
         }
         if meanings.is_empty() {
-            not_found::together(std::mem::take(&mut unknown), &self.contents())?;
+            not_found::together(std::mem::take(&mut unknown), || self.contents())?;
         }
         Ok((meanings, unknown))
     }
