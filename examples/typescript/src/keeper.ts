@@ -62,10 +62,18 @@ async function turn(): Promise<void> {
 
 await mkdir(folder, { recursive: true });
 const input = createInterface({ input: process.stdin });
-input.on("line", (line) => (replicas = Number(line)));
+input.on("line", (line) => {
+  if (/^\d{1,9}$/.test(line.trim())) replicas = Number(line);
+  else console.error("not a number of replicas:", line);
+});
 input.on("close", () => ([replicas, isOver] = [0, true]));
-while (!isOver || lists[0]?.length !== 0) {
-  // A turn that fails changes nothing for the next one.
-  await turn().catch((error) => console.error(String(error)));
-  await setTimeout(1_000);
+for (let isEmpty = false; !isEmpty; await setTimeout(1_000)) {
+  // What was created before the end of the input is in the list of a turn that begins after it.
+  const isLast = isOver;
+  try {
+    await turn();
+    isEmpty = isLast && lists.every((list) => list.length === 0);
+  } catch (error) {
+    console.error(String(error)); // A turn that fails changes nothing for the next one.
+  }
 }

@@ -5,6 +5,7 @@ import io.grpc.StatusRuntimeException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -62,7 +63,13 @@ public final class Keeper {
 
     /** Reads numbers of replicas until the input ends. */
     private static void scale() {
-        new BufferedReader(new InputStreamReader(System.in)).lines().forEach(line -> replicas = Integer.parseInt(line.strip()));
+        new BufferedReader(new InputStreamReader(System.in)).lines().forEach(line -> {
+            if (line.strip().matches("[0-9]{1,9}")) {
+                replicas = Integer.parseInt(line.strip());
+            } else {
+                System.err.println("not a number of replicas: " + line);
+            }
+        });
         replicas = 0;
         isOver = true;
     }
@@ -80,17 +87,19 @@ public final class Keeper {
         input.start();
         var channel = Grpc.newChannelBuilder(flags.get("--server"), InsecureChannelCredentials.create()).build();
         var lists = new ArrayDeque<List<Pod>>();
-        while (!isOver || lists.isEmpty() || !lists.peek().isEmpty()) {
+        for (boolean isEmpty = false; !isEmpty; Thread.sleep(1_000)) {
+            // What was created before the end of the input is in the list of a turn that begins after it.
+            boolean isLast = isOver;
             try {
                 lists.add(list(folder));
                 if (lists.size() > Integer.parseInt(flags.get("--lag")) + 1) {
                     lists.remove();
                 }
                 turn(folder, lists.peek(), DecisionServiceGrpc.newBlockingStub(channel));
-            } catch (IOException | StatusRuntimeException error) {
+                isEmpty = isLast && lists.stream().allMatch(List::isEmpty);
+            } catch (IOException | UncheckedIOException | StatusRuntimeException error) {
                 System.err.println(error); // A turn that fails changes nothing for the next one.
             }
-            Thread.sleep(1_000);
         }
         channel.shutdownNow();
     }
