@@ -5,7 +5,7 @@ use decree::v1::{
 };
 
 use crate::{
-    puppet::{Language, Limits, Puppet, reference, replica_set, word},
+    puppet::{LIMITS, Language, Limits, Puppet, reference, replica_set, word},
     scripted::{Scripted, Session},
 };
 
@@ -53,10 +53,19 @@ pub(crate) struct Play {
 impl Play {
     /// Starts both, with a ReplicaSet of `replicas` desired pods.
     pub(crate) fn start(language: Language, limits: Limits, replicas: i32) -> Self {
+        Self::told("run", language, limits, replicas)
+    }
+
+    /// Starts both, with an agent that waits for its first list of pods.
+    pub(crate) fn before_the_first_list(language: Language, replicas: i32) -> Self {
+        Self::told("begin", language, LIMITS, replicas)
+    }
+
+    fn told(how: &str, language: Language, limits: Limits, replicas: i32) -> Self {
         let mut server = Scripted::start();
         let mut puppet = Puppet::start(language, &server.address, limits);
         puppet.obey(&set_command(&replica_set(replicas)));
-        puppet.obey("run");
+        puppet.obey(how);
         let session = server.session();
         Self {
             puppet,

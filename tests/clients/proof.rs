@@ -8,6 +8,7 @@ use tests::{
     issuer::{ISSUER, Issuer},
     pki,
     running::{Running, Voice},
+    tools,
 };
 
 use crate::language::Examples;
@@ -65,6 +66,7 @@ impl Proofs {
 
 #[test]
 fn keeper_in_python_proves_who_it_is_by_a_certificate_or_a_token() {
+    tests::or_skip!(tools::openssl());
     let examples = tests::or_skip!(Examples::python());
     let proofs = Proofs::new();
     let server = proofs.server();

@@ -41,6 +41,11 @@ fn listed(names: &[String]) -> Vec<Pod> {
     names.iter().map(running).collect()
 }
 
+/// The names of five pods.
+fn five() -> [String; 5] {
+    ["b", "c", "d", "f", "g"].map(|letter| format!("set-{}", letter.repeat(5)))
+}
+
 /// Waits until the server has made the same number of pods, after the agent has told it everything before.
 fn scale_and_wait(puppet: &mut Puppet, server: &str, replicas: u32) {
     let set = ReplicaSet {
@@ -101,17 +106,12 @@ fn list_that_lags_brings_back_no_pod_that_was_deleted() {
 #[test]
 fn nothing_is_listed_before_the_first_list_of_the_controller() {
     in_python(|language| {
-        let mut server = crate::scripted::Scripted::start();
-        let mut puppet = Puppet::start(language, &server.address, LIMITS);
-        puppet.obey(&set_command(&replica_set(5)));
-        puppet.obey("begin");
-        let mut session = server.session();
+        let mut play = Play::before_the_first_list(language, 5);
         let mut without_uid = pod("set-fffff", "made");
         without_uid.uid.clear();
-        assert!(list(&mut puppet, &[without_uid]).starts_with("refused"));
-        let names = ["b", "c", "d", "f", "g"].map(|letter| format!("set-{}", letter.repeat(5)));
-        list(&mut puppet, &listed(&names));
-        assert_eq!(server.listed_pods(&mut session), 5);
+        assert!(list(&mut play.puppet, &[without_uid]).starts_with("refused"));
+        list(&mut play.puppet, &listed(&five()));
+        assert_eq!(play.server.listed_pods(&mut play.session), 5);
     });
 }
 
@@ -124,8 +124,7 @@ fn first_list_that_fails_makes_no_pod() {
         let mut puppet = Puppet::start(language, &address, LIMITS);
         puppet.obey(&set_command(&replica_set(5)));
         puppet.obey("begin");
-        let names = ["b", "c", "d", "f", "g"].map(|letter| format!("set-{}", letter.repeat(5)));
-        list(&mut puppet, &listed(&names));
+        list(&mut puppet, &listed(&five()));
         world::wait_until_converged(&address, 5);
         assert_eq!(puppet.said("create"), [""; 0]);
         assert_eq!(puppet.said("delete"), [""; 0]);
@@ -170,22 +169,18 @@ fn list_that_forgets_labels_and_owner_makes_no_pod_and_wrong_labels_are_an_error
 #[test]
 fn first_list_that_forgets_labels_is_an_error() {
     in_python(|language| {
-        let mut server = crate::scripted::Scripted::start();
-        let mut puppet = Puppet::start(language, &server.address, LIMITS);
-        puppet.obey(&set_command(&replica_set(1)));
-        puppet.obey("begin");
-        let mut session = server.session();
+        let mut play = Play::before_the_first_list(language, 1);
         let mut without_labels = pod("set-bbbbb", "made");
         without_labels.labels.clear();
         let mut without_owner = without_labels.clone();
         without_owner.controller = None;
         for wrong in [without_labels, without_owner] {
-            let why = list(&mut puppet, &[wrong]);
+            let why = list(&mut play.puppet, &[wrong]);
             let named = why.starts_with("refused pod local/set-bbbbb: labels: ");
             assert!(named && why.ends_with("app must be \"x\""), "{why}");
         }
-        list(&mut puppet, &listed(&["set-bbbbb".to_owned()]));
-        assert_eq!(server.listed_pods(&mut session), 1);
+        list(&mut play.puppet, &listed(&["set-bbbbb".to_owned()]));
+        assert_eq!(play.server.listed_pods(&mut play.session), 1);
     });
 }
 

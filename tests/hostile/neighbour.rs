@@ -72,23 +72,22 @@ struct Session {
 }
 
 impl Neighbour {
-    /// Starts the session of the cluster of this number on a server process, with lost pods at this interval, and `others`: objects as
-    /// in a [script](crate::script). Returns once the session is served.
+    /// Starts a session on a server process, with lost pods at this interval, and `others`: objects as in a [script](crate::script).
+    /// Returns once the session is served.
     pub(crate) fn start(
-        target: impl Into<Target>,
-        number: u32,
+        target: Target,
         server: u32,
         every: Duration,
         others: &[String],
     ) -> Result<Self, String> {
-        let (target, others) = (target.into(), others.to_vec());
+        let others = others.to_vec();
         let until = Arc::new(AtomicU64::new(u64::MAX));
         let shared = Arc::clone(&until);
         let (started, start) = mpsc::sync_channel(1);
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let mut session = Session::open(&target, number, server, every).await?;
+                let mut session = Session::open(target, server, every).await?;
                 session.list(&others).await;
                 session.lose_a_pod(Instant::now()).await?;
                 session.waits = Waits::default();
@@ -129,23 +128,11 @@ impl Neighbour {
 }
 
 impl Session {
-    async fn open(
-        target: &Target,
-        number: u32,
-        server: u32,
-        every: Duration,
-    ) -> Result<Self, String> {
-        // The agents of two clusters are two machines.
-        let [.., high, low] = (number + 2).to_be_bytes();
-        let target = target
-            .clone()
-            .reached_from(Ipv4Addr::new(127, 0, high, low));
+    async fn open(target: Target, server: u32, every: Duration) -> Result<Self, String> {
+        // Another machine than the attacker.
+        let target = target.reached_from(Ipv4Addr::new(127, 0, 0, 2));
         let channel = target.connect().await?;
         let stream = Stream::open(channel, target.authorization(0)).await;
-        let cluster = match number {
-            0 => NAME.to_owned(),
-            number => format!("{NAME}-{number}"),
-        };
         let mut session = Self {
             stream: stream.map_err(|status| ending(&status))?,
             sequence: 0,
@@ -159,7 +146,7 @@ impl Session {
         session
             .send(Frame::Hello(v1::Hello {
                 options: Some(objects::replacing_at_once()),
-                ..objects::hello(&cluster)
+                ..objects::hello(NAME)
             }))
             .await;
         Ok(session)

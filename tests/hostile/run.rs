@@ -61,7 +61,7 @@ pub(crate) fn run(cell: &Cell, is_timed: bool) -> Found {
         (SELDOM, Duration::ZERO)
     };
     let (target, others) = (process.target("neighbour"), &cell.neighbour);
-    let neighbour = Neighbour::start(target, 0, process.id(), every, others);
+    let neighbour = Neighbour::start(target, process.id(), every, others);
     let others = Others::start(
         process.target("visitor"),
         &process.who("visitor"),

@@ -44,7 +44,7 @@ func main() {
 		flag.Usage()
 		os.Exit(64)
 	}
-	// Off before 1.35: the API server then drops the field, and Decree stops to write it.
+	// Off before 1.35: the API server then drops the field, and Decree stops writing it.
 	must(feature.DefaultMutableFeatureGate.Set("DeploymentReplicaSetTerminatingReplicas=true"))
 	must(os.MkdirAll(*out, 0o755))
 	write("selectors.jsonl", selectorCase)

@@ -171,6 +171,7 @@ fn calls_with_a_token_answer_as_shown() {
 
 #[test]
 fn calls_with_a_certificate_answer_as_shown() {
+    tests::or_skip!(tools::openssl());
     let grpcurl = tests::or_skip!(tools::grpcurl());
     let folder = TempDir::new().expect("a folder");
     pki::trial(folder.path(), 365);

@@ -12,6 +12,7 @@ use tests::{
     issuer::{ISSUER, Issuer},
     pki,
     running::{Running, Voice},
+    tools,
 };
 
 use crate::world::program;
@@ -121,6 +122,7 @@ fn error_of(mut command: Command) -> String {
 
 #[test]
 fn this_machine_is_served_as_it_asks() {
+    tests::or_skip!(tools::openssl());
     let files = Files::new();
     for (flags, _) in servers() {
         drop(starts(files.server(LOOPBACK, &flags)));
@@ -129,6 +131,7 @@ fn this_machine_is_served_as_it_asks() {
 
 #[test]
 fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
+    tests::or_skip!(tools::openssl());
     let files = Files::new();
     for (flags, refusal) in servers() {
         let command = files.server(EVERYWHERE, &flags);
@@ -147,6 +150,7 @@ fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
 
 #[test]
 fn insecure_lets_them_in_and_warns_of_what_is_not_asked() {
+    tests::or_skip!(tools::openssl());
     let files = Files::new();
     for (flags, refusal) in servers() {
         let command = files.server(EVERYWHERE, &format!("{flags} --insecure"));
@@ -158,6 +162,7 @@ fn insecure_lets_them_in_and_warns_of_what_is_not_asked() {
 
 #[test]
 fn policy_in_the_error_can_be_copied() {
+    tests::or_skip!(tools::openssl());
     let files = Files::new();
     for (given, with) in [
         ("TLS", CERTIFICATES),

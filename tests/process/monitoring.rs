@@ -158,6 +158,7 @@ fn escaped(expression: &str) -> String {
 
 #[test]
 fn prometheus_scrapes_both_and_an_alert_fires() {
+    tests::or_skip!(tools::openssl());
     let programs = tests::or_skip!(tools::prometheus());
     let folder = TempDir::with_prefix("decree-alerts-").expect("there is room");
     // Certificates that expire within the week of an alert.

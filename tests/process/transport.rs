@@ -65,6 +65,7 @@ fn wait_for_success(mut command: impl FnMut() -> Command, word: &str) -> Output 
 
 #[test]
 fn certificates_for_a_trial_connect_all_programs() {
+    tests::or_skip!(tools::openssl());
     let folder = tempfile::tempdir().expect("a folder");
     let lines = set(folder.path(), 365);
     let (_server, address) = serving(&lines);
@@ -82,6 +83,7 @@ fn certificates_for_a_trial_connect_all_programs() {
 
 #[test]
 fn client_without_the_set_is_told_what_is_missing() {
+    tests::or_skip!(tools::openssl());
     let folder = tempfile::tempdir().expect("a folder");
     let lines = set(folder.path(), 365);
     let (_server, address) = serving(&lines);

@@ -82,6 +82,8 @@ tools! {
     chromium, "Chromium", find_chromium();
     /// Returns the folder of the npm packages that drive a browser, which are installed if they are not there.
     browser_packages, "Node with puppeteer-core and axe-core", installed_once("browser", install_browser_packages);
+    /// Returns OpenSSL, whose commands docs/security.md shows.
+    openssl, "OpenSSL 3", find_openssl();
     /// Returns mdbook, which is built with cargo if it is not there; that takes minutes.
     mdbook, "mdbook", installed_once("mdbook", install_mdbook);
     /// Returns a Python that has the packages of examples/python, which are installed if they are not there.
@@ -223,6 +225,13 @@ fn find_chromium() -> Result<PathBuf, String> {
     let mut names = ["chromium", "chromium-browser"].into_iter();
     let found = names.find_map(installed);
     found.ok_or_else(|| "apt-get install chromium installs it".to_owned())
+}
+
+fn find_openssl() -> Result<PathBuf, String> {
+    let version = output(Command::new("openssl").arg("version"))?;
+    let is_known = version.starts_with("OpenSSL 3") || version.starts_with("OpenSSL 4");
+    let found = is_known.then(|| installed("openssl")).flatten();
+    found.ok_or_else(|| format!("the installed one is {}", version.trim()))
 }
 
 fn install_browser_packages(cache: &Path) -> Result<PathBuf, String> {

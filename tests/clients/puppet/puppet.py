@@ -23,7 +23,7 @@ class Puppet:
         # The behavior of the next creates and deletes.
         self.how, self.released, self.since = {"create": ["make"], "delete": ["remove"]}, threading.Event(), 0
         self.agent = self.agent_class(
-            self, os.environ.get("PUPPET_CLUSTER", "puppet"), mode=int(mode), operation_timeout=int(timeout) / 1_000,
+            self, "puppet", mode=int(mode), operation_timeout=int(timeout) / 1_000,
             creates_per_second=float(per_second) or None, create_burst=int(burst))
 
     def create(self, _owner, name):

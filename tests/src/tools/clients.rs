@@ -47,11 +47,10 @@ fn build_go_examples() -> PathBuf {
 }
 
 fn build_python_client(python: &Path) -> PathBuf {
+    // The package would have the modules that an earlier checkout had.
+    let _ = fs::remove_dir_all(built_clients().join("python"));
     let copy = copied("python", &["proto", "LICENSE", "clients/python"]);
-    let packages = copy.join("packages");
-    let _ = fs::remove_dir_all(&packages);
-    let sources = copy.join("sources");
-    let _ = fs::remove_dir_all(&sources);
+    let (packages, sources) = (copy.join("packages"), copy.join("sources"));
     let build =
         "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])";
     let archived = run(Command::new(python)
