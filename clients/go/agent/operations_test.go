@@ -152,6 +152,54 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
+func TestPodThatIsShownBeforeItsCreateReturnsCountsOnce(t *testing.T) {
+	release := make(chan struct{})
+	create := func(_ context.Context, name string) (*v1.Pod, error) {
+		if name == "set-bbbbb" {
+			<-release
+		}
+		return &v1.Pod{Uid: name}, nil
+	}
+	p := start(t, Config{}, things{create: create}, 2).run()
+	p.agent.Synced()
+	session := p.session()
+	session.listed()
+	session.create("set-bbbbb")
+	for until := time.Now().Add(patience); p.creates() == 0 && time.Now().Before(until); {
+		runtime.Gosched()
+	}
+	for _, shown := range []int{0, 0, 1, 0} {
+		// The state of another controller is no state of this pod; its own counts in place of the create.
+		pod := samplePod("set-bbbbb")
+		if shown == 1 {
+			pod.Controller.Uid = "other-uid"
+		}
+		must(t, p.agent.ApplyPod(pod))
+		if creates := p.creates(); creates != shown {
+			t.Fatal(creates)
+		}
+	}
+	session.create("set-ccccc")
+	if outcome := session.outcome(); outcome.GetDone() == nil {
+		t.Fatal(outcome)
+	}
+	p.agent.RemovePod("set-bbbbb")
+	if creates := p.creates(); creates != 1 {
+		t.Fatal(creates)
+	}
+	close(release)
+	session.outcome()
+	if creates := p.creates(); creates != 0 {
+		t.Fatal(creates)
+	}
+}
+
+// creates returns the number of creates that count.
+func (p *play) creates() (count int) {
+	p.agent.locked(func() { count = p.agent.view.creates["set-uid"] })
+	return count
+}
+
 func TestCallThatFindsNoPlaceInTimeDoesNotStart(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

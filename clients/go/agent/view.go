@@ -13,7 +13,7 @@ type view struct {
 	active   map[string]int       // the active pods of each ReplicaSet, by its UID, without those that are being deleted
 	deleting map[string]bool      // UIDs of the pods whose delete runs
 	creating map[podName]string   // the UID of the ReplicaSet, for each pod whose create runs
-	creates  map[string]int       // the creates that run for each ReplicaSet, by its UID
+	creates  map[string]int       // the creates that run and whose pod nothing has shown yet, for each ReplicaSet, by its UID
 	visits   int                  // the pods that a walk through all of them has met; tests read it
 }
 
@@ -29,10 +29,12 @@ func newView() view {
 // put adds a pod, or replaces its state.
 func (v *view) put(pod *v1.Pod) {
 	v.take(pod.Uid)
-	v.pods[pod.Uid] = pod
 	name := podName{pod.Namespace, pod.Name}
+	v.countCreate(name, -1)
+	v.pods[pod.Uid] = pod
 	v.named[name] = append(v.named[name], pod.Uid)
 	v.count(pod, 1)
+	v.countCreate(name, 1)
 }
 
 // take removes a pod.
@@ -41,9 +43,11 @@ func (v *view) take(uid string) {
 	if !is {
 		return
 	}
+	name := podName{pod.Namespace, pod.Name}
+	v.countCreate(name, -1)
+	defer v.countCreate(name, 1)
 	v.count(pod, -1)
 	delete(v.pods, uid)
-	name := podName{pod.Namespace, pod.Name}
 	if uids := v.named[name]; len(uids) > 1 {
 		v.named[name] = slices.DeleteFunc(slices.Clone(uids), func(other string) bool { return other == uid })
 	} else {
@@ -77,13 +81,20 @@ func (v *view) setDeleting(uid string, deleting bool) {
 // beginCreate notes a create, and endCreate its end.
 func (v *view) beginCreate(name podName, owner string) {
 	v.creating[name] = owner
-	add(v.creates, owner, 1)
+	v.countCreate(name, 1)
 }
 
 func (v *view) endCreate(name podName) {
-	if owner, is := v.creating[name]; is {
-		delete(v.creating, name)
-		add(v.creates, owner, -1)
+	v.countCreate(name, -1)
+	delete(v.creating, name)
+}
+
+// countCreate adds a create to those of its ReplicaSet, or removes it from them. As soon as the view has its pod, only the pod counts.
+func (v *view) countCreate(name podName, by int) {
+	owner, is := v.creating[name]
+	isShown := func(uid string) bool { return v.pods[uid].Controller.GetUid() == owner }
+	if is && !slices.ContainsFunc(v.named[name], isShown) {
+		add(v.creates, owner, by)
 	}
 }
 
