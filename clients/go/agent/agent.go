@@ -116,6 +116,7 @@ type Agent struct {
 	view            view
 	origins         map[string]*origin        // the pods of the view that this Agent made its own, by UID
 	replicaSets     map[string]*v1.ReplicaSet // by UID; never changed in place, because frames refer to them
+	bases           map[podName][]string      // UIDs of the ReplicaSets whose pods have names that begin so, before their five letters
 	applied         map[string]Mark           // when each ReplicaSet was applied last, by UID
 	gonePods        removals
 	goneReplicaSets removals
@@ -156,7 +157,8 @@ func New(config Config, cluster Cluster) *Agent {
 	}
 	a := &Agent{
 		config: config, cluster: cluster, log: config.Logger, now: time.Now,
-		view: newView(), origins: map[string]*origin{}, replicaSets: map[string]*v1.ReplicaSet{}, applied: map[string]Mark{},
+		view: newView(), origins: map[string]*origin{}, replicaSets: map[string]*v1.ReplicaSet{}, bases: map[podName][]string{},
+		applied:  map[string]Mark{},
 		gonePods: removals{at: map[string]removal{}}, goneReplicaSets: removals{at: map[string]removal{}},
 		pace: newPace(config.CreatesPerSecond, config.CreateBurst), told: map[string]bool{},
 	}

@@ -18,7 +18,8 @@ import (
 //
 // If the Agent created the pod, ApplyPod fills in empty labels and an empty controller. It refuses an active pod that its ReplicaSet would not
 // select, because the server would replace it endlessly. The error names the pod and the label, and the view keeps the earlier state. To
-// take a pod away from its ReplicaSet, call [Agent.RemovePod], and apply the pod without a controller.
+// take a pod away from its ReplicaSet, call [Agent.RemovePod], and apply the pod without a controller. It also refuses an active pod without labels
+// and controller whose name the server has chosen for a ReplicaSet, unless the Agent created or released the pod.
 func (a *Agent) ApplyPod(pod *v1.Pod) error {
 	if err := checkReported(pod); err != nil {
 		return err
@@ -143,7 +144,7 @@ func (a *Agent) applyReplicaSet(replicaSet *v1.ReplicaSet) error {
 		}
 	}
 	replicaSet.ResourceVersion = a.nextVersion()
-	a.replicaSets[replicaSet.Uid] = replicaSet
+	a.setReplicaSet(replicaSet.Uid, replicaSet)
 	a.applied[replicaSet.Uid] = Mark(a.version)
 	delete(a.goneReplicaSets.at, replicaSet.Uid)
 	a.change(&v1.Event{Event: &v1.Event_ReplicaSetApplied{ReplicaSetApplied: replicaSet}})
@@ -172,7 +173,7 @@ func (a *Agent) forgetPod(uid string, told, answered bool) {
 }
 
 func (a *Agent) dropReplicaSet(one *v1.ReplicaSet) {
-	delete(a.replicaSets, one.Uid)
+	a.setReplicaSet(one.Uid, nil)
 	delete(a.applied, one.Uid)
 	a.deleted(v1.Kind_KIND_REPLICA_SET, replicaSetRef(one))
 	a.goneReplicaSets.add(one.Uid, removal{version: Mark(a.version)})

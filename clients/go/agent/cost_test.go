@@ -47,6 +47,18 @@ func TestOperationVisitsNoOtherPod(t *testing.T) {
 	}
 }
 
+func TestNewReplicaSetVisitsNoPodOfOthers(t *testing.T) {
+	a, _ := many(1000)
+	for number := range 100 {
+		one := sample(1)
+		one.Name, one.Uid = fmt.Sprintf("new-%d", number), fmt.Sprintf("uid-%d", number)
+		must(t, a.ApplyReplicaSet(one))
+	}
+	if a.view.visits != 0 {
+		t.Fatal(a.view.visits)
+	}
+}
+
 func BenchmarkCreate(b *testing.B) {
 	for _, count := range []int{100, 100_000} {
 		b.Run(fmt.Sprintf("of=%d", count), func(b *testing.B) {

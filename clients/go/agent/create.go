@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -106,12 +107,26 @@ func (w work) endCreate(owner *v1.ReplicaSet, name string, began Mark, pod *v1.P
 	return donePod(a.storePod(pod))
 }
 
+// letters is the number of letters that a server appends to the name of a ReplicaSet.
+const letters = 5
+
 // isNameOf returns whether a server can choose this name for a ReplicaSet. No other name may become a file, a process or a host.
 func isNameOf(owner *v1.ReplicaSet, name string) bool {
-	at := len(name) - 5
+	base, is := baseOf(name)
+	return is && slices.Contains(basesOf(owner), base)
+}
+
+// baseOf returns what is left of a pod's name without its letters, and whether the name ends with such letters.
+func baseOf(name string) (base string, is bool) {
+	at := len(name) - letters
 	if at < 0 || strings.Trim(name[at:], "bcdfghjklmnpqrstvwxz2456789") != "" {
-		return false
+		return "", false
 	}
+	return name[:at], true
+}
+
+// basesOf returns what precedes the letters in the names of the pods of a ReplicaSet.
+func basesOf(owner *v1.ReplicaSet) []string {
 	bare, hyphenated := owner.Name, owner.Name+"-"
-	return name[:at] == bare[:min(len(bare), 58)] || name[:at] == hyphenated[:min(len(hyphenated), 58)]
+	return slices.Compact([]string{bare[:min(len(bare), 58)], hyphenated[:min(len(hyphenated), 58)]})
 }

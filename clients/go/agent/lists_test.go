@@ -137,6 +137,54 @@ func TestListMayShowAPodBeforeItsCreateReturnsAndForgetItsLabels(t *testing.T) {
 	}
 }
 
+// bare is a pod of a list that forgets labels and controllers.
+func bare(name string) *v1.Pod { return &v1.Pod{Namespace: "local", Name: name, Uid: name} }
+
+func TestListThatForgetsWhosePodsTheyAreDoesNotCompleteTheViewAfterARestart(t *testing.T) {
+	a := New(Config{}, things{})
+	must(t, a.ApplyReplicaSet(sample(3)))
+	listed := []*v1.Pod{bare("set-bbbbb"), bare("set-ccccc"), bare("other"), bare("set-a"), bare("net-bbbbb")}
+	mustFail(t, a.SyncPods(listed, a.Mark()), "pod local/set-bbbbb", "pod local/set-ccccc", "ReplicaSet set", `app must be "x"`)
+	mustFail(t, a.ApplyPod(listed[0]), "pod local/set-bbbbb", `app must be "x"`)
+	if len(a.Pods()) != 3 || a.synced {
+		t.Fatal(a.Pods(), a.synced)
+	}
+	// A pod that has ended, one of another namespace, and one that was released do not come into question.
+	ended, elsewhere := bare("set-ddddd"), bare("set-fffff")
+	ended.Phase, elsewhere.Namespace = v1.PodPhase_POD_PHASE_SUCCEEDED, "elsewhere"
+	must(t, a.SyncPods([]*v1.Pod{ended, elsewhere}, a.Mark()))
+	// A known state stays.
+	must(t, a.ApplyPod(samplePod("set-bbbbb")))
+	mustFail(t, a.ApplyPod(bare("set-bbbbb")), "pod local/set-bbbbb")
+	a.RemoveReplicaSet("set-uid")
+	must(t, a.ApplyPod(bare("set-ccccc")))
+	mustFail(t, a.ApplyReplicaSet(sample(3)), "pod local/set-ccccc", `app must be "x"`)
+	a.RemovePod("set-ccccc")
+	must(t, a.ApplyReplicaSet(sample(3)))
+}
+
+func TestBarePodOfARunningCreateIsFilledIn(t *testing.T) {
+	var p *play
+	create := func(_ context.Context, name string) (*v1.Pod, error) {
+		_ = p.agent.SyncPods([]*v1.Pod{bare(name)}, p.agent.Mark())
+		return nil, p.agent.SyncPods([]*v1.Pod{bare(name)}, p.agent.Mark())
+	}
+	p = start(t, Config{}, things{create: create}, 1)
+	p.agent.Synced()
+	session := p.run().session()
+	session.listed()
+	session.create("set-bbbbb")
+	applied := session.event().GetPodApplied()
+	if applied.GetLabels()["app"] != "x" || applied.Controller.GetUid() != "set-uid" {
+		t.Fatal(applied)
+	}
+	if outcome := session.outcome(); outcome.GetFailed() == nil {
+		t.Fatal(outcome)
+	}
+	must(t, p.agent.SyncPods([]*v1.Pod{bare("set-bbbbb")}, p.agent.Mark()))
+	expectMarker(t, p, session)
+}
+
 func TestUIDDecidesWhosePodItIs(t *testing.T) {
 	p := start(t, Config{}, things{}, 1)
 	pod := samplePod("set-old")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -49,21 +50,65 @@ func (a *Agent) isOutdated(uid string, since Mark) bool {
 	return is && (gone.version > since || !gone.told.IsZero() && a.now().Sub(gone.told) < a.config.Settle)
 }
 
-// complete fills in what the controller has not recorded of a known pod of this Agent, and checks that its ReplicaSet would select the pod.
+// complete fills in what the controller has not recorded of a pod of this Agent, and checks that its ReplicaSet would select the pod.
 func (a *Agent) complete(pod *v1.Pod) error {
 	if known := a.view.pods[pod.Uid]; known != nil {
 		a.fillIn(pod, known)
 	}
+	if owner := a.replicaSets[a.view.creating[podName{pod.Namespace, pod.Name}]]; owner != nil && isBare(pod) {
+		pod.Labels, pod.Controller = maps.Clone(owner.TemplateLabels), controllerRef(owner)
+		a.originOf(pod.Uid).owned = true
+	}
 	if owner := a.replicaSets[pod.Controller.GetUid()]; owner != nil {
 		return belong(pod, owner)
+	}
+	if isBare(pod) {
+		return a.checkBare(pod)
 	}
 	return nil
 }
 
+// isBare returns whether nothing but its name tells whose pod it is.
+func isBare(pod *v1.Pod) bool { return len(pod.Labels) == 0 && pod.Controller.GetUid() == "" }
+
+// checkBare refuses a bare pod with a name of the server: whoever lists it forgets labels and controllers, and all pods would be created again.
+func (a *Agent) checkBare(pod *v1.Pod) error {
+	base, is := baseOf(pod.Name)
+	if !is {
+		return nil
+	}
+	for _, uid := range a.bases[podName{pod.Namespace, base}] {
+		if err := a.belongBare(pod, a.replicaSets[uid]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// belongBare checks a bare pod whose name is that of a ReplicaSet. This Agent may have released it.
+func (a *Agent) belongBare(pod *v1.Pod, owner *v1.ReplicaSet) error {
+	if a.origins[pod.Uid] != nil {
+		return nil
+	}
+	next := proto.CloneOf(pod)
+	next.Controller = controllerRef(owner)
+	return belong(next, owner)
+}
+
 // podsOf returns the pods that named a new ReplicaSet as their controller before it was there, as far as their reference changes.
 func (a *Agent) podsOf(owner *v1.ReplicaSet) (changed []*v1.Pod, err error) {
+	bare := 0
+	for _, base := range basesOf(owner) {
+		bare += a.view.bare[podName{owner.Namespace, base}]
+	}
+	if a.view.active[owner.Uid]+bare == 0 {
+		return nil, nil
+	}
 	var faults []error
 	a.view.all(func(pod *v1.Pod) {
+		if isBare(pod) && pod.Namespace == owner.Namespace && isNameOf(owner, pod.Name) {
+			faults = append(faults, a.belongBare(pod, owner))
+		}
 		if pod.Controller.GetUid() != owner.Uid {
 			return
 		}
@@ -75,6 +120,26 @@ func (a *Agent) podsOf(owner *v1.ReplicaSet) (changed []*v1.Pod, err error) {
 		}
 	})
 	return changed, errors.Join(faults...)
+}
+
+// setReplicaSet stores the state of a ReplicaSet, or removes it.
+func (a *Agent) setReplicaSet(uid string, next *v1.ReplicaSet) {
+	if known := a.replicaSets[uid]; known != nil {
+		for _, base := range basesOf(known) {
+			key := podName{known.Namespace, base}
+			if a.bases[key] = slices.DeleteFunc(a.bases[key], func(other string) bool { return other == uid }); len(a.bases[key]) == 0 {
+				delete(a.bases, key)
+			}
+		}
+		delete(a.replicaSets, uid)
+	}
+	if next != nil {
+		a.replicaSets[uid] = next
+		for _, base := range basesOf(next) {
+			key := podName{next.Namespace, base}
+			a.bases[key] = append(a.bases[key], uid)
+		}
+	}
 }
 
 // belong completes the reference of a pod to its ReplicaSet, and checks that the ReplicaSet would select the pod.

@@ -11,6 +11,7 @@ type view struct {
 	pods     map[string]*v1.Pod   // by UID; never changed in place, because frames refer to the pods
 	named    map[podName][]string // UIDs; more than one after a pod of the same name replaced another
 	active   map[string]int       // the active pods of each ReplicaSet, by its UID, without those that are being deleted
+	bare     map[podName]int      // the active pods without labels and controller, by the base of their name
 	deleting map[string]bool      // UIDs of the pods whose delete runs
 	creating map[podName]string   // the UID of the ReplicaSet, for each pod whose create runs
 	creates  map[string]int       // the creates that run and whose pod nothing has shown yet, for each ReplicaSet, by its UID
@@ -21,7 +22,8 @@ type podName struct{ namespace, name string }
 
 func newView() view {
 	return view{
-		pods: map[string]*v1.Pod{}, named: map[podName][]string{}, active: map[string]int{}, deleting: map[string]bool{},
+		pods: map[string]*v1.Pod{}, named: map[podName][]string{}, active: map[string]int{}, bare: map[podName]int{},
+		deleting: map[string]bool{},
 		creating: map[podName]string{}, creates: map[string]int{},
 	}
 }
@@ -55,10 +57,12 @@ func (v *view) take(uid string) {
 	}
 }
 
-// count adds a pod to the active pods of its ReplicaSet, or removes it from them.
+// count adds a pod to the active pods of its ReplicaSet, or to those that are bare, or removes it from them.
 func (v *view) count(pod *v1.Pod, by int) {
 	if owner := pod.Controller.GetUid(); owner != "" && isActive(pod) && !v.deleting[pod.Uid] {
 		add(v.active, owner, by)
+	} else if base, is := baseOf(pod.Name); is && isBare(pod) && isActive(pod) {
+		add(v.bare, podName{pod.Namespace, base}, by)
 	}
 }
 
@@ -114,7 +118,7 @@ func (v *view) all(do func(*v1.Pod)) {
 	}
 }
 
-func add(counts map[string]int, key string, by int) {
+func add[Key comparable](counts map[Key]int, key Key, by int) {
 	if counts[key] += by; counts[key] == 0 {
 		delete(counts, key)
 	}
