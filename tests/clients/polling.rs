@@ -4,7 +4,7 @@ use decree::v1::{Pod, ReplicaSet, event, outcome::Outcome};
 
 use crate::{
     play::{Play, set_command},
-    puppet::{LIMITS, Puppet, in_each_language, pod, reference, replica_set, word},
+    puppet::{LIMITS, Limits, Puppet, in_each_language, pod, reference, replica_set, word},
     world,
 };
 
@@ -79,7 +79,12 @@ fn list_without_news_sends_none() {
 #[test]
 fn mark_beyond_what_is_remembered_is_refused() {
     in_each_language(|language| {
-        let mut puppet = Puppet::start(language, "127.0.0.1:1", LIMITS);
+        // Removals are remembered for longer while lists may lag behind them.
+        let limits = Limits {
+            settle_ms: 1,
+            ..LIMITS
+        };
+        let mut puppet = Puppet::start(language, "127.0.0.1:1", limits);
         puppet.obey("mark");
         for number in 0..10_000 {
             puppet.obey(&format!("remove-pod {number}"));

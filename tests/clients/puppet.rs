@@ -28,6 +28,8 @@ pub(crate) struct Limits {
     pub(crate) creates_per_second: f64,
     pub(crate) create_burst: u32,
     pub(crate) mode: i32,
+    /// The time by which lists can be behind.
+    pub(crate) settle_ms: u32,
 }
 
 /// Limits that no test reaches.
@@ -36,6 +38,7 @@ pub(crate) const LIMITS: Limits = Limits {
     creates_per_second: 0.0,
     create_burst: 100,
     mode: 0,
+    settle_ms: 60_000,
 };
 
 /// A controller with an empty view.
@@ -114,6 +117,7 @@ impl Puppet {
         command.arg(server).arg(limits.timeout_ms.to_string());
         command.arg(limits.creates_per_second.to_string());
         command.args([limits.create_burst.to_string(), limits.mode.to_string()]);
+        command.arg(limits.settle_ms.to_string());
         Self {
             running: Running::start(command, Voice::Stdout),
             answers: 0,

@@ -45,7 +45,7 @@ func (a *Agent) RemovePod(uid string) {
 		a.dropPod(known, true)
 	} else if !a.gonePods.at[uid].answered {
 		a.version++
-		a.gonePods.add(uid, removal{version: Mark(a.version), told: a.now()})
+		a.rememberGone(uid, removal{version: Mark(a.version), told: a.now()})
 	}
 }
 
@@ -75,7 +75,7 @@ func (a *Agent) RemoveReplicaSet(uid string) {
 		a.dropReplicaSet(known)
 	} else {
 		a.version++
-		a.goneReplicaSets.add(uid, removal{version: Mark(a.version)})
+		a.goneReplicaSets.add(uid, removal{version: Mark(a.version)}, a.now())
 	}
 }
 
@@ -169,14 +169,18 @@ func (a *Agent) forgetPod(uid string, told, answered bool) {
 	if told {
 		gone.told = a.now()
 	}
-	a.gonePods.add(uid, gone)
+	a.rememberGone(uid, gone)
+}
+
+func (a *Agent) rememberGone(uid string, gone removal) {
+	a.gonePods.add(uid, gone, a.now().Add(-a.config.Settle))
 }
 
 func (a *Agent) dropReplicaSet(one *v1.ReplicaSet) {
 	a.setReplicaSet(one.Uid, nil)
 	delete(a.applied, one.Uid)
 	a.deleted(v1.Kind_KIND_REPLICA_SET, replicaSetRef(one))
-	a.goneReplicaSets.add(one.Uid, removal{version: Mark(a.version)})
+	a.goneReplicaSets.add(one.Uid, removal{version: Mark(a.version)}, a.now())
 }
 
 func (a *Agent) deleted(kind v1.Kind, ref *v1.ObjectRef) {

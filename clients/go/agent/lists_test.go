@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -79,6 +80,45 @@ func TestListThatLagsBringsNothingBack(t *testing.T) {
 	p.agent.locked(func() { p.agent.now = func() time.Time { return time.Now().Add(time.Hour) } })
 	must(t, p.agent.SyncPods(all, p.agent.Mark()))
 	if pods := p.agent.Pods(); len(pods) != 3 {
+		t.Fatal(pods)
+	}
+}
+
+func TestListThatLagsBringsNothingBackAfterManyRemovals(t *testing.T) {
+	a := New(Config{}, things{})
+	now := time.Now()
+	a.now = func() time.Time { return now }
+	for number := range goneMax + 100 {
+		a.RemovePod(fmt.Sprint(number))
+	}
+	lagging := []*v1.Pod{samplePod("0"), samplePod("99")}
+	must(t, a.SyncPods(lagging, a.Mark()))
+	must(t, a.SyncPods(lagging, 0))
+	if pods := a.Pods(); len(pods) != 0 {
+		t.Fatal(pods)
+	}
+	// Lists have caught up with all of them.
+	now = now.Add(time.Hour)
+	a.RemovePod("last")
+	if len(a.gonePods.at) != goneMax || len(a.gonePods.order) != goneMax {
+		t.Fatal(len(a.gonePods.at), len(a.gonePods.order))
+	}
+	mustFail(t, a.SyncPods(nil, 100), "the mark is too old")
+	must(t, a.SyncPods(nil, 101))
+}
+
+func TestPodThatLeavesTwiceIsForgottenByItsLastRemoval(t *testing.T) {
+	a := New(Config{Settle: -1}, things{})
+	must(t, a.ApplyPod(samplePod("twice")))
+	a.RemovePod("twice")
+	must(t, a.ApplyPod(samplePod("twice")))
+	for number := range goneMax - 1 {
+		a.RemovePod(fmt.Sprint(number))
+	}
+	before := a.Mark()
+	a.RemovePod("twice")
+	must(t, a.SyncPods([]*v1.Pod{samplePod("twice")}, before))
+	if pods := a.Pods(); len(pods) != 0 {
 		t.Fatal(pods)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Mark is a position in the order of all changes of the view. A list that begins after a mark contains all changes before the mark.
 type Mark uint64
 
-// goneMax is the minimum number of removals to remember, of pods and of ReplicaSets each.
+// goneMax is the number of removals to remember, of pods and of ReplicaSets each, apart from those within the time to settle.
 const goneMax = 10_000
 
 // Mark returns the current position. Take it before you begin to list, and pass it to [Agent.SyncPods] or [Agent.SyncReplicaSets] with the list.
@@ -147,20 +147,30 @@ type removal struct {
 // removals are the latest removals by UID. They stop older lists and states from restoring removed objects.
 type removals struct {
 	at        map[string]removal
-	order     []string
+	order     []departure
 	forgotten Mark // the version of the latest forgotten removal
 }
 
-func (r *removals) add(uid string, removed removal) {
-	if _, is := r.at[uid]; !is {
-		r.order = append(r.order, uid)
-	}
+// departure is one removal in their order. Its UID may have come back since, and may have left again.
+type departure struct {
+	uid     string
+	version Mark
+}
+
+// add remembers a removal. It forgets the oldest ones above goneMax, except those that a list may not show yet: told after `settled`.
+func (r *removals) add(uid string, removed removal, settled time.Time) {
 	r.at[uid] = removed
-	if len(r.order) > goneMax {
+	r.order = append(r.order, departure{uid, removed.version})
+	for len(r.order) > goneMax {
 		first := r.order[0]
+		if known := r.at[first.uid]; known.version == first.version {
+			if known.told.After(settled) {
+				return
+			}
+			delete(r.at, first.uid)
+			r.forgotten = max(r.forgotten, first.version)
+		}
 		r.order = r.order[1:]
-		r.forgotten = max(r.forgotten, r.at[first].version)
-		delete(r.at, first)
 	}
 }
 

@@ -140,9 +140,10 @@ func (logged) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// The arguments are the server's address, the timeout of a call in milliseconds, creates per second (0 for no limit), the burst, and the mode.
+// The arguments are the server's address, the timeout of a call in milliseconds, creates per second (0 for no limit), the burst, the mode, and
+// the time in milliseconds by which lists can be behind.
 func main() {
-	numbers := make([]float64, 4)
+	numbers := make([]float64, 5)
 	for at := range numbers {
 		numbers[at], _ = strconv.ParseFloat(os.Args[2+at], 64)
 	}
@@ -157,7 +158,7 @@ func main() {
 	p.agent = agent.New(agent.Config{
 		Conn: conn, ClusterUID: "puppet", OperationTimeout: time.Duration(numbers[0]) * time.Millisecond,
 		CreatesPerSecond: numbers[1], CreateBurst: int(numbers[2]), Mode: v1.Mode(numbers[3]),
-		Logger: slog.New(logged{}),
+		Settle: time.Duration(numbers[4]) * time.Millisecond, Logger: slog.New(logged{}),
 	}, p)
 	ctx, stop := context.WithCancel(context.Background())
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {

@@ -18,13 +18,13 @@ from decree_client.v1 import batch_pb2 as batches, object_pb2 as objects
 class Puppet:
     agent_class: type = Agent
 
-    def __init__(self, address, timeout, per_second, burst, mode):
+    def __init__(self, address, timeout, per_second, burst, mode, settle):
         self.address = address
         # The behavior of the next creates and deletes.
         self.how, self.released, self.since = {"create": ["make"], "delete": ["remove"]}, threading.Event(), 0
         self.agent = self.agent_class(
             self, "puppet", mode=int(mode), operation_timeout=int(timeout) / 1_000,
-            creates_per_second=float(per_second) or None, create_burst=int(burst))
+            creates_per_second=float(per_second) or None, create_burst=int(burst), settle=int(settle) / 1_000)
 
     def create(self, _owner, name):
         (how, *rest), released = self.next("create")
