@@ -25,7 +25,7 @@ import (
 
 // Cluster creates and removes the things that pods represent. The Agent calls its methods concurrently, each with a deadline.
 // The outcome of a call that misses its deadline is TIMEOUT. Until that call returns, its name is not requested again,
-// its pod counts as being created, and its effect enters the view when it returns.
+// its pod counts as being created, and its effect enters the view when it returns. Objects that a call receives are copies, for it to keep or change.
 //
 // A [*Failure] says that the call had no effect, and why. After any other error, or a panic, the effect is unknown: the server retries, and
 // repeats a create under the same name.

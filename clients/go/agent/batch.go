@@ -142,7 +142,7 @@ func (w work) delete(ctx context.Context, victim *v1.Victim) func() any {
 	}
 	var left *v1.Pod
 	remove := func(ctx context.Context) (err error) {
-		left, err = w.agent.cluster.Delete(ctx, pod, victim.Reason)
+		left, err = w.agent.cluster.Delete(ctx, proto.CloneOf(pod), victim.Reason)
 		return err
 	}
 	return w.call(ctx, "delete", victim.Pod, remove, func(err error) any { return w.endDelete(pod, left, err) })
@@ -242,7 +242,9 @@ func (w work) setController(ctx context.Context, pod *v1.Pod, controller *v1.Own
 	}
 	set := func(context.Context) error { return nil }
 	if owners, is := w.agent.cluster.(Owners); is {
-		set = func(ctx context.Context) error { return owners.SetController(ctx, pod, controller) }
+		set = func(ctx context.Context) error {
+			return owners.SetController(ctx, proto.CloneOf(pod), proto.CloneOf(controller))
+		}
 	}
 	return w.call(ctx, "set controller", podRef(pod), set, func(err error) any {
 		known := w.agent.view.pods[pod.Uid]
@@ -271,7 +273,9 @@ func (w work) writeStatus(ctx context.Context, status *v1.ReplicaSetStatus) func
 	}
 	write := func(context.Context) error { return nil }
 	if statuses, is := w.agent.cluster.(Statuses); is {
-		write = func(ctx context.Context) error { return statuses.WriteStatus(ctx, owner, status) }
+		write = func(ctx context.Context) error {
+			return statuses.WriteStatus(ctx, proto.CloneOf(owner), proto.CloneOf(status))
+		}
 	}
 	return w.call(ctx, "write status", w.ReplicaSet, write, func(err error) any {
 		known := w.agent.replicaSets[owner.Uid]

@@ -25,7 +25,7 @@ func (w work) createNow(ctx context.Context, name string) func() any {
 	}
 	var pod *v1.Pod
 	produce := func(ctx context.Context) (err error) {
-		pod, err = w.agent.cluster.Create(ctx, owner, name)
+		pod, err = w.agent.cluster.Create(ctx, proto.CloneOf(owner), name)
 		return err
 	}
 	ref := &v1.ObjectRef{Namespace: owner.Namespace, Name: name}

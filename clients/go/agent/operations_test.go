@@ -108,6 +108,59 @@ func TestDeleteMayAnswerBeforeTheThingIsGone(t *testing.T) {
 	}
 }
 
+// careless is a cluster that empties all objects that it gets.
+type careless struct{}
+
+func (careless) Create(_ context.Context, owner *v1.ReplicaSet, name string) (*v1.Pod, error) {
+	proto.Reset(owner)
+	return &v1.Pod{Uid: name}, nil
+}
+
+func (careless) Delete(_ context.Context, pod *v1.Pod, _ *v1.Reason) (*v1.Pod, error) {
+	pod.Controller.Uid, pod.Labels["app"], pod.Phase = "", "", v1.PodPhase_POD_PHASE_FAILED
+	return pod, nil
+}
+
+func (careless) SetController(_ context.Context, pod *v1.Pod, controller *v1.OwnerReference) error {
+	proto.Reset(pod)
+	proto.Reset(controller)
+	return nil
+}
+
+func (careless) WriteStatus(_ context.Context, replicaSet *v1.ReplicaSet, status *v1.ReplicaSetStatus) error {
+	proto.Reset(replicaSet)
+	proto.Reset(status)
+	return nil
+}
+
+func TestClusterMayChangeTheObjectsThatItGets(t *testing.T) {
+	p := start(t, Config{}, careless{}, 2).run()
+	must(t, p.agent.ApplyPod(samplePod("set-old")))
+	orphan := samplePod("set-orphan")
+	orphan.Controller = nil
+	must(t, p.agent.ApplyPod(orphan))
+	p.agent.Synced()
+	session := p.session()
+	session.batch(&v1.Batch{Action: &v1.Batch_WriteStatus{WriteStatus: &v1.WriteStatus{Status: &v1.ReplicaSetStatus{Replicas: 1}}}})
+	if written := session.outcome().GetDone().GetReplicaSet(); written.GetName() != "set" || written.Status.GetReplicas() != 1 {
+		t.Fatal(written)
+	}
+	session.create("set-bbbbb")
+	if made := session.outcome().GetDone().GetPod(); made.GetName() != "set-bbbbb" || made.Controller.GetUid() != "set-uid" {
+		t.Fatal(made)
+	}
+	ref := podRef(orphan)
+	session.batch(&v1.Batch{Action: &v1.Batch_Claim{Claim: &v1.Claim{Adopts: []*v1.ObjectRef{ref}}}})
+	if adopted := session.outcome().GetDone().GetPod(); adopted.GetName() != "set-orphan" || adopted.Controller.GetUid() != "set-uid" {
+		t.Fatal(adopted)
+	}
+	session.delete("set-old")
+	left := session.outcome().GetDone().GetPod()
+	if left.GetDeleted() == nil || left.Controller.GetUid() != "set-uid" || left.Labels["app"] != "x" || left.Phase != v1.PodPhase_POD_PHASE_RUNNING {
+		t.Fatal(left)
+	}
+}
+
 func TestReleasedPodIsNotFilledIn(t *testing.T) {
 	p, session := made(t, Config{})
 	pod := &v1.ObjectRef{Namespace: "local", Name: "set-bbbbb", Uid: "set-bbbbb"}
