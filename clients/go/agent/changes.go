@@ -201,8 +201,7 @@ func (a *Agent) dropRemoved() {
 // change sends an event. Before the lists of a session it sends nothing, because they will contain the change.
 func (a *Agent) change(event *v1.Event) {
 	if a.session != nil && a.session.listed {
-		events := &v1.Events{Events: []*v1.Event{event}}
-		a.session.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_Events{Events: events}})
+		a.session.sendEvent(event)
 	}
 }
 

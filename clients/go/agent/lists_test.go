@@ -3,9 +3,11 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
@@ -120,6 +122,54 @@ func TestPodThatLeavesTwiceIsForgottenByItsLastRemoval(t *testing.T) {
 	must(t, a.SyncPods([]*v1.Pod{samplePod("twice")}, before))
 	if pods := a.Pods(); len(pods) != 0 {
 		t.Fatal(pods)
+	}
+}
+
+func TestListWithManyChangesKeepsTheSession(t *testing.T) {
+	const count = framesMax + 1
+	p := start(t, Config{}, things{}, 0).run()
+	p.agent.Synced()
+	session := p.session()
+	session.listed()
+	pods := make([]*v1.Pod, count)
+	for at := range pods {
+		pods[at] = samplePod(fmt.Sprint("set-", at))
+	}
+	must(t, p.agent.SyncPods(pods, p.agent.Mark()))
+	frames := 0
+	for come := 0; come < count; frames++ {
+		events := session.next().GetEvents()
+		if size := proto.Size(events); size > frameBytes {
+			t.Fatal(size)
+		}
+		for _, event := range events.GetEvents() {
+			come++
+			if want := fmt.Sprint(come + 3); event.GetPodApplied().GetResourceVersion() != want {
+				t.Fatal(event, want)
+			}
+		}
+	}
+	if frames > 1000 {
+		t.Fatal(frames)
+	}
+	expectMarker(t, p, session)
+}
+
+func TestServerThatReadsNoEventsIsGivenUp(t *testing.T) {
+	a, _ := many(0)
+	ended := 0
+	a.session.end = func(error) { ended++ }
+	huge := samplePod("huge")
+	huge.Labels["app"] = strings.Repeat("x", frameBytes)
+	for range eventsBytesMax/frameBytes - 1 {
+		a.locked(func() { a.change(&v1.Event{Event: &v1.Event_PodApplied{PodApplied: huge}}) })
+	}
+	if ended > 0 || len(a.session.frames) != eventsBytesMax/frameBytes-1 {
+		t.Fatal(ended, len(a.session.frames))
+	}
+	a.locked(func() { a.change(&v1.Event{Event: &v1.Event_PodApplied{PodApplied: huge}}) })
+	if ended != 1 {
+		t.Fatal(ended)
 	}
 }
 

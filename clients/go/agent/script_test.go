@@ -41,6 +41,7 @@ type scripted struct {
 	sent     uint64
 	batches  uint64
 	outcomes []*v1.Outcome
+	events   []*v1.Event
 }
 
 func (s *script) Reconcile(stream grpc.BidiStreamingServer[v1.ReconcileRequest, v1.ReconcileResponse]) error {
@@ -101,20 +102,21 @@ func (s *scripted) next() *v1.ReconcileRequest {
 // event returns the next event; outcomes before it are kept.
 func (s *scripted) event() *v1.Event {
 	s.t.Helper()
-	for {
+	for len(s.events) == 0 {
 		frame := s.next()
 		s.outcomes = append(s.outcomes, frame.GetOutcomes().GetOutcomes()...)
-		if events := frame.GetEvents().GetEvents(); len(events) > 0 {
-			return events[0]
-		}
+		s.events = frame.GetEvents().GetEvents()
 	}
+	first := s.events[0]
+	s.events = s.events[1:]
+	return first
 }
 
 // outcome returns the next outcome; events before it are dropped.
 func (s *scripted) outcome() *v1.Outcome {
 	s.t.Helper()
 	for len(s.outcomes) == 0 {
-		s.outcomes = s.next().GetOutcomes().GetOutcomes()
+		s.outcomes, s.events = s.next().GetOutcomes().GetOutcomes(), nil
 	}
 	first := s.outcomes[0]
 	s.outcomes = s.outcomes[1:]

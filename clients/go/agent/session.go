@@ -23,10 +23,11 @@ const (
 	longestWait = 5 * time.Minute
 	// supersededWait keeps a superseded agent away. Without it, two agents would end each other's sessions forever.
 	supersededWait = time.Minute
-	// listBytes is the maximum size of the part of a list in one frame.
-	listBytes = 256 << 10
-	// framesMax is the maximum number of frames that wait for a server that reads none.
-	framesMax = 100_000
+	// frameBytes is the maximum size of objects or events in one frame.
+	frameBytes = 256 << 10
+	// framesMax and eventsBytesMax limit what waits for a server that reads nothing: the frames, and the size of the events in them.
+	framesMax      = 100_000
+	eventsBytesMax = 256 << 20
 	// stopTimeout limits the time for draining a session.
 	stopTimeout = 30 * time.Second
 )
@@ -49,6 +50,9 @@ type session struct {
 
 	// Guarded by agent.mu:
 	frames   []*v1.ReconcileRequest
+	last     *v1.Events // the last waiting frame, if it has events
+	bytes    int        // its size
+	waiting  int        // the size of all waiting events
 	wake     chan struct{}
 	id       string
 	listed   bool // the lists have been sent
@@ -122,7 +126,7 @@ func (s *session) list(kind v1.Kind) {
 	part, bytes, count := &v1.SnapshotObjects{}, 0, 0
 	add := func(object proto.Message) {
 		count++
-		if size := proto.Size(object); bytes+size > listBytes && bytes > 0 {
+		if size := proto.Size(object); bytes+size > frameBytes && bytes > 0 {
 			s.sendObjects(part)
 			part, bytes = &v1.SnapshotObjects{}, size
 		} else {
@@ -157,8 +161,24 @@ func (s *session) send(frame *v1.ReconcileRequest) {
 		s.end(errNotReading)
 		return
 	}
-	s.frames = append(s.frames, frame)
+	s.frames, s.last = append(s.frames, frame), frame.GetEvents()
 	s.wakeWriter()
+}
+
+// sendEvent queues an event. It joins the last waiting frame, so that a list with many changes does not look like a server that reads nothing.
+func (s *session) sendEvent(event *v1.Event) {
+	one := &v1.Events{Events: []*v1.Event{event}}
+	size := proto.Size(one)
+	if s.waiting += size; s.waiting > eventsBytesMax {
+		s.end(errNotReading)
+		return
+	}
+	if s.last != nil && s.bytes+size <= frameBytes {
+		s.last.Events, s.bytes = append(s.last.Events, event), s.bytes+size
+		return
+	}
+	s.bytes = size
+	s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_Events{Events: one}})
 }
 
 func (s *session) wakeWriter() {
@@ -171,7 +191,7 @@ func (s *session) wakeWriter() {
 // next takes the waiting frames, and returns whether to close the stream after them.
 func (s *session) next() (frames []*v1.ReconcileRequest, interval time.Duration, last bool) {
 	s.agent.locked(func() {
-		frames, s.frames = s.frames, nil
+		frames, s.frames, s.last, s.waiting = s.frames, nil, nil, 0
 		interval, last = s.interval, s.draining && s.inFlight == 0
 	})
 	return frames, interval, last
