@@ -47,14 +47,20 @@ func TestOperationVisitsNoOtherPod(t *testing.T) {
 	}
 }
 
+// A first list can have all pods before their ReplicaSets.
 func TestNewReplicaSetVisitsNoPodOfOthers(t *testing.T) {
 	a, _ := many(1000)
 	for number := range 100 {
+		pod := samplePod(fmt.Sprintf("new-%d-bbbbb", number))
+		pod.Controller.Name, pod.Controller.Uid = "", fmt.Sprintf("uid-%d", number)
+		must(t, a.ApplyPod(pod))
+	}
+	for number := range 200 {
 		one := sample(1)
 		one.Name, one.Uid = fmt.Sprintf("new-%d", number), fmt.Sprintf("uid-%d", number)
 		must(t, a.ApplyReplicaSet(one))
 	}
-	if a.view.visits != 0 {
+	if a.view.visits != 100 {
 		t.Fatal(a.view.visits)
 	}
 }

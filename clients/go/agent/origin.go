@@ -97,21 +97,13 @@ func (a *Agent) belongBare(pod *v1.Pod, owner *v1.ReplicaSet) error {
 
 // podsOf returns the pods that named a new ReplicaSet as their controller before it was there, as far as their reference changes.
 func (a *Agent) podsOf(owner *v1.ReplicaSet) (changed []*v1.Pod, err error) {
-	bare := 0
-	for _, base := range basesOf(owner) {
-		bare += a.view.bare[podName{owner.Namespace, base}]
-	}
-	if a.view.active[owner.Uid]+bare == 0 {
-		return nil, nil
-	}
 	var faults []error
-	a.view.all(func(pod *v1.Pod) {
-		if isBare(pod) && pod.Namespace == owner.Namespace && isNameOf(owner, pod.Name) {
+	for _, base := range basesOf(owner) {
+		a.view.each(a.view.bare[podName{owner.Namespace, base}], func(pod *v1.Pod) {
 			faults = append(faults, a.belongBare(pod, owner))
-		}
-		if pod.Controller.GetUid() != owner.Uid {
-			return
-		}
+		})
+	}
+	a.view.each(a.view.owned[owner.Uid], func(pod *v1.Pod) {
 		next := proto.CloneOf(pod)
 		if err := belong(next, owner); err != nil {
 			faults = append(faults, err)

@@ -11,19 +11,23 @@ type view struct {
 	pods     map[string]*v1.Pod   // by UID; never changed in place, because frames refer to the pods
 	named    map[podName][]string // UIDs; more than one after a pod of the same name replaced another
 	active   map[string]int       // the active pods of each ReplicaSet, by its UID, without those that are being deleted
-	bare     map[podName]int      // the active pods without labels and controller, by the base of their name
+	owned    groups[string]       // the pods of each ReplicaSet, by its UID
+	bare     groups[podName]      // the active pods without labels and controller, by the base of their name
 	deleting map[string]bool      // UIDs of the pods whose delete runs
 	creating map[podName]string   // the UID of the ReplicaSet, for each pod whose create runs
 	creates  map[string]int       // the creates that run and whose pod nothing has shown yet, for each ReplicaSet, by its UID
-	visits   int                  // the pods that a walk through all of them has met; tests read it
+	visits   int                  // the pods that walks have met; tests read it
 }
 
 type podName struct{ namespace, name string }
 
+// groups are UIDs of pods, in groups.
+type groups[Key comparable] map[Key]map[string]bool
+
 func newView() view {
 	return view{
-		pods: map[string]*v1.Pod{}, named: map[podName][]string{}, active: map[string]int{}, bare: map[podName]int{},
-		deleting: map[string]bool{},
+		pods: map[string]*v1.Pod{}, named: map[podName][]string{}, active: map[string]int{},
+		owned: groups[string]{}, bare: groups[podName]{}, deleting: map[string]bool{},
 		creating: map[podName]string{}, creates: map[string]int{},
 	}
 }
@@ -36,6 +40,7 @@ func (v *view) put(pod *v1.Pod) {
 	v.pods[pod.Uid] = pod
 	v.named[name] = append(v.named[name], pod.Uid)
 	v.count(pod, 1)
+	v.group(pod, true)
 	v.countCreate(name, 1)
 }
 
@@ -49,6 +54,7 @@ func (v *view) take(uid string) {
 	v.countCreate(name, -1)
 	defer v.countCreate(name, 1)
 	v.count(pod, -1)
+	v.group(pod, false)
 	delete(v.pods, uid)
 	if uids := v.named[name]; len(uids) > 1 {
 		v.named[name] = slices.DeleteFunc(slices.Clone(uids), func(other string) bool { return other == uid })
@@ -57,13 +63,33 @@ func (v *view) take(uid string) {
 	}
 }
 
-// count adds a pod to the active pods of its ReplicaSet, or to those that are bare, or removes it from them.
+// count adds a pod to the active pods of its ReplicaSet, or removes it from them.
 func (v *view) count(pod *v1.Pod, by int) {
 	if owner := pod.Controller.GetUid(); owner != "" && isActive(pod) && !v.deleting[pod.Uid] {
 		add(v.active, owner, by)
-	} else if base, is := baseOf(pod.Name); is && isBare(pod) && isActive(pod) {
-		add(v.bare, podName{pod.Namespace, base}, by)
 	}
+}
+
+// group adds a pod to those of its ReplicaSet, or to those that are bare, or removes it from them.
+func (v *view) group(pod *v1.Pod, is bool) {
+	if owner := pod.Controller.GetUid(); owner != "" {
+		v.owned.set(owner, pod.Uid, is)
+	} else if base, named := baseOf(pod.Name); named && isBare(pod) && isActive(pod) {
+		v.bare.set(podName{pod.Namespace, base}, pod.Uid, is)
+	}
+}
+
+func (g groups[Key]) set(key Key, uid string, is bool) {
+	if !is {
+		if delete(g[key], uid); len(g[key]) == 0 {
+			delete(g, key)
+		}
+		return
+	}
+	if g[key] == nil {
+		g[key] = map[string]bool{}
+	}
+	g[key][uid] = true
 }
 
 // setDeleting notes that the delete of a pod begins or ends.
@@ -118,7 +144,15 @@ func (v *view) all(do func(*v1.Pod)) {
 	}
 }
 
-func add[Key comparable](counts map[Key]int, key Key, by int) {
+// each calls a function for each pod of a group.
+func (v *view) each(group map[string]bool, do func(*v1.Pod)) {
+	for uid := range group {
+		v.visits++
+		do(v.pods[uid])
+	}
+}
+
+func add(counts map[string]int, key string, by int) {
 	if counts[key] += by; counts[key] == 0 {
 		delete(counts, key)
 	}
