@@ -1,18 +1,33 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
 
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
 
-// checkReplicaSet refuses a ReplicaSet that an API server would not admit. Its pods would not belong to it, so the server would replace them endlessly.
+// checkReplicaSet refuses a ReplicaSet that cannot be sent, and one that an API server would not admit: its pods would not belong to it, so the
+// server would replace them endlessly.
 func checkReplicaSet(one *v1.ReplicaSet) error {
+	if one == nil {
+		return errors.New("ReplicaSet: it is nil")
+	}
+	if one.Uid == "" {
+		return fmt.Errorf("ReplicaSet %q/%q: uid: it is empty", one.Namespace, one.Name)
+	}
+	if err := checkText(one); err != nil {
+		return fmt.Errorf("ReplicaSet %q/%q: %w", one.Namespace, one.Name, err)
+	}
 	err := checkSelector(one.Selector)
 	if err == nil {
 		if why := mismatch(one.Selector, one.TemplateLabels); why != "" {
@@ -31,7 +46,7 @@ func checkSelector(selector *v1.LabelSelector) error {
 	}
 	for at, one := range selector.MatchExpressions {
 		path := fmt.Sprintf("selector.match_expressions[%d]", at)
-		switch one.Operator {
+		switch one.GetOperator() {
 		case "In", "NotIn":
 			if len(one.Values) == 0 {
 				return fmt.Errorf("%s.values: %s needs at least one", path, one.Operator)
@@ -41,7 +56,7 @@ func checkSelector(selector *v1.LabelSelector) error {
 				return fmt.Errorf("%s.values: %s takes none", path, one.Operator)
 			}
 		default:
-			return fmt.Errorf("%s.operator: it is %q, and none of In, NotIn, Exists, DoesNotExist", path, one.Operator)
+			return fmt.Errorf("%s.operator: it is %q, and none of In, NotIn, Exists, DoesNotExist", path, one.GetOperator())
 		}
 	}
 	return nil
@@ -92,10 +107,28 @@ func (a *Agent) checkMade(owner *v1.ReplicaSet, name string, pod *v1.Pod) string
 			return "labels: the selector does not match them: " + why
 		}
 	}
-	if _, err := proto.Marshal(pod); err != nil {
+	if err := checkText(pod); err != nil {
 		return err.Error()
 	}
 	return ""
+}
+
+// checkText returns an error that names the text of a message that is not UTF-8. A message with one would end each session that sends it.
+func checkText(message proto.Message) error {
+	_, err := proto.Marshal(message)
+	if err == nil {
+		return nil
+	}
+	found := protorange.Range(message.ProtoReflect(), func(values protopath.Values) error {
+		text, is := values.Index(-1).Value.Interface().(string)
+		key := values.Index(-1).Step
+		isBadKey := key.Kind() == protopath.MapIndexStep && !utf8.ValidString(key.MapIndex().String())
+		if isBadKey || is && !utf8.ValidString(text) {
+			return fmt.Errorf("%s: it is not UTF-8", strings.TrimPrefix(values.Path[1:].String(), "."))
+		}
+		return nil
+	})
+	return cmp.Or(found, err)
 }
 
 func isUID(uid string) bool {

@@ -285,9 +285,42 @@ func TestUIDDecidesWhosePodItIs(t *testing.T) {
 	}
 	pod.Controller.Kind = "MachineSet"
 	mustFail(t, p.agent.ApplyPod(pod), "pod local/set-old", "controller.kind", "MachineSet")
-	mustFail(t, p.agent.ApplyPod(&v1.Pod{Namespace: "local", Name: "a"}), "uid: it is empty")
-	mustFail(t, p.agent.ApplyPod(&v1.Pod{Uid: "u", NodeName: "\xff"}), "UTF-8")
-	mustFail(t, p.agent.ApplyPod(nil), "nil")
+}
+
+func TestObjectsThatCannotBeSentAreErrorsByName(t *testing.T) {
+	p := start(t, Config{}, things{}, 1).run()
+	p.agent.Synced()
+	session := p.session()
+	session.listed()
+	pod, set := func(pod *v1.Pod, part string) {
+		t.Helper()
+		mustFail(t, p.agent.ApplyPod(pod), part)
+		mustFail(t, p.agent.SyncPods([]*v1.Pod{pod}, p.agent.Mark()), part)
+	}, func(replicaSet *v1.ReplicaSet, part string) {
+		t.Helper()
+		mustFail(t, p.agent.ApplyReplicaSet(replicaSet), part)
+		// The list has the known ReplicaSet, too, so that nothing changes.
+		mustFail(t, p.agent.SyncReplicaSets([]*v1.ReplicaSet{sample(1), replicaSet}, p.agent.Mark()), part)
+	}
+	pod(nil, "pod: it is nil")
+	pod(&v1.Pod{Namespace: "local", Name: "a"}, "pod local/a: uid: it is empty")
+	pod(&v1.Pod{Namespace: "local", Name: "a", Uid: "u", NodeName: "\xff"}, `pod "local"/"a": node_name: it is not UTF-8`)
+	pod(&v1.Pod{Namespace: "local", Name: "a", Uid: "u", Labels: map[string]string{"\xff": "x"}}, `labels["\xff"]: it is not UTF-8`)
+	set(nil, "ReplicaSet: it is nil")
+	one := sample(1)
+	one.Uid = ""
+	set(one, `ReplicaSet "local"/"set": uid: it is empty`)
+	one.Uid, one.TemplateLabels = "other-uid", map[string]string{"app": "x", "zone": "\xff"}
+	set(one, `ReplicaSet "local"/"set": template_labels["zone"]: it is not UTF-8`)
+	one.TemplateLabels, one.Selector.MatchExpressions = one.Selector.MatchLabels, []*v1.LabelSelectorRequirement{nil}
+	set(one, "ReplicaSet local/set: selector.match_expressions[0].operator: it is \"\"")
+	one.Selector.MatchExpressions, one.Status = nil, &v1.ReplicaSetStatus{Conditions: []*v1.ReplicaSetCondition{nil}}
+	must(t, p.agent.ApplyReplicaSet(one))
+	if event := session.event(); event.GetReplicaSetApplied().GetUid() != "other-uid" {
+		t.Fatal(event)
+	}
+	expectMarker(t, p, session)
+	mustFail(t, New(Config{Conn: p.agent.config.Conn, ClusterUID: "a\xff"}, things{}).Run(t.Context()), "configuration", "cluster_uid")
 }
 
 func TestReplicaSetThatComesAfterItsPodsChecksThem(t *testing.T) {

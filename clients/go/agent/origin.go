@@ -222,7 +222,7 @@ func checkReported(pod *v1.Pod) error {
 	if pod.Uid == "" {
 		return fmt.Errorf("pod %s/%s: uid: it is empty", pod.Namespace, pod.Name)
 	}
-	if _, err := proto.Marshal(pod); err != nil {
+	if err := checkText(pod); err != nil {
 		return fmt.Errorf("pod %q/%q: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil

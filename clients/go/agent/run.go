@@ -52,6 +52,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.config.Conn == nil {
 		return errors.New("the configuration has no Conn")
 	}
+	if err := checkText(a.config.hello()); err != nil {
+		return fmt.Errorf("the configuration: %w", err)
+	}
 	isRunning := false
 	a.locked(func() { isRunning, a.running = a.running, true })
 	if isRunning {

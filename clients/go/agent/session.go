@@ -93,15 +93,17 @@ func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient)
 
 // open sends Hello, and the lists if the view is complete.
 func (s *session) open() {
-	config := s.agent.config
 	s.agent.session = s
-	s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_Hello{Hello: &v1.Hello{
-		ProtocolMin: 1, ProtocolMax: 1, AgentInstance: config.Instance,
-		ClusterUid: config.ClusterUID, ClusterName: config.ClusterName, Shard: config.Shard, Epoch: config.Epoch,
-		Mode: config.Mode, Options: config.Options, Platform: config.Platform,
-	}}})
+	s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_Hello{Hello: s.agent.config.hello()}})
 	if s.agent.synced {
 		s.listAll()
+	}
+}
+
+func (c *Config) hello() *v1.Hello {
+	return &v1.Hello{
+		ProtocolMin: 1, ProtocolMax: 1, AgentInstance: c.Instance, ClusterUid: c.ClusterUID, ClusterName: c.ClusterName,
+		Shard: c.Shard, Epoch: c.Epoch, Mode: c.Mode, Options: c.Options, Platform: c.Platform,
 	}
 }
 
