@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -297,6 +298,24 @@ func TestServerThatCannotBeReachedIsAWarning(t *testing.T) {
 	must(t, err)
 	p := start(t, Config{Conn: conn}, things{}, 1).run()
 	expectWarning(t, p, "cannot be reached", "/no/such/socket")
+}
+
+func TestEndOfTheContextEndsADial(t *testing.T) {
+	begun, over := make(chan struct{}, 99), make(chan struct{})
+	defer close(over)
+	// It neither connects nor ends, whatever its context says.
+	dial := grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+		begun <- struct{}{}
+		<-over
+		return nil, errors.New("over")
+	})
+	conn, err := grpc.NewClient("passthrough:nowhere", dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	p := start(t, Config{Conn: conn}, things{}, 1).run()
+	<-begun
+	p.stop()
+	must(t, p.end())
 }
 
 // expectWarning waits for a warning, which must be the only one.

@@ -68,7 +68,12 @@ func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient)
 	// The stream outlives ctx, so that outcomes in flight are sent before it is closed.
 	streamContext, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
+	// Until there is a stream, nothing is in flight.
+	stillDials := context.AfterFunc(ctx, func() { end(ctx.Err()) })
 	stream, err := client.Reconcile(streamContext)
+	if !stillDials() {
+		return 0, false, ctx.Err()
+	}
 	if err != nil {
 		return retryAfter(err), false, err
 	}
