@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
@@ -293,6 +294,29 @@ func TestSupersededSessionIsAWarning(t *testing.T) {
 	expectWarning(t, p, "another agent of this cluster", "SESSION_SUPERSEDED")
 }
 
+func TestServerThatDrainsIsNoWarning(t *testing.T) {
+	p := start(t, Config{}, things{}, 1)
+	p.server.refusals <- refusal(codes.Unavailable, "SERVER_DRAINING")
+	p.run().session().end <- refusal(codes.Unavailable, "SERVER_DRAINING")
+	p.session()
+	if lines := p.log.all(); len(lines) != 0 {
+		t.Fatal(lines)
+	}
+}
+
+func TestServerThatAnswersCanBeReached(t *testing.T) {
+	p := start(t, Config{}, things{}, 1).run()
+	p.session().end <- refusal(codes.Unavailable, "SESSION_ENDED")
+	expectWarning(t, p, "the session has ended", "SESSION_ENDED")
+}
+
+func TestAnotherServerIsAWarning(t *testing.T) {
+	p := start(t, Config{}, things{}, 1)
+	p.server.refusals <- status.Error(codes.Unimplemented, "unknown service")
+	p.run().session()
+	expectWarning(t, p, "no decision server", "unknown service")
+}
+
 func TestServerThatCannotBeReachedIsAWarning(t *testing.T) {
 	conn, err := grpc.NewClient("unix:/no/such/socket", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
@@ -335,10 +359,14 @@ func has(line string, parts ...string) bool {
 
 func TestRunEndsWithWhatNoRetryMends(t *testing.T) {
 	p := start(t, Config{}, things{}, 1)
-	p.server.refusals <- refusal(codes.InvalidArgument, "INVALID_FIELD")
-	var refused *RefusedError
-	if err := p.run().end(); !errors.As(err, &refused) || refused.Reason != "INVALID_FIELD" || refused.Code != codes.InvalidArgument {
-		t.Fatal(err)
+	for reason, code := range map[string]codes.Code{
+		"INVALID_FIELD": codes.InvalidArgument, "EPOCH_TOO_OLD": codes.FailedPrecondition, "UNIMPLEMENTED": codes.Unimplemented,
+	} {
+		p.server.refusals <- refusal(code, reason)
+		var refused *RefusedError
+		if err := p.run().end(); !errors.As(err, &refused) || refused.Reason != reason || refused.Code != code {
+			t.Fatal(err)
+		}
 	}
 	// The Agent can run again, and not twice at a time.
 	p.run().session()

@@ -43,7 +43,7 @@ func (e *RefusedError) Error() string {
 }
 
 // final are the reasons that no retry mends: they depend on the configuration of the agent and the version of the server.
-var final = []string{"INVALID_FIELD", "PROTOCOL_UNSUPPORTED", "CAPABILITY_UNSUPPORTED", "BURST_UNSUPPORTED", "EPOCH_TOO_OLD"}
+var final = []string{"INVALID_FIELD", "PROTOCOL_UNSUPPORTED", "CAPABILITY_UNSUPPORTED", "BURST_UNSUPPORTED", "EPOCH_TOO_OLD", "UNIMPLEMENTED"}
 
 // Run keeps a session with the server until the context is done. It then sends the outcomes in flight, closes the stream and returns nil.
 // Run tries again after any other end of a session, and logs each cause once. It returns a [*RefusedError] when no retry helps, and
@@ -91,17 +91,20 @@ func (a *Agent) tellEnd(err error, lasted time.Duration) {
 	if lasted > steady {
 		clear(a.told)
 	}
-	if errors.Is(err, errDrained) {
+	reason := reasonOf(err)
+	if errors.Is(err, errDrained) || reason == "SERVER_DRAINING" {
 		a.log.Info("the server has drained the session; the agent comes back")
 		return
 	}
 	cause := causeOf(err)
 	what := "the session has ended; the agent tries again"
 	switch {
-	case cause == "SESSION_SUPERSEDED":
+	case reason == "SESSION_SUPERSEDED":
 		what = "another agent of this cluster has taken the session over; this one tries again in a minute"
-	case status.Code(err) == codes.Unavailable:
+	case reason == "" && status.Code(err) == codes.Unavailable:
 		what = "the server cannot be reached; the agent tries again"
+	case reason == "" && status.Code(err) == codes.Unimplemented:
+		what = "what answers is no decision server; the agent tries again"
 	case status.Code(err) == codes.PermissionDenied || status.Code(err) == codes.Unauthenticated:
 		what = "the server does not let this agent in; the agent tries again"
 	}
