@@ -8,9 +8,12 @@ import (
 	"context"
 	"flag"
 	"log"
+	"log/slog"
+	"os"
 	"strconv"
 	"time"
 
+	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
@@ -37,6 +41,9 @@ func (p *pools) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	var pool corev1.ConfigMap
 	if err := p.reader.Get(ctx, request.NamespacedName, &pool); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !pool.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // The garbage collector deletes its pods, and new ones would delay its end.
 	}
 	replicas, err := strconv.ParseInt(pool.Data["replicas"], 10, 32)
 	if err != nil {
@@ -69,7 +76,7 @@ func (p *pools) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 		}
 	}
 	for _, victim := range answer.Decision.Deletes {
-		log.Print(victim.Pod.Name, " goes: ", victim.Reason.Detail)
+		ctrl.LoggerFrom(ctx).Info("deleting a pod", "pod", victim.Pod.Name, "reason", victim.Reason.Detail)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: victim.Pod.Namespace, Name: victim.Pod.Name}}
 		uid := types.UID(victim.Pod.Uid)
 		if err := p.Delete(ctx, pod, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
@@ -80,12 +87,13 @@ func (p *pools) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 }
 
 func main() {
-	server := flag.String("server", "127.0.0.1:50051", "the decision server")
+	address := flag.String("server", "127.0.0.1:50051", "the decision server")
 	image := flag.String("image", "registry.k8s.io/pause:3.10", "the image of the pods")
 	flag.Parse()
-	conn, err := grpc.NewClient(*server, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)))
+	conn, err := grpc.NewClient(*address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	failOn(err)
-	manager, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
+	manager, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	failOn(err)
 	isPool, err := predicate.LabelSelectorPredicate(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: "pool", Operator: metav1.LabelSelectorOpExists,

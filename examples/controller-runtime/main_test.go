@@ -1,9 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -37,6 +43,7 @@ func TestPoolHasItsPods(t *testing.T) {
 		Create: func(ctx context.Context, inner client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			uids++
 			object.SetUID(types.UID(fmt.Sprint("uid-", uids)))
+			object.SetFinalizers([]string{"test/slow"}) // A deleted pod stays, as one that is terminating.
 			return inner.Create(ctx, object, options...)
 		},
 	}).Build()
@@ -50,11 +57,49 @@ func TestPoolHasItsPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		var pods corev1.PodList
-		if err := cluster.List(t.Context(), &pods); err != nil || len(pods.Items) != wanted {
-			t.Fatal(wanted, err, pods.Items)
+		if err := cluster.List(t.Context(), &pods); err != nil {
+			t.Fatal(err)
+		}
+		isGoing := func(pod corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() }
+		if left := slices.DeleteFunc(pods.Items, isGoing); len(left) != wanted {
+			t.Fatal(wanted, left)
 		}
 	}
 	if uids != 4 {
 		t.Fatal("pods that were created:", uids)
 	}
+	// A pool that is being deleted gets no pods.
+	pool.Data["replicas"] = "9"
+	pool.Finalizers = []string{"test/slow"}
+	if err := errors.Join(cluster.Update(t.Context(), pool), cluster.Delete(t.Context(), pool)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil || uids != 4 {
+		t.Fatal(err, uids)
+	}
+}
+
+// Without a logger, controller-runtime says nothing, not even why a Reconcile fails. The test runs itself as the program.
+func TestProgramLogs(t *testing.T) {
+	if os.Getenv("IS_POOLS") != "" {
+		os.Args = []string{"pools"}
+		main()
+	}
+	config := filepath.Join(t.TempDir(), "config")
+	unreachable := "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\ncontexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n"
+	if err := os.WriteFile(config, []byte(unreachable), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProgramLogs$")
+	program.Env = append(os.Environ(), "IS_POOLS=1", "KUBECONFIG="+config)
+	output, err := program.StderrPipe()
+	if err = errors.Join(err, program.Start()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := bufio.NewReader(output).ReadString('\n')
+	if !strings.Contains(first, "msg=\"Starting EventSource\"") {
+		t.Error(first, err)
+	}
+	_ = program.Process.Kill()
+	_ = program.Wait()
 }
