@@ -10,11 +10,10 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 use agent_core::{agent::AgentConfig, budget::BudgetConfig};
 use agent_kube::KubeCluster;
 use decree_agent::{Admin, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
-use decree_server::{Addresses, Exposed, ServeError};
+use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use service::transport::{Connector, SetupError};
-use service::{ListenAddr, failure::chain};
+use service::{Fault, ListenAddr, failure::chain, transport::Connector};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinHandle,
@@ -150,7 +149,7 @@ impl RunningServer {
         };
         let bound = decree_server::Server::bind(config).await;
         let server = bound.map_err(|error| {
-            if error.is::<SetupError>() || error.is::<Exposed>() {
+            if error.is::<Fault>() {
                 let failure = cannot_start("server", "it serves this machine only");
                 return failure.hint("for other machines, run decree-server and decree-agent");
             }

@@ -18,6 +18,7 @@ use server_access::{
     method::{self, Need},
     token::TokenError,
 };
+use service::Fault;
 use tonic::body::Body;
 
 pub(crate) use self::{
@@ -34,7 +35,6 @@ use crate::{
     capacity::{EndSignal, SlotHandle},
     clock,
     error::Refusal,
-    fault::Fault,
     metrics::Metrics,
     peer::ConnectionPeer,
 };

@@ -1,30 +1,25 @@
 //! The check that a server that other machines can reach identifies its peers and has a policy.
 
 use server_access::{Identity, method::Need};
+use service::Fault;
 use service::transport::ClientAuth;
-use thiserror::Error;
 
-use crate::{access, args::Config, fault::Fault};
+use crate::{access, args::Config};
 
 const CERTIFIED: &str = "spiffe://example.org/agent";
 const ACCOUNT: &str = "sub:system:serviceaccount:decree-system:decree-agent";
-
-/// A server that would let everyone on other machines do everything, or nobody anything.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}, or listen on a loopback address or unix:PATH, or accept it with --insecure")]
-pub struct Exposed(String);
 
 /// Checks that a server that other machines can reach identifies its peers and has a policy. `--insecure` turns the finding into a
 /// warning.
 ///
 /// # Errors
-/// If the policy cannot be read.
-pub(crate) fn check(config: &Config) -> Result<Option<Exposed>, Fault> {
+/// If the server would let everyone on other machines do everything, or nobody anything, or the policy cannot be read.
+pub(crate) fn check(config: &Config) -> Result<(), Fault> {
     if config.listen.is_local() {
-        return Ok(None);
+        return Ok(());
     }
     let Some((fault, remedy)) = fault(config)? else {
-        return Ok(None);
+        return Ok(());
     };
     let exposed = format!(
         "--listen {} lets other machines in, and {fault}",
@@ -32,9 +27,11 @@ pub(crate) fn check(config: &Config) -> Result<Option<Exposed>, Fault> {
     );
     if config.tls.insecure {
         tracing::warn!("--insecure: {exposed}");
-        return Ok(None);
+        return Ok(());
     }
-    Ok(Some(Exposed(format!("{exposed}; {remedy}"))))
+    Err(Fault::new(format!(
+        "{exposed}; {remedy}, or listen on a loopback address or unix:PATH, or accept it with --insecure"
+    )))
 }
 
 /// How peers prove who they are, and the policy, for the log line at the start.

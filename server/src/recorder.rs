@@ -17,12 +17,13 @@ use std::{
 
 use decree::v1;
 use server_session::recording::Encoder;
+use service::Fault;
 
 use self::{
     ring::Ring,
     writer::{Queue, RecordingWriter},
 };
-use crate::{args::Recording, fault::Fault, metrics::Metrics};
+use crate::{args::Recording, metrics::Metrics};
 
 mod ring;
 mod session_recording;

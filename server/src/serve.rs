@@ -5,7 +5,7 @@ use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use decree::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
 use service::transport::{Acceptor, ListenEndpoint, Listener};
-use service::{Readiness, admin, process};
+use service::{Fault, Readiness, admin, process};
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
@@ -20,7 +20,6 @@ use crate::{
     access::Access,
     args::Config,
     console, exposure,
-    fault::Fault,
     gauges::SessionGauges,
     incoming::{self, AcceptSettings},
     inspection::Inspection,
@@ -68,7 +67,7 @@ pub struct Addresses {
     pub admin: Option<SocketAddr>,
 }
 
-/// Why a server could not start or continue; an [`Exposed`](crate::Exposed) or a [`SetupError`](service::transport::SetupError) if its flags do not fit.
+/// Why a server could not start or continue; a [`Fault`] if its flags do not fit.
 pub type ServeError = Box<dyn Error + Send + Sync>;
 
 impl Server {
@@ -86,9 +85,7 @@ impl Server {
             config.hello_deadline,
             metrics.tls.clone(),
         )?;
-        if let Some(exposed) = exposure::check(&config)? {
-            return Err(exposed.into());
-        }
+        exposure::check(&config)?;
         let grpc = Listener::bind(&config.listen).await?;
         let admin = config.admin.open("admin", "--admin").await?;
         let admin_address = admin.as_ref().map(TcpListener::local_addr).transpose();

@@ -21,6 +21,7 @@ pub mod config;
 pub mod environment;
 mod escape;
 pub mod failure;
+mod fault;
 pub mod file;
 mod listen;
 mod log;
@@ -32,6 +33,7 @@ pub mod transport;
 
 pub use admin::Readiness;
 pub use escape::{escaped, escaped_json, excerpt};
+pub use fault::Fault;
 pub use listen::{ListenAddr, ListenError, listen, socket_address};
 pub use log::{Filter, Format, LogArgs};
-pub use token_file::{Token, TokenFileError};
+pub use token_file::Token;

@@ -1,14 +1,10 @@
 //! A token in a file. The kubelet projects the file into a pod and replaces it before the token expires.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use http::{HeaderMap, HeaderValue, header};
-use thiserror::Error;
 
-use crate::file;
+use crate::{Fault, file};
 
 /// The maximum length of a token, in bytes. A server refuses longer ones.
 const BYTES_MAX: usize = 8 << 10;
@@ -19,36 +15,17 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token(HeaderValue);
 
-/// Why a file gives no token.
-#[derive(Debug, Error)]
-pub enum TokenFileError {
-    /// The file cannot be read.
-    #[error("--token-file {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
-    /// The file does not contain a token.
-    #[error("--token-file {} must hold one token: printable ASCII without spaces, at most {BYTES_MAX} bytes", path.display())]
-    NoToken {
-        /// The file.
-        path: PathBuf,
-    },
-}
-
 impl Token {
     /// Reads the current token of a file, which may be replaced at any time.
     ///
     /// # Errors
     /// If the file cannot be read, or does not contain a token.
-    pub fn read(path: &Path) -> Result<Self, TokenFileError> {
-        let bytes = file::read(path, FILE_BYTES_MAX).map_err(|source| TokenFileError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+    pub fn read(path: &Path) -> Result<Self, Fault> {
+        let name = format!("--token-file {}", path.display());
+        let bytes = match file::read(path, FILE_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(source) => return Err(Fault::because(name, source)),
+        };
         let token = bytes.trim_ascii();
         let is_token =
             (1..=BYTES_MAX).contains(&token.len()) && token.iter().all(u8::is_ascii_graphic);
@@ -57,9 +34,9 @@ impl Token {
                 value.set_sensitive(true);
                 Ok(Self(value))
             }
-            Ok(_) | Err(_) => Err(TokenFileError::NoToken {
-                path: path.to_owned(),
-            }),
+            Ok(_) | Err(_) => Err(Fault::new(format!(
+                "{name} must hold one token: printable ASCII without spaces, at most {BYTES_MAX} bytes"
+            ))),
         }
     }
 
@@ -76,7 +53,7 @@ mod tests {
     use super::*;
 
     #[allow(clippy::unwrap_in_result, reason = "a folder is always there")]
-    fn read(content: &[u8]) -> Result<Token, TokenFileError> {
+    fn read(content: &[u8]) -> Result<Token, Fault> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("token");
         fs::write(&path, content).expect("it can be written");
@@ -108,7 +85,7 @@ mod tests {
                 "{error}"
             );
         }
-        let absent = Token::read(Path::new("/nonexistent/token"));
-        assert!(matches!(absent, Err(TokenFileError::Read { .. })));
+        let absent = Token::read(Path::new("/nonexistent/token")).expect_err("no file");
+        assert_eq!(absent.to_string(), "--token-file /nonexistent/token");
     }
 }

@@ -40,7 +40,7 @@ pub use args::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 pub use certificate::Certificate;
 pub use connect::{ConnectError, Connector};
 pub use endpoint::{Endpoint, HostPort, ListenEndpoint};
-pub use failure::{HandshakeError, LoadError, SetupError};
+pub use failure::HandshakeError;
 pub use listen::{Listener, Socket};
 pub use metrics::Metrics;
 pub use peer::{Credential, Ended, Peer, PeerAddress};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use decree::v1::{self, decision_service_client::DecisionServiceClient};
-use service::{Token, TokenFileError, failure::chain};
+use service::{Fault, Token, failure::chain};
 use tokio::{sync::oneshot, time::sleep};
 use tonic::{Request, Status, transport::Channel};
 
@@ -23,7 +23,7 @@ const CALL_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Proof(Option<(PathBuf, Token)>);
 
 impl Proof {
-    pub(crate) fn read(file: Option<&Path>) -> Result<Self, TokenFileError> {
+    pub(crate) fn read(file: Option<&Path>) -> Result<Self, Fault> {
         let token = file.map(|file| Ok((file.to_owned(), Token::read(file)?)));
         token.transpose().map(Self)
     }

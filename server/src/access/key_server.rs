@@ -11,10 +11,9 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
+use service::Fault;
 use tokio::time::timeout;
 use tonic::codegen::Bytes;
-
-use crate::fault::Fault;
 
 /// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(5);

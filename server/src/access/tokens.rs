@@ -8,10 +8,11 @@ use std::{
 
 use http::{Uri, uri::Scheme};
 use server_access::token::{Claims, Keys, TokenError, Verifier};
+use service::Fault;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{args::AccessArgs, key_server::KeyServer, watched_file::WatchedFile};
-use crate::{clock, fault::Fault};
+use crate::clock;
 
 /// The minimum time between two reads for an unknown key. Anyone can send a token with an unknown key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use service::file::{self, Reloaded};
-
-use crate::fault::Fault;
+use service::{
+    Fault,
+    file::{self, Reloaded},
+};
 
 /// The maximum size of a file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;

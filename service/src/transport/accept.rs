@@ -12,12 +12,13 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsStream};
 
+use crate::Fault;
 use crate::transport::{
     args::{ClientAuth, ServerArgs},
     certificate::Certificate,
     credentials::ServerTls,
     endpoint::ListenEndpoint,
-    failure::{EXPOSED, HandshakeError, SetupError},
+    failure::{EXPOSED, HandshakeError, plain_text},
     listen::Socket,
     metrics::Metrics,
     peer::{Credential, Ended, Peer, PeerAddress},
@@ -47,19 +48,20 @@ impl Acceptor {
         args: &ServerArgs,
         handshake_max: Duration,
         metrics: Metrics,
-    ) -> Result<Self, SetupError> {
+    ) -> Result<Self, Fault> {
         let ServerArgs {
             files,
             tls_client_auth,
             insecure,
         } = args;
         if files.tls_ca.is_some() && files.tls_cert.is_none() {
-            let (given, missing) = ("--tls-ca", "--tls-cert");
-            return Err(SetupError::Missing { given, missing });
+            return Err(Fault::new("--tls-ca needs --tls-cert beside it"));
         }
         let tls = if files.is_given() {
             if endpoint.tcp().is_none() {
-                return Err(SetupError::NotTcp(endpoint.to_string()));
+                return Err(Fault::new(format!(
+                    "{endpoint} does not use TLS; remove --tls-cert, --tls-key, --tls-ca and --tls-crl, or listen on ADDRESS:PORT"
+                )));
             }
             let auth: ClientAuth = *tls_client_auth;
             let build = move |parsed: &_| ServerTls::build(parsed, auth);
@@ -70,7 +72,7 @@ impl Acceptor {
             tracing::warn!(%endpoint, "{EXPOSED}");
             None
         } else {
-            return Err(SetupError::PlainText(format!("--listen {endpoint}")));
+            return Err(plain_text("--listen", endpoint));
         };
         Ok(Self {
             tls,

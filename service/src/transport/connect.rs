@@ -20,11 +20,12 @@ use tokio::{
 use tokio_rustls::{TlsConnector, TlsStream};
 use tower::Service;
 
+use crate::Fault;
 use crate::transport::{
     args::ClientArgs,
     credentials::client_config,
     endpoint::{Endpoint, HostPort, ListenEndpoint},
-    failure::{EXPOSED, HandshakeError, SetupError},
+    failure::{EXPOSED, HandshakeError, plain_text},
     metrics::Metrics,
     reload,
     spoken::Spoken,
@@ -63,21 +64,19 @@ impl Connector {
     ///
     /// # Errors
     /// If the files are invalid, flags are missing or without effect, or plain text would leave this machine without `--insecure`.
-    pub fn new(
-        endpoint: Endpoint,
-        args: &ClientArgs,
-        metrics: Metrics,
-    ) -> Result<Self, SetupError> {
+    pub fn new(endpoint: Endpoint, args: &ClientArgs, metrics: Metrics) -> Result<Self, Fault> {
         let tls = match &endpoint {
             Endpoint::Https(authority) => Some(Tls::new(authority, args, &metrics)?),
             Endpoint::Http(_) | Endpoint::Unix(_)
                 if args.files.is_given() || args.tls_server_name.is_some() =>
             {
-                return Err(SetupError::NotTls(endpoint.to_string()));
+                return Err(Fault::new(format!(
+                    "{endpoint} does not use TLS, but flags for it are given (--tls-…); remove them, or write https://HOST:PORT"
+                )));
             }
             Endpoint::Http(_) if !endpoint.is_local() => {
                 if !args.insecure {
-                    return Err(SetupError::PlainText(format!("--server {endpoint}")));
+                    return Err(plain_text("--server", endpoint));
                 }
                 crate::failure::warn(EXPOSED);
                 None
@@ -160,18 +159,21 @@ async fn tcp(authority: &HostPort) -> io::Result<TcpStream> {
 }
 
 impl Tls {
-    fn new(authority: &HostPort, args: &ClientArgs, metrics: &Metrics) -> Result<Self, SetupError> {
+    fn new(authority: &HostPort, args: &ClientArgs, metrics: &Metrics) -> Result<Self, Fault> {
         let ClientArgs {
             files,
             tls_server_name,
             insecure: _,
         } = args;
         if files.tls_ca.is_none() {
-            let (given, missing) = ("--server https://…", "--tls-ca");
-            return Err(SetupError::Missing { given, missing });
+            return Err(Fault::new("--server https://… needs --tls-ca beside it"));
         }
         let name = tls_server_name.as_ref().unwrap_or(&authority.host);
-        let wrong = |_| SetupError::ServerName(name.clone());
+        let wrong = |_| {
+            Fault::new(format!(
+                "{name:?} cannot be the name in a certificate; set a name with --tls-server-name"
+            ))
+        };
         Ok(Self {
             name: ServerName::try_from(name.clone()).map_err(wrong)?,
             settings: reload::load(files, metrics, client_config)?,

@@ -10,7 +10,10 @@ use rustls::{
     version::TLS13,
 };
 
-use crate::transport::{args::ClientAuth, failure::LoadError, files::Parsed};
+use crate::{
+    Fault,
+    transport::{args::ClientAuth, files::Parsed},
+};
 
 /// HTTP/2, the only supported protocol.
 const ALPN: &[u8] = b"h2";
@@ -27,12 +30,16 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-fn unusable(why: impl Display) -> LoadError {
-    LoadError::Content(format!("--tls-ca and --tls-crl cannot be used: {why}"))
+fn unusable(why: impl Display) -> Fault {
+    Fault::new(format!("--tls-ca and --tls-crl cannot be used: {why}"))
+}
+
+fn no_pair(error: rustls::Error) -> Fault {
+    Fault::because("--tls-cert and --tls-key do not belong together", error)
 }
 
 impl ServerTls {
-    pub(crate) fn build(parsed: &Parsed, client_auth: ClientAuth) -> Result<Self, LoadError> {
+    pub(crate) fn build(parsed: &Parsed, client_auth: ClientAuth) -> Result<Self, Fault> {
         let Parsed {
             pair,
             roots,
@@ -52,7 +59,7 @@ impl ServerTls {
         }
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
-            .map_err(LoadError::Pair)?;
+            .map_err(no_pair)?;
         let builder = match &verifier {
             Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
             None => builder.with_no_client_auth(),
@@ -61,7 +68,7 @@ impl ServerTls {
         let (chain, key) = &*pair;
         let mut config = builder
             .with_single_cert(chain.clone(), key.clone_key())
-            .map_err(LoadError::Pair)?;
+            .map_err(no_pair)?;
         config.alpn_protocols = vec![ALPN.to_vec()];
         // No resumption: a certificate may have been revoked since the last handshake.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -73,7 +80,7 @@ impl ServerTls {
     }
 }
 
-pub(crate) fn client_config(parsed: &Parsed) -> Result<ClientConfig, LoadError> {
+pub(crate) fn client_config(parsed: &Parsed) -> Result<ClientConfig, Fault> {
     let Parsed {
         pair,
         roots,
@@ -87,12 +94,12 @@ pub(crate) fn client_config(parsed: &Parsed) -> Result<ClientConfig, LoadError> 
     }
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
-        .map_err(LoadError::Pair)?
+        .map_err(no_pair)?
         .with_webpki_verifier(verifier.build().map_err(unusable)?);
     let mut config = match pair.as_deref() {
         Some((chain, key)) => builder
             .with_client_auth_cert(chain.clone(), key.clone_key())
-            .map_err(LoadError::Pair)?,
+            .map_err(no_pair)?,
         None => builder.with_no_client_auth(),
     };
     config.alpn_protocols = vec![ALPN.to_vec()];

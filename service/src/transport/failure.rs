@@ -1,9 +1,11 @@
 //! Errors of TLS handshakes and of their setup, for people and as labels of a metric.
 
-use std::{io, time::Duration};
+use std::{fmt::Display, io, time::Duration};
 
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use thiserror::Error;
+
+use crate::Fault;
 
 /// The effect of `--insecure`, for the warning at each start.
 pub(crate) const EXPOSED: &str =
@@ -23,58 +25,11 @@ pub enum HandshakeError {
     Tls(TlsError),
 }
 
-/// Why the TLS files cannot be used.
-#[derive(Debug, Error)]
-pub enum LoadError {
-    /// A file cannot be read.
-    #[error("{file}: cannot be read")]
-    Read {
-        /// The flag, and the file.
-        file: String,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
-    /// A file has the wrong content, or CAs and revocation lists are invalid.
-    #[error("{0}")]
-    Content(String),
-    /// The key does not belong to the certificate.
-    #[error("--tls-cert and --tls-key do not belong together")]
-    Pair(#[source] rustls::Error),
-}
-
-/// Why flags and files cannot be used together.
-#[derive(Debug, Error)]
-pub enum SetupError {
-    /// The files cannot be used.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// A connection over the network would be in plain text.
-    #[error(
-        "{0} is plain text that leaves this machine; use TLS (--tls-cert, --tls-key, --tls-ca), a loopback address or unix:PATH, or accept it with --insecure"
-    )]
-    PlainText(String),
-    /// A flag needs another flag.
-    #[error("{given} needs {missing} beside it")]
-    Missing {
-        /// The given flag.
-        given: &'static str,
-        /// The missing flag.
-        missing: &'static str,
-    },
-    /// TLS files are given for an endpoint without TLS.
-    #[error(
-        "{0} does not use TLS, but flags for it are given (--tls-…); remove them, or write https://HOST:PORT"
-    )]
-    NotTls(String),
-    /// TLS files are given for a Unix socket.
-    #[error(
-        "{0} does not use TLS; remove --tls-cert, --tls-key, --tls-ca and --tls-crl, or listen on ADDRESS:PORT"
-    )]
-    NotTcp(String),
-    /// The name is invalid in a certificate.
-    #[error("{0:?} cannot be the name in a certificate; set a name with --tls-server-name")]
-    ServerName(String),
+/// The fault of flags that would send plain text over the network.
+pub(crate) fn plain_text(flag: &str, endpoint: impl Display) -> Fault {
+    Fault::new(format!(
+        "{flag} {endpoint} is plain text that leaves this machine; use TLS (--tls-cert, --tls-key, --tls-ca), a loopback address or unix:PATH, or accept it with --insecure"
+    ))
 }
 
 impl HandshakeError {

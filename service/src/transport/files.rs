@@ -1,11 +1,12 @@
 //! The TLS files: read completely, and converted for rustls, or to an error that names the file.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use crate::file;
+use crate::{Fault, file};
 use jiff::Timestamp;
 use rustls::RootCertStore;
 use rustls_pki_types::{
@@ -14,7 +15,7 @@ use rustls_pki_types::{
 };
 use x509_parser::parse_x509_crl;
 
-use crate::transport::{args::TlsArgs, certificate::not_after, failure::LoadError};
+use crate::transport::{args::TlsArgs, certificate::not_after};
 
 /// More than any bundle of CAs takes.
 const BYTES_MAX: u64 = 4 << 20;
@@ -65,7 +66,7 @@ impl Part<PathBuf> {
         parts.into_iter().flatten().collect()
     }
 
-    pub(crate) fn read(&self) -> Result<Part<PemFile>, LoadError> {
+    pub(crate) fn read(&self) -> Result<Part<PemFile>, Fault> {
         Ok(match self {
             Self::Pair(cert, key) => Part::Pair(
                 PemFile::read("--tls-cert", cert)?,
@@ -88,7 +89,7 @@ impl Part<PathBuf> {
 
 impl Part<PemFile> {
     /// Parses the files. All else is as in `older`.
-    pub(crate) fn parse(&self, older: &Parsed) -> Result<Parsed, LoadError> {
+    pub(crate) fn parse(&self, older: &Parsed) -> Result<Parsed, Fault> {
         let mut parsed = older.clone();
         match self {
             Self::Pair(cert, key) => {
@@ -118,15 +119,15 @@ impl Part<PemFile> {
 }
 
 impl PemFile {
-    fn read(flag: &str, path: &Path) -> Result<Self, LoadError> {
+    fn read(flag: &str, path: &Path) -> Result<Self, Fault> {
         let name = format!("{flag} {}", path.display());
         match file::read(path, BYTES_MAX) {
             Ok(bytes) => Ok(Self { name, bytes }),
-            Err(source) => Err(LoadError::Read { file: name, source }),
+            Err(source) => Err(unreadable(&name, source)),
         }
     }
 
-    fn key(&self) -> Result<PrivateKeyDer<'static>, LoadError> {
+    fn key(&self) -> Result<PrivateKeyDer<'static>, Fault> {
         let key = PrivateKeyDer::from_pem_slice(&self.bytes);
         key.map_err(|error| {
             if matches!(error, pem::Error::NoItemsFound) {
@@ -137,7 +138,7 @@ impl PemFile {
     }
 
     /// All items of one kind, of which there must be any.
-    fn items<T: PemObject>(&self, what: &str) -> Result<Vec<T>, LoadError> {
+    fn items<T: PemObject>(&self, what: &str) -> Result<Vec<T>, Fault> {
         let items: Result<Vec<_>, _> = T::pem_slice_iter(&self.bytes).collect();
         let items = items.map_err(|error| self.wrong(described(&error).to_owned()))?;
         if items.is_empty() {
@@ -146,13 +147,18 @@ impl PemFile {
         Ok(items)
     }
 
-    fn holds_no(&self, what: &str) -> LoadError {
+    fn holds_no(&self, what: &str) -> Fault {
         self.wrong(format!("holds no {what} in PEM"))
     }
 
-    fn wrong(&self, detail: String) -> LoadError {
-        LoadError::Content(format!("{}: {detail}", self.name))
+    fn wrong(&self, detail: String) -> Fault {
+        Fault::new(format!("{}: {detail}", self.name))
     }
+}
+
+/// The fault of files, named by their flags, that cannot be read.
+pub(crate) fn unreadable(files: &str, source: io::Error) -> Fault {
+    Fault::because(format!("{files}: cannot be read"), source)
 }
 
 /// Describes an error in PEM without the bytes that the error quotes: a file that lacks its line breaks quotes its key.

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use crate::{failure::chain, file::Reloaded};
+use crate::{Fault, failure::chain, file::Reloaded};
 use tokio::{
     sync::watch,
     time::{Interval, MissedTickBehavior, interval},
@@ -10,8 +10,7 @@ use tokio::{
 
 use crate::transport::{
     args::TlsArgs,
-    failure::LoadError,
-    files::{Parsed, Part, PemFile},
+    files::{Parsed, Part, PemFile, unreadable},
     metrics::Metrics,
 };
 
@@ -26,10 +25,10 @@ pub(crate) fn load<T, B>(
     args: &TlsArgs,
     metrics: &Metrics,
     build: B,
-) -> Result<watch::Receiver<Arc<T>>, LoadError>
+) -> Result<watch::Receiver<Arc<T>>, Fault>
 where
     T: Send + Sync + 'static,
-    B: Fn(&Parsed) -> Result<T, LoadError> + Send + Sync + 'static,
+    B: Fn(&Parsed) -> Result<T, Fault> + Send + Sync + 'static,
 {
     let mut files = Parsed::default();
     let mut parts = Vec::new();
@@ -58,7 +57,7 @@ where
 async fn reload<T>(
     parts: Vec<Seen>,
     mut ticks: Interval,
-    mut replace: impl FnMut(&Part<PemFile>, &Metrics) -> Result<T, LoadError>,
+    mut replace: impl FnMut(&Part<PemFile>, &Metrics) -> Result<T, Fault>,
     sender: watch::Sender<Arc<T>>,
     metrics: Metrics,
 ) {
@@ -69,10 +68,7 @@ async fn reload<T>(
         }
         for (part, seen) in &parts {
             let (files, flags) = (part.clone(), part.flags());
-            let failed = |source| LoadError::Read {
-                file: flags.to_owned(),
-                source,
-            };
+            let failed = |source| unreadable(flags, source);
             let Some(contents) = seen.changed(move || files.read(), failed).await else {
                 continue;
             };

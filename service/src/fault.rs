@@ -1,22 +1,24 @@
-//! Why a server cannot start, in words.
+//! Why a process cannot use what it was given, in words.
 
 use std::error::Error;
 
 /// A flag, a file or a folder that cannot be used, and the error behind that, if there is one.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
-pub(crate) struct Fault {
+pub struct Fault {
     what: String,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl Fault {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
+    /// A fault with nothing behind it.
+    pub fn new(what: impl Into<String>) -> Self {
         let (what, source) = (what.into(), None);
         Self { what, source }
     }
 
-    pub(crate) fn because(
+    /// A fault, and the error that caused it.
+    pub fn because(
         what: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
