@@ -83,7 +83,6 @@ impl Encoder {
         let wall = now.wall.0.saturating_sub(self.last.wall.0);
         self.last = now;
         let record = Record {
-            more: false,
             elapsed_nanos: elapsed,
             drift_nanos: wall.saturating_sub_unsigned(elapsed),
             step: Some(step),

@@ -106,14 +106,6 @@ impl<R: Read> Reader<R> {
             return Err(ReadError::Empty(reader.at));
         };
         let header: Header = decode(at, header)?;
-        if header
-            .config
-            .as_ref()
-            .is_some_and(|it| it.work_per_poll > 0)
-        {
-            let why = "its server paused in long work, which no released server does";
-            return Err(ReadError::Damaged(at, why.to_owned()));
-        }
         let opening = opening(header);
         let incomplete = || ReadError::Damaged(at, "the header lacks a field".to_owned());
         let opening = opening.ok_or_else(incomplete)?;
@@ -134,10 +126,6 @@ impl<R: Read> Reader<R> {
             }
         };
         let record: Record = decode(at, bytes)?;
-        if record.more {
-            let why = "a frame is in parts, which no released server writes";
-            return Err(ReadError::Damaged(at, why.to_owned()));
-        }
         let unknown = || ReadError::Damaged(at, "no step that this version knows".to_owned());
         let step = record.step.ok_or_else(unknown)?;
         let (elapsed, drift) = (record.elapsed_nanos, record.drift_nanos);

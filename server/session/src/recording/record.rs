@@ -12,8 +12,6 @@ pub(crate) struct Record {
     pub(crate) elapsed_nanos: u64,
     #[prost(sint64, tag = "2")]
     pub(crate) drift_nanos: i64,
-    #[prost(bool, tag = "9")]
-    pub(crate) more: bool,
     #[prost(oneof = "Step", tags = "3, 4, 5, 6, 7, 8, 10")]
     pub(crate) step: Option<Step>,
 }
