@@ -38,7 +38,7 @@ mod stream;
 pub use accept::Acceptor;
 pub use args::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 pub use certificate::Certificate;
-pub use connect::{ConnectError, Connector};
+pub use connect::Connector;
 pub use endpoint::{Endpoint, HostPort, ListenEndpoint};
 pub use failure::HandshakeError;
 pub use listen::{Listener, Socket};

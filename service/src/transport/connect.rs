@@ -12,7 +12,6 @@ use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
-use thiserror::Error;
 use tokio::{
     net::{TcpStream, UnixStream},
     sync::watch,
@@ -46,17 +45,6 @@ pub struct Connector {
 struct Tls {
     settings: watch::Receiver<Arc<ClientConfig>>,
     name: ServerName<'static>,
-}
-
-/// Why there is no connection.
-#[derive(Debug, Error)]
-pub enum ConnectError {
-    /// The server cannot be reached.
-    #[error("cannot connect")]
-    Unreachable(#[source] io::Error),
-    /// One side rejected the other.
-    #[error("cannot connect by TLS")]
-    Handshake(#[source] HandshakeError),
 }
 
 impl Connector {
@@ -120,16 +108,16 @@ impl Connector {
         }
     }
 
-    async fn connect(self) -> Result<ByteStream, ConnectError> {
+    async fn connect(self) -> Result<ByteStream, Fault> {
         let reached = match &self.endpoint {
             Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(ByteStream::Tcp),
             Endpoint::Unix(path) => UnixStream::connect(path).await.map(ByteStream::Unix),
         };
-        let stream = reached.map_err(ConnectError::Unreachable)?;
+        let stream = reached.map_err(|error| Fault::because("cannot connect", error))?;
         match (self.tls, stream) {
             (Some(tls), ByteStream::Tcp(stream)) => tls.connect(stream).await.map_err(|source| {
                 self.metrics.handshake_failed(source.reason());
-                ConnectError::Handshake(source)
+                Fault::because("cannot connect by TLS", source)
             }),
             (_, stream) => Ok(stream),
         }
@@ -138,10 +126,10 @@ impl Connector {
 
 impl Service<Uri> for Connector {
     type Response = TokioIo<ByteStream>;
-    type Error = ConnectError;
-    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<ByteStream>, ConnectError>> + Send>>;
+    type Error = Fault;
+    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<ByteStream>, Fault>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         Poll::Ready(Ok(()))
     }
 
