@@ -118,7 +118,7 @@ pub fn cluster() -> ClusterConfig {
             evict_after: millis(1500),
             remove_after: millis(3000),
         },
-        bookmark_every: Some(Duration::from_secs(30)),
+        bookmark_every: Duration::from_secs(30),
         ..ClusterConfig::default()
     }
 }

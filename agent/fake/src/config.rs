@@ -19,9 +19,9 @@ pub struct ClusterConfig {
     pub node_loss: NodeLoss,
     /// How many changes of one kind a watch may start behind; older changes answer 410. Bounds the memory of the log.
     pub watch_log_max: usize,
-    /// The interval of bookmarks on a quiet watch; `None` for never. A poll gives the bookmark, so a bookmark never makes
+    /// The interval of bookmarks on a quiet watch. A poll gives the bookmark, so a bookmark never makes
     /// [`crate::Cluster::next_due`] earlier.
-    pub bookmark_every: Option<Duration>,
+    pub bookmark_every: Duration,
 }
 
 /// Sets the pace of the scheduler and the kubelets. `Duration::MAX` means never.
@@ -59,7 +59,7 @@ impl Default for ClusterConfig {
             kubelet: Kubelet::default(),
             node_loss: NodeLoss::default(),
             watch_log_max: 100_000,
-            bookmark_every: Some(Duration::from_secs(60)),
+            bookmark_every: Duration::from_secs(60),
         }
     }
 }
@@ -71,19 +71,6 @@ impl Default for Kubelet {
             start_after: Duration::from_millis(200),
             ready_after: Duration::from_millis(300),
             grace: Duration::from_millis(500),
-            jitter: Duration::ZERO,
-        }
-    }
-}
-
-impl Kubelet {
-    /// Returns a kubelet that does nothing: pods stay as created until a test changes them.
-    pub const fn idle() -> Self {
-        Self {
-            schedule_after: Duration::MAX,
-            start_after: Duration::MAX,
-            ready_after: Duration::MAX,
-            grace: Duration::MAX,
             jitter: Duration::ZERO,
         }
     }

@@ -13,8 +13,6 @@ use crate::{
     store::ObjectKey,
 };
 
-const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
-
 /// The options of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
@@ -22,14 +20,15 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// A precondition: the resource version.
     pub resource_version: Option<String>,
-    /// The effect on dependents; background if absent.
-    pub propagation: Option<Propagation>,
+    /// The effect on dependents.
+    pub propagation: Propagation,
 }
 
 /// The effect of a deletion on the dependents of the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
     /// They are deleted after it.
+    #[default]
     Background,
     /// They are deleted before it.
     Foreground,
@@ -54,10 +53,6 @@ pub(crate) fn delete(
 ) -> Result<Deletion, ApiError> {
     let object = state.found(kind, key)?;
     check_preconditions(kind, &object, options)?;
-    if kind == Kind::Namespace && PROTECTED_NAMESPACES.contains(&key.name()) {
-        let why = "this namespace may not be deleted";
-        return Err(ApiError::forbidden(kind, key.name(), why));
-    }
     let seconds = match kind {
         Kind::Pod => defaults::grace_seconds(&object),
         Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota | Kind::Node => 0,
@@ -70,9 +65,9 @@ pub(crate) fn delete(
     let grace = Duration::from_secs(seconds.into());
     object::mark_deleting(&mut marked, state.now(), grace);
     match options.propagation {
-        Some(Propagation::Foreground) => object::add_finalizer(&mut marked, FOREGROUND),
-        Some(Propagation::Orphan) => object::add_finalizer(&mut marked, ORPHAN),
-        Some(Propagation::Background) | None => {}
+        Propagation::Foreground => object::add_finalizer(&mut marked, FOREGROUND),
+        Propagation::Orphan => object::add_finalizer(&mut marked, ORPHAN),
+        Propagation::Background => {}
     }
     if kind == Kind::Namespace {
         marked["status"] = json!({"phase": "Terminating"});

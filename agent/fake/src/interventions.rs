@@ -10,7 +10,7 @@ use crate::{
     create::read_kind,
     error::ApiError,
     kind::Kind,
-    kubelet::{self, Containers},
+    kubelet,
     object::Object,
     patch,
     state::{NodeState, State},
@@ -35,22 +35,6 @@ impl Cluster {
         patch::merge(&mut new["status"], status);
         validate::shape(Kind::Pod, &new)?;
         Ok(commit::change(&mut self.state, Kind::Pod, &pod, new))
-    }
-
-    /// Ends a pod with a failure, as an eviction by its kubelet does; the object stays.
-    ///
-    /// # Errors
-    /// 404 if there is no such pod.
-    pub fn fail_pod(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        reason: &str,
-    ) -> Result<Object, ApiError> {
-        let pod = self.state.pod(namespace, name)?;
-        let mut failed = kubelet::observe(&self.state, &pod, Containers::Failed);
-        failed["status"]["reason"] = reason.into();
-        Ok(commit::change(&mut self.state, Kind::Pod, &pod, failed))
     }
 
     /// Replaces the object of this name without validation: an API server of another version may have accepted it.

@@ -1,7 +1,5 @@
 //! The scheduler and the kubelets: they move pods from Pending to Running to Ready, and stop them.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,7 +17,6 @@ pub(crate) enum Containers {
     Started,
     Ready,
     Succeeded,
-    Failed,
 }
 
 /// Restarts the steps of a pod after the outage of its node.
@@ -56,11 +53,7 @@ pub(crate) fn bind(state: &mut State, pod: &PodRef) {
 
 pub(crate) fn start(state: &mut State, pod: &PodRef) {
     if let Some(pod) = live(state, pod, "Pending").filter(|pod| is_up(state, object::node(pod))) {
-        let found = match state.config.kubelet.ready_after {
-            Duration::ZERO => Containers::Ready,
-            _ => Containers::Started,
-        };
-        let started = observe(state, &pod, found);
+        let started = observe(state, &pod, Containers::Started);
         commit::change(state, Kind::Pod, &pod, started);
     }
 }
@@ -117,7 +110,6 @@ pub(crate) fn observe(state: &State, pod: &Object, found: Containers) -> Value {
         Containers::Started => ("Running", "False", "ContainersNotReady"),
         Containers::Ready => ("Running", "True", ""),
         Containers::Succeeded => ("Succeeded", "False", "PodCompleted"),
-        Containers::Failed => ("Failed", "False", "PodFailed"),
     };
     set_condition(&mut new, state.now(), "Ready", ready, reason);
     let status = object::fields(&mut new, "status");

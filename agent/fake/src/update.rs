@@ -56,15 +56,6 @@ pub(crate) fn replace_status(
     key: &ObjectKey,
     sent: &Value,
 ) -> Result<Object, ApiError> {
-    match kind {
-        Kind::Pod | Kind::ReplicaSet => {}
-        Kind::Namespace | Kind::ResourceQuota | Kind::Node => {
-            let resource = kind.resource();
-            let message =
-                format!("update of status is not supported on resources of kind \"{resource}\"");
-            return Err(ApiError::new(405, "MethodNotAllowed", message));
-        }
-    }
     validate::shape(kind, sent)?;
     let old = state.found(kind, key)?;
     let (uid, known) = (object::uid(sent), object::uid(&old));

@@ -95,7 +95,7 @@ pub(crate) struct Watches {
     logs: [Log; 5],
     readers: BTreeMap<WatchId, WatchReader>,
     log_max: usize,
-    bookmark_every: Option<Duration>,
+    bookmark_every: Duration,
     opened: u64,
     /// Whether a watch may begin in the future.
     are_patient: bool,
@@ -133,7 +133,7 @@ impl Log {
 }
 
 impl Watches {
-    pub(crate) fn new(log_max: usize, bookmark_every: Option<Duration>) -> Self {
+    pub(crate) fn new(log_max: usize, bookmark_every: Duration) -> Self {
         Self {
             logs: Default::default(),
             readers: BTreeMap::new(),
@@ -247,13 +247,10 @@ impl WatchReader {
         &mut self,
         now: Timestamp,
         version: u64,
-        bookmark_every: Option<Duration>,
+        bookmark_every: Duration,
     ) -> WatchPoll {
-        let is_due = |every| now.duration_since(self.bookmarked).unsigned_abs() >= every;
-        if version < self.delivered {
-            return WatchPoll::Pending;
-        }
-        if !self.bookmark_asked && !bookmark_every.is_some_and(is_due) {
+        let is_due = now.duration_since(self.bookmarked).unsigned_abs() >= bookmark_every;
+        if version < self.delivered || !(self.bookmark_asked || is_due) {
             return WatchPoll::Pending;
         }
         self.bookmark_asked = false;

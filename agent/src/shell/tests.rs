@@ -27,7 +27,10 @@ impl Running {
         let contents =
             agent_fake::manifest::open(file, &replica_set().to_string()).expect("it is valid");
         let fake = agent_fake::ClusterConfig {
-            kubelet: agent_fake::Kubelet::idle(),
+            kubelet: agent_fake::Kubelet {
+                schedule_after: Duration::MAX,
+                ..agent_fake::Kubelet::default()
+            },
             ..agent_fake::ClusterConfig::default()
         };
         let cluster = FakeCluster::start(fake, contents.documents).expect("the cluster takes it");

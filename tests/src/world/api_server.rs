@@ -6,7 +6,7 @@ use agent_core::api::{self, Call, CallId, CreatePod, Reply, Request};
 use agent_fake::{ApiError, DeleteOptions, Kind, Object};
 use decree::v1;
 use decree_agent::cluster::fake::calls;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     boundaries::{Moment, Party},
@@ -308,7 +308,9 @@ impl World {
     pub(super) fn end_new(&mut self, pod: &Object) {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         if self.occurs(self.chaos.reject) {
-            let failed = self.cluster.fail_pod(NAMESPACE, name, "Rejected");
+            let failed = self
+                .cluster
+                .set_pod_status(NAMESPACE, name, &json!({"phase": "Failed"}));
             failed.expect("it is there");
         } else if self.occurs(self.chaos.remove) {
             let removed = self.cluster.remove_pod_now(NAMESPACE, name);

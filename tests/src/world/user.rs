@@ -29,7 +29,7 @@ impl World {
             }
             Act::Delete { set, propagation } => {
                 let options = DeleteOptions {
-                    propagation: Some(*propagation),
+                    propagation: *propagation,
                     ..DeleteOptions::default()
                 };
                 self.cluster
@@ -45,9 +45,13 @@ impl World {
                     .delete(Kind::Pod, NAMESPACE, name, &DeleteOptions::default())
                     .is_ok()
             }),
-            Act::FailPod => {
-                self.hit(|world, name| world.cluster.fail_pod(NAMESPACE, name, "Evicted").is_ok())
-            }
+            Act::FailPod => self.hit(|world, name| {
+                let failed = json!({"phase": "Failed"});
+                world
+                    .cluster
+                    .set_pod_status(NAMESPACE, name, &failed)
+                    .is_ok()
+            }),
             Act::Relabel { value } => self.hit(|world, name| {
                 let patch = json!({"metadata": {"labels": {"app": value}}});
                 world

@@ -73,7 +73,9 @@ fn step(cluster: &mut Cluster, random: &mut Random) {
         7 => cluster
             .set_pod_status("default", name, &odd_value(random))
             .is_ok(),
-        8 => cluster.fail_pod("default", name, "Evicted").is_ok(),
+        8 => cluster
+            .set_pod_status("default", name, &json!({"phase": "Failed"}))
+            .is_ok(),
         9 => cluster.fail_node("node-a").is_ok() && cluster.recover_node("node-a").is_ok(),
         _ => {
             let pause = Duration::from_millis(random.below(400));
@@ -144,13 +146,12 @@ fn odd_patch(random: &mut Random) -> Value {
 
 fn any_deletion(random: &mut Random) -> DeleteOptions {
     let propagation = [
-        None,
-        Some(Propagation::Background),
-        Some(Propagation::Foreground),
-        Some(Propagation::Orphan),
+        Propagation::Background,
+        Propagation::Foreground,
+        Propagation::Orphan,
     ];
     DeleteOptions {
-        propagation: propagation[random.below(4) as usize],
+        propagation: propagation[random.below(3) as usize],
         ..DeleteOptions::default()
     }
 }

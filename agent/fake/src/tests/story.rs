@@ -11,7 +11,7 @@
 //! keep; status …, stale-status …                     a status, on what the ReplicaSet `web` is now, or was at `keep`
 //! replace …, scale SET N, pod-status NAME JSON       other writes
 //! delete KIND NAME uid= version= how=                prints whether the object is gone
-//! fail-pod, remove-pod, fail-node, recover-node NAME
+//! remove-pod, fail-node, recover-node NAME
 //! pass MILLIS, settle, due, clock                    time
 //! mark, version                                      marks the version; prints how far the version is beyond it
 //! seen POD …, show KIND NAME /POINTER …, list KIND
@@ -30,8 +30,8 @@ use serde_json::{Value, json};
 
 use super::{cluster, owned, pod, replica_set};
 use crate::{
-    ApiError, Cluster, ClusterConfig, DeleteOptions, Fault, Kind, Kubelet, NodeLoss, Object,
-    OpenWatches, Propagation, Verb, WatchId, WatchPoll,
+    ApiError, Cluster, ClusterConfig, DeleteOptions, Fault, Kind, NodeLoss, Object, OpenWatches,
+    Propagation, Verb, WatchId, WatchPoll,
 };
 
 /// Plays the stories of a table, and compares what they print.
@@ -202,7 +202,6 @@ impl Story {
                 cluster.scale("default", name, replicas)
             }
             "pod-status" => cluster.set_pod_status("default", name, &json(words.at(2))),
-            "fail-pod" => cluster.fail_pod("default", name, "Evicted"),
             "remove-pod" => cluster.remove_pod_now("default", name),
             "fail-node" => cluster.fail_node(name).map(|()| Object::default()),
             "recover-node" => cluster.recover_node(name).map(|()| Object::default()),
@@ -452,19 +451,19 @@ fn deletion(cluster: &Cluster, words: &Words<'_>) -> DeleteOptions {
     DeleteOptions {
         uid: named("uid").map(str::to_owned),
         resource_version: version,
-        propagation: named("how").map(|how| match how {
-            "background" => Propagation::Background,
-            "foreground" => Propagation::Foreground,
-            "orphan" => Propagation::Orphan,
-            other => panic!("{other} is no way to delete"),
-        }),
+        propagation: match named("how") {
+            None | Some("background") => Propagation::Background,
+            Some("foreground") => Propagation::Foreground,
+            Some("orphan") => Propagation::Orphan,
+            Some(other) => panic!("{other} is no way to delete"),
+        },
     }
 }
 
 fn config(words: &Words<'_>) -> ClusterConfig {
     let mut config = ClusterConfig::default();
     match words.at(1) {
-        "idle" => config.kubelet = Kubelet::idle(),
+        "idle" => config.kubelet.schedule_after = Duration::MAX,
         "no-nodes" => config.nodes.clear(),
         "loss" => {
             config.node_loss = NodeLoss {

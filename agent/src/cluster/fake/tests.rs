@@ -102,7 +102,10 @@ async fn time_passes_by_itself_and_pods_become_ready() {
 #[tokio::test(start_paused = true)]
 async fn changes_that_wait_come_together_and_a_slow_reader_loses_none() {
     let cluster = start(ClusterConfig {
-        kubelet: Kubelet::idle(),
+        kubelet: Kubelet {
+            schedule_after: Duration::MAX,
+            ..Kubelet::default()
+        },
         ..ClusterConfig::default()
     });
     let mut events = watch_pods(&cluster).await;
