@@ -56,11 +56,6 @@ pub(crate) fn write(report: &Report) {
                 "the server does not accept an object"
             );
         }
-        Report::BatchTaken { id, operations } => debug!(batch = id, operations, "batch taken"),
-        Report::BatchRefused { id, refusal } => {
-            let (cause, why) = (refusal.cause.as_str_name(), excerpt(&refusal.message));
-            debug!(batch = id, cause, why, "batch refused");
-        }
         Report::Refused(it) => refused(it),
         Report::PodOfOther(pod) => pod_of_other(pod),
         Report::Budget(change) => budget(change),

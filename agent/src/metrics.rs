@@ -34,10 +34,6 @@ metrics! {
         "Sessions opened; a steady rise means that sessions do not last";
     disconnects: Family<Label, Counter> = "decree_agent_disconnects",
         "Sessions and attempts that ended, by cause";
-    frames_sent: Counter = "decree_agent_frames_sent",
-        "Frames sent to the server";
-    frames_received: Counter = "decree_agent_frames_received",
-        "Frames received from the server";
     lists: Family<Label, Counter> = "decree_agent_lists",
         "Complete lists read from the cluster, by kind; many mean that watches break";
     watch_events: Family<Label, Counter> = "decree_agent_watch_events",
@@ -48,8 +44,6 @@ metrics! {
         "Objects that could not be projected and were left out; look at the log";
     objects_rejected: Counter = "decree_agent_objects_rejected",
         "Objects that the server did not accept; look at the log";
-    batches_refused: Counter = "decree_agent_batches_refused",
-        "Batches that the guard or the mode refused";
     operations_refused: Family<Label, Counter> = "decree_agent_operations_refused",
         "Operations that the agent refused to start, by the rule that they break";
     operations: Family<[(&'static str, Cow<'static, str>); 1], Counter> = "decree_agent_operations",
@@ -139,9 +133,6 @@ impl Metrics {
             Report::Rejected(_) => {
                 self.objects_rejected.inc();
             }
-            Report::BatchRefused { .. } => {
-                self.batches_refused.inc();
-            }
             Report::Refused(refused) => {
                 self.refused(refused.rule).inc_by(refused.operations as u64);
             }
@@ -163,7 +154,6 @@ impl Metrics {
             Report::Draining
             | Report::OldHistory { .. }
             | Report::ResyncAsked(_)
-            | Report::BatchTaken { .. }
             | Report::Shown(_)
             | Report::Noted(_) => {}
         }

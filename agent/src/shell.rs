@@ -255,7 +255,6 @@ impl<C: Cluster> Shell<C> {
             let Some(frame) = self.agent.poll_frame(now) else {
                 break;
             };
-            self.config.metrics.frames_sent.inc();
             permit.send(frame);
             sent = true;
         }
@@ -305,7 +304,6 @@ impl<C: Cluster> Shell<C> {
             match news {
                 uplink::News::Connected => self.agent.handle_connected(self.clock.now()),
                 uplink::News::Frame(frame) => {
-                    self.config.metrics.frames_received.inc();
                     self.agent.handle_frame(self.clock.now(), frame);
                 }
                 uplink::News::Disconnected(cause) => {

@@ -374,21 +374,13 @@ impl Agent {
     }
 
     fn handle_batch(&mut self, batch: v1::Batch) {
-        let (id, operations) = (batch.id, operation_count(&batch));
-        let taken = match self.check_batch(&batch) {
-            Ok(()) => self.batches.handle_batch(batch),
-            Err(refusal) => {
-                self.batches.refuse(&batch, &refusal);
-                if self.guard.config.mode == v1::Mode::DryRun {
-                    self.reports.push_back(Report::Shown(Box::new(batch)));
-                }
-                Err(refusal)
-            }
+        let Err(refusal) = self.check_batch(&batch) else {
+            return self.batches.handle_batch(batch);
         };
-        self.reports.push_back(match taken {
-            Ok(()) => Report::BatchTaken { id, operations },
-            Err(refusal) => Report::BatchRefused { id, refusal },
-        });
+        self.batches.refuse(&batch, &refusal);
+        if self.guard.config.mode == v1::Mode::DryRun {
+            self.reports.push_back(Report::Shown(Box::new(batch)));
+        }
     }
 
     fn check_batch(&self, batch: &v1::Batch) -> Result<(), Refusal> {

@@ -86,7 +86,7 @@ impl Batches {
     }
 
     /// Takes a batch that passed the guard, or answers NOT_STARTED if its ReplicaSet has a batch in flight or there is no memory for it.
-    pub(crate) fn handle_batch(&mut self, batch: v1::Batch) -> Result<(), Refusal> {
+    pub(crate) fn handle_batch(&mut self, batch: v1::Batch) {
         let active = ActiveBatch::new(batch);
         let bytes = self.bytes.saturating_add(active.bytes);
         let refused = if self.bytes > 0 && bytes > BYTES_IN_FLIGHT_MAX {
@@ -99,8 +99,7 @@ impl Batches {
         };
         if let Some(message) = refused {
             let refusal = Refusal::new(Rule::Limit, message);
-            self.refuse(&active.batch, &refusal);
-            return Err(refusal);
+            return self.refuse(&active.batch, &refusal);
         }
         self.bytes = bytes;
         let id = active.batch.id;
@@ -109,7 +108,6 @@ impl Batches {
         self.operations += active.total as usize;
         self.active.insert(id, active);
         self.settle(id);
-        Ok(())
     }
 
     /// Answers every operation of a batch with NOT_STARTED.

@@ -9,7 +9,7 @@ use crate::{
     budget::{Change, PodOfOther},
     link::Disconnect,
     recorder::Note,
-    refusal::{Refusal, Rule},
+    refusal::Rule,
     watch::history::WentBack,
 };
 
@@ -45,20 +45,6 @@ pub enum Report {
     Skipped(InvalidObject),
     /// The server did not accept an object.
     Rejected(v1::Rejection),
-    /// A batch came.
-    BatchTaken {
-        /// Its number in the session.
-        id: u64,
-        /// How many operations it carries.
-        operations: usize,
-    },
-    /// No operation of a batch is started.
-    BatchRefused {
-        /// Its number in the session.
-        id: u64,
-        /// Why.
-        refusal: Refusal,
-    },
     /// Operations are not started, because a rule refuses them.
     Refused(Refused),
     /// Another controller created a pod of a ReplicaSet.

@@ -124,9 +124,6 @@ pub(super) fn reported(report: &Report) -> Option<String> {
     if let Report::Listed { kind, count } = report {
         return Some(format!("{count} {} listed", plural(*kind)));
     }
-    if let Report::BatchRefused { id, .. } = report {
-        return Some(format!("batch {id} refused"));
-    }
     if let Report::Shown(batch) = report {
         return Some(format!("batch {} shown", batch.id));
     }
