@@ -31,20 +31,13 @@ pub(crate) fn status_patch(write: &WriteStatus) -> Value {
     })
 }
 
-/// Returns the ReplicaSet that replaces the status of the one with this name, UID and version.
+/// Returns that patch as a ReplicaSet, whose status replaces that of the one with its name.
 pub fn status_update(write: &WriteStatus) -> Value {
-    let v1::ObjectRef {
-        namespace,
-        name,
-        uid,
-    } = &write.replica_set;
-    json!({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {
-            "namespace": namespace, "name": name, "uid": uid, "resourceVersion": write.resource_version,
-        },
-        "status": status_to_json(&write.status),
-    })
+    let mut update = status_patch(write);
+    update["kind"] = "ReplicaSet".into();
+    update["metadata"]["namespace"] = write.replica_set.namespace.as_str().into();
+    update["metadata"]["name"] = write.replica_set.name.as_str().into();
+    update
 }
 
 /// Writes a status as Kubernetes does: `replicas` always, the other numbers only if they are not 0, and `terminatingReplicas` if it is
