@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use agent_kube::KubeCluster;
-use axum::Router;
 use prometheus_client::registry::Registry;
-use service::{Readiness, admin, process};
+use service::{admin, process};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -14,40 +13,24 @@ use crate::shell::ShellConfig;
 /// The most connections of the port: more than probes and scrapers need.
 const CONNECTIONS_MAX: usize = 64;
 
-/// The contents of an agent's admin port.
-#[derive(Debug)]
-pub struct Admin {
-    registry: Registry,
-    readiness: Readiness,
-    routes: Router,
-}
-
-impl Admin {
-    /// Creates the port of an agent that runs with `config`. `registry` has the metrics of the server connection; this
-    /// function adds the metrics of the agent and the process.
-    pub fn new(config: &ShellConfig, mut registry: Registry) -> Self {
-        config.metrics.register(&mut registry);
-        process::register(&mut registry, "decree_agent");
-        Self {
-            registry,
-            readiness: config.readiness.clone(),
-            routes: config.holds.router(),
-        }
+/// Serves the port of an agent that runs with `config`, until the drop of the return value, even while the agent drains. `registry` has the
+/// metrics of the server connection. This function adds those of the agent, of the process, and of the calls to a real cluster.
+pub fn serve_admin(
+    config: &ShellConfig,
+    mut registry: Registry,
+    cluster: Option<&KubeCluster>,
+    listener: TcpListener,
+) -> AbortOnDropHandle<()> {
+    config.metrics.register(&mut registry);
+    process::register(&mut registry, "decree_agent");
+    if let Some(cluster) = cluster {
+        cluster.register_metrics(&mut registry);
     }
-
-    /// Adds the metrics of the calls to a real cluster.
-    pub fn with_kubernetes(mut self, cluster: &KubeCluster) -> Self {
-        cluster.register_metrics(&mut self.registry);
-        self
-    }
-
-    /// Serves the port until the drop of the return value, even while the agent drains.
-    pub fn serve(self, listener: TcpListener) -> AbortOnDropHandle<()> {
-        let router = admin::router(self.readiness, Arc::new(self.registry)).merge(self.routes);
-        AbortOnDropHandle::new(tokio::spawn(admin::serve(
-            listener,
-            router,
-            CONNECTIONS_MAX,
-        )))
-    }
+    let router = admin::router(config.readiness.clone(), Arc::new(registry));
+    let router = router.merge(config.holds.router());
+    AbortOnDropHandle::new(tokio::spawn(admin::serve(
+        listener,
+        router,
+        CONNECTIONS_MAX,
+    )))
 }

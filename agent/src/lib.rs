@@ -29,7 +29,7 @@ mod sources;
 mod take_over;
 mod uplink;
 
-pub use admin::Admin;
+pub use admin::serve_admin;
 pub use agent_core::cluster::Cluster;
 pub use args::{
     AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterError, ClusterKind, FakeArgs, KubeArgs,

@@ -4,7 +4,7 @@ use std::{env, error::Error, process::ExitCode};
 
 use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
-use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
+use decree_agent::{AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use service::transport::{Connector, Metrics};
@@ -59,13 +59,12 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         agent: args.agent_config(instance, seed),
         ..ShellConfig::new(server)
     };
-    let admin = Admin::new(&config, registry);
-    let admin = match &cluster {
-        ConnectedCluster::Kubernetes(cluster) => admin.with_kubernetes(cluster),
-        ConnectedCluster::Fake(_) => admin,
+    let real = match &cluster {
+        ConnectedCluster::Kubernetes(cluster) => Some(&**cluster),
+        ConnectedCluster::Fake(_) => None,
     };
     let listener = args.admin.open("admin", "--admin").await?;
-    let _admin = listener.map(|listener| admin.serve(listener));
+    let _admin = listener.map(|it| decree_agent::serve_admin(&config, registry, real, it));
     match cluster {
         ConnectedCluster::Kubernetes(cluster) => {
             decree_agent::run_on_kubernetes(&args, config, *cluster, shutdown).await?;

@@ -9,7 +9,7 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 
 use agent_core::{agent::AgentConfig, budget::BudgetConfig};
 use agent_kube::KubeCluster;
-use decree_agent::{Admin, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
+use decree_agent::{AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
@@ -191,10 +191,9 @@ impl RunningAgent {
             agent,
             ..ShellConfig::new(server)
         };
-        let routes = Admin::new(&config, registry);
-        let routes = match &cluster {
-            Cluster::Embedded(_) => routes,
-            Cluster::Real(cluster, _) => routes.with_kubernetes(cluster),
+        let real = match &cluster {
+            Cluster::Embedded(_) => None,
+            Cluster::Real(cluster, _) => Some(&**cluster),
         };
         let failed = |error: &dyn Error| {
             let failure = cannot_start("agent", &chain(error));
@@ -206,7 +205,7 @@ impl RunningAgent {
         let admin = listener.as_ref().map(|it| it.local_addr()).transpose();
         Ok(Self {
             admin: admin.map_err(|error| failed(&error))?,
-            _port: listener.map(|listener| routes.serve(listener)),
+            _port: listener.map(|it| decree_agent::serve_admin(&config, registry, real, it)),
             part: Part::start("agent", stop.clone(), async move {
                 match cluster {
                     Cluster::Embedded(cluster) => {
