@@ -45,7 +45,7 @@ clusters = ["*"]
 /// The retry delay of a throttled cluster in seconds. It exceeds the server's maximum delay, so the server retries earlier and is throttled again.
 const THROTTLED_SECONDS: u32 = 900;
 /// An agent in enforce mode, without a budget.
-const ENFORCE: (v1::Mode, budget::Limit) = (v1::Mode::Enforce, budget::Limit::Off);
+const ENFORCE: (v1::Mode, budget::Limit) = (v1::Mode::Enforce, budget::Limit::OFF);
 /// The maximum number of deletes per ReplicaSet and minute.
 const DELETES: u32 = 2;
 
@@ -72,7 +72,7 @@ impl Stage {
 
     /// Opens a stage with an agent in shadow mode.
     pub(crate) async fn shadow(config: Config) -> Self {
-        Self::open_in((v1::Mode::Shadow, budget::Limit::Off), config, None).await
+        Self::open_in((v1::Mode::Shadow, budget::Limit::OFF), config, None).await
     }
 
     /// Opens a stage with an agent that deletes few pods of a ReplicaSet in a minute.

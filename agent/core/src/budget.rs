@@ -322,7 +322,7 @@ impl Budget {
         let window = self.windows.get(key);
         let Count { operations, pods } = window.map_or(one_more, |window| window.total(one_more));
         let allowed = limit.allowed(pods)?;
-        let is_count = matches!(limit, Limit::UpTo { percent: 0, .. });
+        let is_count = limit.percent == 0;
         let left_out = if operations > allowed && !is_count && key != own {
             self.most_of_one(*verb, own)
         } else {

@@ -18,19 +18,13 @@ pub enum Action {
     Hold,
 }
 
-/// How many operations may start in a minute, in one scope.
+/// How many operations may start in a minute, in one scope: a part of its pods, and a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Limit {
-    /// Any number.
-    #[default]
-    Off,
-    /// A part of the pods of the scope, and a number. One of them is at least 1.
-    UpTo {
-        /// The part, in percent: for creates of the desired pods, for deletes of the active ones.
-        percent: u32,
-        /// The number that is added.
-        more: u32,
-    },
+pub struct Limit {
+    /// The part, in percent: for creates of the desired pods, for deletes of the active ones.
+    pub percent: u32,
+    /// The number that is added.
+    pub more: u32,
 }
 
 /// The limits of one kind of operation.
@@ -62,9 +56,12 @@ pub struct BudgetConfig {
 pub struct LimitError;
 
 impl Limit {
-    /// Returns the limit of a number above 0.
+    /// Any number may start.
+    pub const OFF: Self = Self::count(0);
+
+    /// Returns the limit of a number.
     pub const fn count(count: u32) -> Self {
-        Self::UpTo {
+        Self {
             percent: 0,
             more: count,
         }
@@ -72,11 +69,9 @@ impl Limit {
 
     /// How many operations may start for this many pods; `None` for any number.
     pub(super) fn allowed(self, pods: u32) -> Option<u32> {
-        let Self::UpTo { percent, more } = self else {
-            return None;
-        };
-        let part = (u64::from(pods) * u64::from(percent)).div_ceil(100);
-        Some(u32::try_from(part).unwrap_or(u32::MAX).saturating_add(more))
+        let part = (u64::from(pods) * u64::from(self.percent)).div_ceil(100);
+        let part = u32::try_from(part).unwrap_or(u32::MAX);
+        (self != Self::OFF).then_some(part.saturating_add(self.more))
     }
 }
 
@@ -94,7 +89,7 @@ impl FromStr for Limit {
         };
         let is_above_zero = percent > 0 || (more > 0 && !text.contains('%'));
         is_above_zero
-            .then_some(Self::UpTo { percent, more })
+            .then_some(Self { percent, more })
             .ok_or(LimitError)
     }
 }
@@ -107,11 +102,11 @@ fn number(text: &str) -> Result<u32, LimitError> {
 
 impl fmt::Display for Limit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => formatter.write_str("off"),
-            Self::UpTo { percent: 0, more } => write!(formatter, "{more}"),
-            Self::UpTo { percent, more: 0 } => write!(formatter, "{percent}%"),
-            Self::UpTo { percent, more } => write!(formatter, "{percent}%+{more}"),
+        match (self.percent, self.more) {
+            (0, 0) => formatter.write_str("off"),
+            (0, more) => write!(formatter, "{more}"),
+            (percent, 0) => write!(formatter, "{percent}%"),
+            (percent, more) => write!(formatter, "{percent}%+{more}"),
         }
     }
 }
@@ -132,7 +127,7 @@ impl FromStr for Limits {
                 CLUSTER => &mut limits.cluster,
                 _ => return Err(LimitError),
             };
-            if *of_scope != Limit::Off {
+            if *of_scope != Limit::OFF {
                 return Err(LimitError);
             }
             *of_scope = limit.parse()?;
@@ -145,7 +140,7 @@ impl fmt::Display for Limits {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named: Vec<_> = [(REPLICA_SET, self.replica_set), (CLUSTER, self.cluster)]
             .into_iter()
-            .filter(|(_, limit)| *limit != Limit::Off)
+            .filter(|(_, limit)| *limit != Limit::OFF)
             .map(|(scope, limit)| format!("{scope}={limit}"))
             .collect();
         match &named[..] {
@@ -160,12 +155,9 @@ impl BudgetConfig {
     /// the shard's own pods.
     pub fn divided_among(self, shards: NonZeroU16) -> Self {
         let divide = |limits: Limits| Limits {
-            cluster: match limits.cluster {
-                Limit::UpTo { percent, more } => Limit::UpTo {
-                    percent,
-                    more: more.div_ceil(shards.get().into()),
-                },
-                Limit::Off => Limit::Off,
+            cluster: Limit {
+                more: limits.cluster.more.div_ceil(shards.get().into()),
+                ..limits.cluster
             },
             ..limits
         };
@@ -181,7 +173,7 @@ impl Default for BudgetConfig {
     /// A ReplicaSet that is scaled up, down and up again creates twice its desired pods. One with refused creates tries about fifteen times
     /// in the first minute. All of a cluster together try 700 times.
     fn default() -> Self {
-        let up_to = |percent, more| Limit::UpTo { percent, more };
+        let up_to = |percent, more| Limit { percent, more };
         Self {
             action: Action::default(),
             creates: Limits {
@@ -189,7 +181,7 @@ impl Default for BudgetConfig {
                 cluster: up_to(300, 1_000),
             },
             deletes: Limits {
-                replica_set: Limit::Off,
+                replica_set: Limit::OFF,
                 cluster: up_to(50, 20),
             },
         }
@@ -251,6 +243,6 @@ mod tests {
             let limit = limit.parse::<Limit>().expect(limit);
             assert_eq!(limit.allowed(pods), Some(allowed), "{limit} of {pods}");
         }
-        assert_eq!(Limit::Off.allowed(9), None);
+        assert_eq!(Limit::OFF.allowed(9), None);
     }
 }
