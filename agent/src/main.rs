@@ -8,7 +8,7 @@ use decree_agent::{AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfi
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use service::transport::{Connector, Metrics};
-use service::{environment, failure, process};
+use service::{environment, failure};
 use tracing::{info, warn};
 
 /// A decision makes many small allocations, for which the system's allocator is slow.
@@ -44,7 +44,6 @@ async fn main() -> ExitCode {
 }
 
 async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
-    process::shorten_time_slice();
     args.log.init()?;
     environment::warn_of_misspelt::<AgentArgs>();
     let shutdown = service::shutdown::on_signal(None)?;

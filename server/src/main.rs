@@ -31,8 +31,6 @@ fn main() -> ExitCode {
 }
 
 fn start(args: Args) -> Result<(), ServeError> {
-    // Before other threads start, because they inherit the time slice.
-    process::shorten_time_slice();
     args.log.init()?;
     environment::warn_of_misspelt::<Args>();
     let mut runtime = Builder::new_multi_thread();

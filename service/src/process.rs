@@ -19,8 +19,6 @@ use rustix::{
 
 use crate::build_info::{COMMIT, VERSION};
 
-/// The time slice of a thread that answers requests: the minimum of Linux, and longer than an answer takes.
-const TIME_SLICE: Duration = Duration::from_micros(100);
 /// The nice value of a thread that computes in the background.
 #[cfg(target_os = "linux")]
 const LOW_PRIORITY: i32 = 10;
@@ -48,14 +46,6 @@ pub fn raise_file_limit(needed: u64) {
         }
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
-    }
-}
-
-/// Requests short time slices for this thread and the threads that it starts. Such threads run sooner, but get no more processor time in
-/// all (docs/decisions/0057). If the system refuses, nothing changes.
-pub fn shorten_time_slice() {
-    if let Err(error) = time_slice::request(TIME_SLICE) {
-        tracing::debug!(%error, "no shorter time slice is granted");
     }
 }
 

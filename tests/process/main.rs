@@ -24,7 +24,6 @@ mod restart;
 mod secrets;
 mod session;
 mod skew;
-mod time_slices;
 mod transport;
 mod up;
 mod world;
