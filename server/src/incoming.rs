@@ -36,8 +36,6 @@ use crate::{
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 /// How long the statuses of ended calls have to reach a peer whose certificate is not valid any more.
 const FINAL_STATUSES: Duration = Duration::from_secs(1);
-/// The first byte of a TLS handshake. HTTP/2 begins with `P`.
-const TLS_HANDSHAKE: u8 = 0x16;
 
 /// A connection. It ends when it is idle for too long, its slot is taken, or the server stops. It also ends when its peer reads nothing,
 /// or the peer's certificate is not valid any more.
@@ -45,7 +43,6 @@ pub(crate) struct Connection {
     stream: ByteStream,
     peer: ConnectionPeer,
     pacer: ConnectionPacer,
-    has_received: bool,
     /// How long the peer may read no byte of waiting output.
     write_patience: Duration,
     /// Runs while the system accepts none of the bytes to write.
@@ -165,24 +162,9 @@ impl Connection {
             stalled: None,
             end: Box::pin(end),
             ended: None,
-            has_received: false,
             peer,
             open,
         })
-    }
-
-    /// Notes received bytes. A plain-text connection must not begin with a TLS handshake.
-    fn check_first(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(first) = bytes.first().filter(|_| !self.has_received) else {
-            return Ok(());
-        };
-        self.has_received = true;
-        if *first == TLS_HANDSHAKE && !matches!(self.stream, ByteStream::Tls(_)) {
-            let metrics = &self.open.shared.metrics.tls;
-            metrics.handshake_failed("tls_to_plain_text");
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        Ok(())
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
@@ -254,14 +236,11 @@ impl AsyncRead for Connection {
         } = &mut *self;
         // A token identifies the peer only after the connection was accepted.
         ready!(pacer.poll_read(cx, || peer.queue(&open.shared.busy)));
-        let before = buffer.filled().len();
-        let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buffer) else {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_pending() {
             self.pacer.rest();
-            return Poll::Pending;
-        };
-        read?;
-        let bytes = buffer.filled().get(before..).unwrap_or_default();
-        Poll::Ready(self.check_first(bytes))
+        }
+        read
     }
 }
 
