@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use agent_kube::KubeCluster;
 use prometheus_client::registry::Registry;
 use service::{admin, process};
 use tokio::net::TcpListener;
@@ -14,18 +13,14 @@ use crate::shell::ShellConfig;
 const CONNECTIONS_MAX: usize = 64;
 
 /// Serves the port of an agent that runs with `config`, until the drop of the return value, even while the agent drains. `registry` has the
-/// metrics of the server connection. This function adds those of the agent, of the process, and of the calls to a real cluster.
+/// metrics of the server connection. This function adds those of the agent and of the process.
 pub fn serve_admin(
     config: &ShellConfig,
     mut registry: Registry,
-    cluster: Option<&KubeCluster>,
     listener: TcpListener,
 ) -> AbortOnDropHandle<()> {
     config.metrics.register(&mut registry);
     process::register(&mut registry, "decree_agent");
-    if let Some(cluster) = cluster {
-        cluster.register_metrics(&mut registry);
-    }
     let router = admin::router(config.readiness.clone(), Arc::new(registry));
     let router = router.merge(config.holds.router());
     AbortOnDropHandle::new(tokio::spawn(admin::serve(

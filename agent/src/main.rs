@@ -58,12 +58,8 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
         agent: args.agent_config(instance, seed),
         ..ShellConfig::new(server)
     };
-    let real = match &cluster {
-        ConnectedCluster::Kubernetes(cluster) => Some(&**cluster),
-        ConnectedCluster::Fake(_) => None,
-    };
     let listener = args.admin.open("admin", "--admin").await?;
-    let _admin = listener.map(|it| decree_agent::serve_admin(&config, registry, real, it));
+    let _admin = listener.map(|it| decree_agent::serve_admin(&config, registry, it));
     match cluster {
         ConnectedCluster::Kubernetes(cluster) => {
             decree_agent::run_on_kubernetes(&args, config, *cluster, shutdown).await?;

@@ -11,7 +11,6 @@ use agent_core::{
     take_over::Why,
     watch::history::WentBack,
 };
-use agent_kube::NO_STATUS;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
@@ -20,6 +19,9 @@ use service::metrics;
 
 /// The label for Leases, which are read but not watched.
 pub(crate) const LEASES: &str = "leases";
+
+/// The value of the label `code` for a request without an answer, as in client-go.
+const NO_STATUS: &str = "<error>";
 
 type Label = [(&'static str, &'static str); 1];
 /// The scope and the operation.

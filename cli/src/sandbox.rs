@@ -191,10 +191,6 @@ impl RunningAgent {
             agent,
             ..ShellConfig::new(server)
         };
-        let real = match &cluster {
-            Cluster::Embedded(_) => None,
-            Cluster::Real(cluster, _) => Some(&**cluster),
-        };
         let failed = |error: &dyn Error| {
             let failure = cannot_start("agent", &chain(error));
             failure.hint("use a free port: --agent-admin 127.0.0.1:0")
@@ -205,7 +201,7 @@ impl RunningAgent {
         let admin = listener.as_ref().map(|it| it.local_addr()).transpose();
         Ok(Self {
             admin: admin.map_err(|error| failed(&error))?,
-            _port: listener.map(|it| decree_agent::serve_admin(&config, registry, real, it)),
+            _port: listener.map(|it| decree_agent::serve_admin(&config, registry, it)),
             part: Part::start("agent", stop.clone(), async move {
                 match cluster {
                     Cluster::Embedded(cluster) => {

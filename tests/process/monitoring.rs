@@ -80,7 +80,6 @@ fn metrics_in(expression: &str) -> BTreeSet<String> {
     let prefixes = [
         "decree_",
         "workqueue_",
-        "rest_client_",
         "leader_election_",
         "process_",
         "grpc_",

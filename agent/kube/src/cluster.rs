@@ -9,7 +9,6 @@ use agent_core::{
     recorder::Event,
 };
 use bytes::Bytes;
-use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -21,7 +20,6 @@ use crate::{
     fence::Fence,
     lanes::{self, Lanes},
     limiter::{Limiter, Permit},
-    metrics::Metrics,
     objects,
     reading::{self, Events, Pages, unreadable},
     renewal::renew,
@@ -124,11 +122,6 @@ impl KubeCluster {
             scope: Arc::new(scope),
             ..self.clone()
         })
-    }
-
-    /// Registers the metrics of the requests to the API server.
-    pub fn register_metrics(&self, registry: &mut Registry) {
-        self.transport.metrics.register_requests(registry);
     }
 
     /// Returns a handle whose calls leave only while this fence also allows them.
@@ -249,14 +242,12 @@ impl KubeCluster {
             namespace: None,
             resource: config.resource.clone(),
         };
-        let metrics = Arc::new(Metrics::new(&credentials.cluster_url));
         let refused = Arc::<Notify>::default();
         // With room for requests of people.
         let for_calls = usize::from(config.calls_max).div_ceil(lanes::REQUESTS_MAX) + 1;
         let mut clients = connect::clients(credentials, for_calls + 2)?.into_iter();
         let mut transport = |count| Transport {
             lanes: Lanes::new(clients.by_ref().take(count)),
-            metrics: Arc::clone(&metrics),
             refused: Arc::clone(&refused),
         };
         let cluster = Self {

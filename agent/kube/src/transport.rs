@@ -14,7 +14,6 @@ use crate::{
     codec,
     connect::{Client, ResponseBody, of_renewal},
     lanes::Lanes,
-    metrics::{Exchange, Metrics},
 };
 
 /// How long an answer may take, with its body. The effect of an unanswered call is unknown.
@@ -30,18 +29,15 @@ const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     pub(crate) lanes: Lanes,
-    pub(crate) metrics: Arc<Metrics>,
     /// Notified when the API server does not accept the credentials.
     pub(crate) refused: Arc<Notify>,
 }
 
 impl Transport {
     pub(crate) async fn fetch(&self, request: Request<RequestBody>) -> Result<Bytes, ApiError> {
-        let mut exchange = self.metrics.begin(request.method(), true);
         let answer = async {
             let permit = self.lanes.enter();
-            let response = self.accepted(permit.client(), request, &mut exchange);
-            let response = response.await?;
+            let response = self.accepted(permit.client(), request).await?;
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
             let body = body.collect().await;
             body.map(|body| body.to_bytes())
@@ -55,10 +51,8 @@ impl Transport {
         &self,
         request: Request<RequestBody>,
     ) -> Result<ResponseBody, ApiError> {
-        let mut exchange = self.metrics.begin(request.method(), false);
         let permit = self.lanes.enter();
-        let answer = self.accepted(permit.client(), request, &mut exchange);
-        let answer = timeout(ANSWER_MAX, answer).await;
+        let answer = timeout(ANSWER_MAX, self.accepted(permit.client(), request)).await;
         Ok(answer.unwrap_or_else(|_| late())?.into_body())
     }
 
@@ -66,11 +60,9 @@ impl Transport {
         &self,
         client: Client,
         request: Request<RequestBody>,
-        exchange: &mut Exchange<'_>,
     ) -> Result<Response<ResponseBody>, ApiError> {
         let response = client.oneshot(request).await;
         let response = response.map_err(|error| lost(error.as_ref()))?;
-        exchange.status = Some(response.status());
         if response.status().is_success() {
             return Ok(response);
         }

@@ -4,7 +4,6 @@ mod bounds;
 mod connections;
 mod departure;
 mod kinds;
-mod metrics;
 mod probes;
 mod renewal;
 mod server;

@@ -49,7 +49,6 @@ pub(super) struct Asked {
 /// The server, and a cluster that connects to it.
 pub(super) struct Server {
     pub(super) cluster: KubeCluster,
-    host: String,
     script: Arc<Script>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -108,14 +107,9 @@ impl Server {
         });
         Self {
             cluster: cluster(&format!("http://{host}")),
-            host,
             script,
             task,
         }
-    }
-
-    pub(super) fn host(&self) -> &str {
-        &self.host
     }
 
     pub(super) fn asked(&self) -> Vec<Asked> {
