@@ -38,8 +38,6 @@ metrics! {
         "Sessions and attempts that ended, by cause";
     lists: Family<Label, Counter> = "decree_agent_lists",
         "Complete lists read from the cluster, by kind; many mean that watches break";
-    watch_events: Family<Label, Counter> = "decree_agent_watch_events",
-        "Watch events read from the cluster, by kind";
     read_failures: Family<[(&'static str, Cow<'static, str>); 3], Counter> = "decree_agent_read_failures",
         "Lists and watches that failed, by kind, verb and HTTP status; 403: a permission is missing";
     objects_skipped: Counter = "decree_agent_objects_skipped",
@@ -173,11 +171,6 @@ impl Metrics {
     pub(crate) fn count_went_back(&self, kind: &'static str) {
         let label = [("kind", kind)];
         self.versions_went_back.get_or_create(&label).inc();
-    }
-
-    pub(crate) fn count_events(&self, kind: Kind, count: usize) {
-        let events = self.watch_events.get_or_create(&[("kind", kind.plural())]);
-        events.inc_by(count as u64);
     }
 
     pub(crate) fn count_read_failure(&self, kind: Kind, verb: &'static str, code: Option<u16>) {

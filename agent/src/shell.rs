@@ -340,7 +340,6 @@ impl<C: Cluster> Shell<C> {
                     self.agent.handle_listed(now, kind, id, list);
                 }
                 sources::News::Events(kind, id, events) => {
-                    self.config.metrics.count_events(kind, events.len());
                     for event in events {
                         if let WatchEvent::Error(error) = &event {
                             self.handle_read_failed(now, (kind, "watch"), error);

@@ -29,8 +29,6 @@ metrics! {
         "Connections closed at once, as all others have sessions. Any: raise --sessions-max";
     session_ends: Counters<1> = "decree_session_ends",
         "Ended sessions by reason; docs/protocol.md explains each";
-    events: Counters<1> = "decree_events",
-        "Objects and events received by kind";
     rejected_objects: Counters<1> = "decree_rejected_objects",
         "Objects that were not accepted by kind. Above 0: the log names them";
     resyncs: Counters<1> = "decree_resyncs",
@@ -56,8 +54,6 @@ metrics! {
         Histogram::new(exponential_buckets(25e-6, 2.0, 16));
     panics: Counter = "decree_panics",
         "Panics, each of which ended a session or a call. Above 0: a bug, report it with the log";
-    recorded_bytes: Counter = "decree_recorded_bytes",
-        "Bytes written to recordings of sessions";
     recording_ends: Counters<1> = "decree_recording_ends",
         "Ended recordings by reason. full: raise --record-bytes-max; behind or failed: the disk is slow or full";
     stale_sync_skips: Counters<2> = "replicaset_controller_stale_sync_skips",

@@ -73,10 +73,6 @@ pub struct Fault {
 pub struct Stats {
     /// The sizes of the controller.
     pub sizes: Sizes,
-    /// Pods and changes of pods that came.
-    pub pod_events: u64,
-    /// ReplicaSets and changes of ReplicaSets that came.
-    pub replica_set_events: u64,
     /// The acts of another controller that were compared, in shadow mode.
     pub comparisons: u64,
     /// The decisions that were not comparable with its acts.

@@ -287,18 +287,17 @@ impl Sink for FrameSink<'_> {
         }
         let Self { state, now, .. } = self;
         match &event {
-            Event::PodApplied(_) | Event::PodDeleted { .. } => state.stats.pod_events += 1,
             Event::ReplicaSetApplied(set) => {
-                state.stats.replica_set_events += 1;
                 if let Err(quarantine) = &set.selector {
                     state.quarantined(&set.key, quarantine);
                 }
             }
-            Event::ReplicaSetDeleted { key, .. } => {
-                state.stats.replica_set_events += 1;
-                state.timeline.forget(&key.uid);
-            }
-            Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
+            Event::ReplicaSetDeleted { key, .. } => state.timeline.forget(&key.uid),
+            Event::PodApplied(_)
+            | Event::PodDeleted { .. }
+            | Event::SnapshotBegin(_)
+            | Event::SnapshotEnd { .. }
+            | Event::Bookmark { .. } => {}
         }
         if let Some(shadow) = &mut state.shadow {
             shadow.handle_event(*now, &state.controller, &event);
@@ -313,9 +312,7 @@ impl Sink for FrameSink<'_> {
         if self.rejects_kind([pod.namespace, pod.name, pod.uid], pod.controller) {
             return;
         }
-        let Self { state, now, .. } = self;
-        state.stats.pod_events += 1;
-        state.controller.handle_pod(*now, pod);
+        self.state.controller.handle_pod(self.now, pod);
     }
 
     fn outcome(&mut self, outcome: Outcome) {

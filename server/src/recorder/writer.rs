@@ -176,7 +176,6 @@ impl RecordingWriter {
             let _ = recording.file.set_len(length - bytes.len() as u64);
             return Err((EndReason::Failed, Some(error)));
         }
-        self.metrics.recorded_bytes.inc_by(bytes.len() as u64);
         Ok(())
     }
 

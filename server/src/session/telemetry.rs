@@ -26,8 +26,6 @@ pub(crate) struct Telemetry {
     identity: Arc<SessionIdentity>,
     metrics: Metrics,
     watchers: Arc<Watchers>,
-    pod_events: Counter,
-    replica_set_events: Counter,
     /// The counts that the counters have.
     counted: Stats,
     /// The time of the last measurement of unfinished syncs.
@@ -37,11 +35,8 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     pub(crate) fn new(identity: &Arc<SessionIdentity>, shared: &Shared) -> Self {
         let metrics = shared.metrics.clone();
-        let events = |kind| metrics.events.get_or_create_owned(&[("kind", kind)]);
         Self {
             identity: Arc::clone(identity),
-            pod_events: events("pod"),
-            replica_set_events: events("replicaset"),
             counted: Stats::default(),
             looked: None,
             watchers: Arc::clone(&shared.watchers),
@@ -57,8 +52,6 @@ impl Telemetry {
         let count = |counter: &Counter, of: fn(&Stats) -> u64| {
             counter.inc_by(of(&stats).saturating_sub(of(&counted)));
         };
-        count(&self.pod_events, |it| it.pod_events);
-        count(&self.replica_set_events, |it| it.replica_set_events);
         count(&metrics.comparisons, |it| it.comparisons);
         count(&metrics.not_compared, |it| it.not_compared);
         count(&metrics.queue_adds, |it| it.sizes.adds);
