@@ -154,7 +154,6 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
       if (kind === 'ping') learnTime(data.seconds);
       if (kind === 'replicaset') stand(data);
       if (kind === 'pods' && (data !== null || now() >= keptUntil)) takePods(data);
-      if (kind === 'decision') timeline.decision(data);
     },
     close() {
       clearInterval(second);

@@ -225,11 +225,6 @@ export function makeTimeline(travel) {
       if (before) compare(before.summary, after.summary, now());
       draw();
     },
-    decision({ decision, missed }) {
-      if (Number(missed) > 0) add('decision', now(), `${count(Number(missed), 'decision')} not shown`, { detail: 'they came faster than this page read them' });
-      if (decision) record(decision);
-      draw();
-    },
     pods(found) {
       if (!found) return;
       const pods = new Map(found.pods.map((pod) => [pod.name, pod]));

@@ -11,7 +11,11 @@
 //! **Invariant:** the console only reads.
 //! **Invariant:** the console of a server shows nothing that gRPC would not tell the same caller.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use axum::{
     Extension, Router,
@@ -104,14 +108,14 @@ fn file(asset: Option<&'static Asset>) -> Response {
 }
 
 /// Streams the data of a page, and its changes.
-async fn follow(
+fn follow(
     State(state): State<Arc<ConsoleState>>,
     Query(query): Query<HashMap<String, String>>,
     Extension(caller): Extension<Caller>,
     ConnectInfo(peer): ConnectInfo<AdminPeer>,
-) -> Result<Response, Refused> {
-    let view = PageView::parse(&query)?;
-    stream::open(&state, caller, &peer, view).await
+) -> Ready<Result<Response, Refused>> {
+    let view = PageView::parse(&query);
+    ready(view.and_then(|view| stream::open(&state, caller, &peer, view)))
 }
 
 /// The effect of another number of replicas.

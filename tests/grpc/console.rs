@@ -202,12 +202,12 @@ async fn replica_set_is_followed_with_its_pods_and_what_if_is_answered() {
     let subject = "cluster=laptop&namespace=default&name=web";
     let path = format!("/console/api/stream?view=replicaset&{subject}");
     let mut page = ask(&server, &path, "").await;
-    let pods = page.event("pods").await.expect("its pods");
-    assert_eq!(pods["count"], 2);
-    assert_eq!(pods["pods"][0]["node"], "node-a");
     let standing = page.event("replicaset").await.expect("it");
     assert_eq!(standing["summary"]["active"], 2);
     assert!(shows_no_labels(&standing["summary"]), "{standing}");
+    let pods = page.event("pods").await.expect("its pods");
+    assert_eq!(pods["count"], 2);
+    assert_eq!(pods["pods"][0]["node"], "node-a");
 
     let path = format!("/console/api/simulate?{subject}&replicas=1");
     let answer = ask(&server, &path, "").await.json().await;

@@ -17,19 +17,19 @@ pub(crate) async fn poll(
     caller: &Caller,
     reader: &mut PageReader,
 ) -> Result<(), Refused> {
-    let (mut replica_set, mut pods) = (None, None);
+    // The decisions are as new as the pods, and come first, because they name the pods.
+    let pods = state.compute(caller, subject, |around, _| Ok(pods(around)));
+    let pods = if_there(pods.await)?;
     let request = ask(caller, subject.clone());
     let found = state.inspection.get_replica_set(request).await;
-    if let Some(found) = if_there(found.map_err(Refused::from))? {
+    let replica_set = if_there(found.map_err(Refused::from))?.map(|found| {
         let mut found = found.into_inner();
         if let Some(summary) = &mut found.summary {
             summary.template_labels.clear();
         }
-        replica_set = Some(state.json("GetReplicaSetResponse", &found));
-        let read = state.compute(caller, subject, |around, _| Ok(self::pods(around)));
-        pods = if_there(read.await)?;
-    }
-    for (name, data) in [("pods", pods), ("replicaset", replica_set)] {
+        state.json("GetReplicaSetResponse", &found)
+    });
+    for (name, data) in [("replicaset", replica_set), ("pods", pods)] {
         let data = data.unwrap_or_else(|| "null".to_owned());
         reader.show(name, data).await;
     }

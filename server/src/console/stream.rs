@@ -1,4 +1,4 @@
-//! One event stream: the data of a page, polled twice a second, and decisions when they are made.
+//! One event stream: the data of a page, polled twice a second.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,18 +7,17 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use decree::v1::{self, inspection_service_server::InspectionService as _};
 use serde_json::json;
 use service::admin::{AdminPeer, KeptConnection};
 use service::admission::{Owner, Slot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tokio_stream::{StreamExt, wrappers::ReceiverStream};
-use tonic::{Code, Status};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Code;
 
 use super::{
     answer::Refused,
     reader::{PageReader, event, seconds},
-    state::{ConsoleState, ask},
+    state::ConsoleState,
     view::PageView,
 };
 use crate::{
@@ -26,7 +25,6 @@ use crate::{
     capacity::EndSignal,
     clock,
     shared::Shared,
-    watchers::Watch,
 };
 
 /// The minimum time between two polls of a page.
@@ -48,14 +46,13 @@ struct PageStream {
     kept: KeptConnection,
     /// Sent when the caller has lost the permission.
     denied: EndSignal,
-    decisions: Option<Watch>,
     _open: OpenStream,
     /// Counts the stream.
     _counted: Arc<()>,
 }
 
 /// Opens a stream. If there are too many streams, the oldest is evicted.
-pub(crate) async fn open(
+pub(crate) fn open(
     state: &Arc<ConsoleState>,
     caller: Caller,
     peer: &AdminPeer,
@@ -70,22 +67,6 @@ pub(crate) async fn open(
         let message = format!("limit of {max} streams of the console reached");
         Refused::new(Code::ResourceExhausted, "LIMIT_REACHED", message)
     })?;
-    let decisions = if let PageView::ReplicaSet(subject) = &view {
-        let v1::GetReplicaSetRequest {
-            cluster,
-            namespace,
-            name,
-        } = subject.clone();
-        let request = v1::WatchDecisionsRequest {
-            cluster,
-            namespace,
-            name,
-        };
-        let watch = state.inspection.watch_decisions(ask(&caller, request));
-        Some(watch.await?.into_inner())
-    } else {
-        None
-    };
     let (open, denied) = state.shared.access.open_watch(&caller);
     let (reader, events) = PageReader::new();
     let stream = PageStream {
@@ -96,7 +77,6 @@ pub(crate) async fn open(
         slot,
         kept: peer.keep(),
         denied,
-        decisions,
         _open: open,
         _counted: Arc::clone(&state.streams),
     };
@@ -149,7 +129,7 @@ impl PageStream {
         }
     }
 
-    /// Pauses polling, and sends decisions when they are made.
+    /// Pauses polling, with signs of life in a long pause.
     async fn rest(&mut self, length: Duration) {
         let end = Instant::now() + length;
         loop {
@@ -161,23 +141,7 @@ impl PageStream {
                     let data = json!({"seconds": seconds(clock::now())});
                     self.reader.send(event("ping", &data.to_string())).await;
                 }
-                decision = next(&mut self.decisions) => match decision {
-                    Some(Ok(decision)) => {
-                        let text = self.state.json("WatchDecisionsResponse", &decision);
-                        self.reader.send(event("decision", &text)).await;
-                    }
-                    // The end of the watch also ends the stream, with the reason.
-                    Some(Err(_)) | None => self.decisions = None,
-                },
             }
         }
-    }
-}
-
-/// The next decision of a watch; waits forever without one.
-async fn next(decisions: &mut Option<Watch>) -> Option<Result<v1::WatchDecisionsResponse, Status>> {
-    match decisions {
-        Some(decisions) => decisions.next().await,
-        None => std::future::pending().await,
     }
 }
