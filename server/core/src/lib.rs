@@ -73,7 +73,6 @@ pub use object::{
     ResourceVersion, Resume, Span, Status, Timestamp, Uid,
 };
 pub use pod_view::{OwnerView, PodView};
-pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
 pub use report::{Answered, ControllerReport, Decision, OutcomeCounts, ScaleDown, State, View};
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};

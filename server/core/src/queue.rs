@@ -87,15 +87,6 @@ pub(crate) struct Running {
     since: Timestamp,
 }
 
-/// The ages of the unfinished syncs: the workqueue metrics that grow if a sync hangs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unfinished {
-    /// The sum of all ages (`workqueue_unfinished_work_seconds`).
-    pub total: Span,
-    /// The oldest (`workqueue_longest_running_processor_seconds`).
-    pub longest: Span,
-}
-
 impl Queue {
     pub(crate) fn add(&mut self, id: SetId, priority: Priority) {
         let waiting = self.dirty.get(&id).copied();
@@ -242,13 +233,10 @@ impl Queue {
         running.map_or_else(Span::default, |running| running.waited)
     }
 
-    /// Returns the ages of the unfinished syncs. The cost is a step for each.
-    pub(crate) fn unfinished(&self, now: Timestamp) -> Unfinished {
+    /// Returns the age of the oldest unfinished sync. The cost is a step for each.
+    pub(crate) fn longest(&self, now: Timestamp) -> Option<Span> {
         let ages = self.processing.values().map(|it| now.since(it.since));
-        ages.fold(Unfinished::default(), |sum, age| Unfinished {
-            total: Span(sum.total.0.saturating_add(age.0)),
-            longest: sum.longest.max(age),
-        })
+        ages.max()
     }
 
     fn append(&mut self, id: SetId, priority: Priority) -> u64 {

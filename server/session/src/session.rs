@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Ledger, Span, Unfinished};
+use server_core::{Controller, Ledger, Span};
 
 use crate::{
     awaited::{Awaited, KINDS, LIST_PATIENCE, OUTCOMES_PATIENCE},
@@ -219,9 +219,9 @@ impl Session {
         self.state.stats()
     }
 
-    /// The ages of the unfinished syncs. The cost is a step for each of them.
-    pub fn unfinished(&self) -> Unfinished {
-        self.controller().inspect().unfinished(self.clock.time())
+    /// The age of the oldest unfinished sync. The cost is a step for each of them.
+    pub fn longest_sync(&self) -> Option<Span> {
+        self.controller().inspect().longest_sync(self.clock.time())
     }
 
     fn poll_batches(&mut self) -> Option<Frame> {

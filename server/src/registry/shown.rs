@@ -6,7 +6,7 @@ use std::{
 };
 
 use decree::v1;
-use server_core::Unfinished;
+use server_core::Span;
 use server_session::{Config, SessionIdentity, Stats};
 use tokio::time::Instant;
 
@@ -28,8 +28,8 @@ struct State {
     heard: Instant,
     /// Since when the session takes no frames, because it works, or waits for its agent to read or for memory.
     busy: Option<Instant>,
-    /// The number and ages of unfinished syncs at a time.
-    unfinished: (usize, Unfinished, Instant),
+    /// The age of the oldest unfinished sync at a time.
+    longest: Option<(Span, Instant)>,
 }
 
 impl Default for Shown {
@@ -39,7 +39,7 @@ impl Default for Shown {
             stats: Stats::default(),
             heard: now,
             busy: Some(now),
-            unfinished: (0, Unfinished::default(), now),
+            longest: None,
         }))
     }
 }
@@ -49,20 +49,14 @@ impl Shown {
         self.state().stats = stats;
     }
 
-    pub(crate) fn set_unfinished(&self, syncs: usize, unfinished: Unfinished) {
-        self.state().unfinished = (syncs, unfinished, Instant::now());
+    pub(crate) fn set_longest_sync(&self, age: Option<Span>) {
+        self.state().longest = age.map(|age| (age, Instant::now()));
     }
 
-    /// The ages of unfinished syncs now, summed up, and the age of the oldest, in seconds.
-    pub(crate) fn unfinished(&self) -> (f64, f64) {
-        let (syncs, unfinished, at) = self.state().unfinished;
-        if syncs == 0 {
-            return (0.0, 0.0);
-        }
-        let since = at.elapsed().as_secs_f64();
-        let syncs = f64::from(u32::try_from(syncs).unwrap_or(u32::MAX));
-        let total = since.mul_add(syncs, seconds(unfinished.total));
-        (total, seconds(unfinished.longest) + since)
+    /// The age of the oldest unfinished sync now, in seconds.
+    pub(crate) fn longest_sync(&self) -> f64 {
+        let longest = self.state().longest;
+        longest.map_or(0.0, |(age, at)| seconds(age) + at.elapsed().as_secs_f64())
     }
 
     pub(crate) fn summarize(
@@ -109,7 +103,6 @@ impl Shown {
 
 #[cfg(test)]
 mod tests {
-    use server_core::Span;
     use tokio::time::advance;
 
     use super::*;
@@ -140,17 +133,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn unfinished_syncs_grow_older_until_they_end() {
+    async fn oldest_sync_grows_older_until_it_ends() {
         let shown = Shown::default();
-        let unfinished = Unfinished {
-            total: Span::seconds(5),
-            longest: Span::seconds(4),
-        };
-        shown.set_unfinished(2, unfinished);
+        shown.set_longest_sync(Some(Span::seconds(4)));
         advance(Duration::from_secs(10)).await;
-        let (total, longest) = shown.unfinished();
-        assert_eq!((total.round(), longest.round()), (25.0, 14.0));
-        shown.set_unfinished(0, Unfinished::default());
-        assert_eq!(shown.unfinished(), (0.0, 0.0));
+        assert!((14.0..14.1).contains(&shown.longest_sync()));
+        shown.set_longest_sync(None);
+        assert!(shown.longest_sync() <= 0.0);
     }
 }

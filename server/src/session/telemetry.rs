@@ -44,7 +44,7 @@ impl Telemetry {
         }
     }
 
-    /// Counts what has come since the last call, logs a view that has become complete, and shows the ages of unfinished syncs.
+    /// Counts what has come since the last call, logs a view that has become complete, and shows the age of the oldest sync.
     pub(crate) fn measure(&mut self, session: &Session, shown: &Shown) {
         let stats = session.stats();
         let counted = mem::replace(&mut self.counted, stats);
@@ -68,7 +68,7 @@ impl Telemetry {
         }
         if syncs > 0 || self.looked.is_some() {
             self.looked = (syncs > 0).then(Instant::now);
-            shown.set_unfinished(syncs, session.unfinished());
+            shown.set_longest_sync(session.longest_sync());
         }
     }
 

@@ -7,8 +7,7 @@ use crate::{
     batch::{ActionKind, BatchId},
     held::Held,
     index::{Set, SetId},
-    object::{Key, Status, Timestamp},
-    queue::Unfinished,
+    object::{Key, Span, Status, Timestamp},
     reason::{Reason, Rule},
     report::{State, View},
     sync::{limits::limits, manage::difference},
@@ -82,9 +81,9 @@ impl<'a> Inspect<'a> {
         self.0.index.nodes.active()
     }
 
-    /// The ages of the unfinished syncs. The cost is a step for each of them.
-    pub fn unfinished(self, now: Timestamp) -> Unfinished {
-        self.0.queue.unfinished(now)
+    /// The age of the oldest unfinished sync (`workqueue_longest_running_processor_seconds`). The cost is a step for each of them.
+    pub fn longest_sync(self, now: Timestamp) -> Option<Span> {
+        self.0.queue.longest(now)
     }
 
     /// Returns up to `limit` ReplicaSets after `after`, in the order of namespace and name.

@@ -149,7 +149,7 @@ pub(super) fn joined(all: &[String], none: &str) -> String {
 
 pub(super) fn sizes(rig: &Rig) -> String {
     let (inspect, it) = (rig.controller.inspect(), rig.controller.inspect().sizes());
-    let longest = inspect.unfinished(rig.now).longest.0 / 1_000_000;
+    let longest = inspect.longest_sync(rig.now).unwrap_or_default().0 / 1_000_000;
     let parts = [
         (it.pods, "pods".to_owned()),
         (it.replica_sets, "sets".to_owned()),
