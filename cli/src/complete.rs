@@ -120,7 +120,7 @@ async fn ask(of: &str, args: &GetArgs) -> Result<BTreeSet<String>, Failure> {
     let mut namespaces = args.namespace.clone();
     let wanted = |it: &NamespaceArgs| Ok([(of != "namespace").then(|| it.or_default())].into());
     let (source, kinds) = (&args.source, [Kind::ReplicaSet]);
-    let source = Source::open_with(source, &mut namespaces, wanted, &kinds, &mut io).await?;
+    let source = Source::open(source, &mut namespaces, wanted, &kinds, &mut io).await?;
     let sets = source.known("").await?.into_iter();
     let names = sets.flat_map(|set| {
         let owner = set

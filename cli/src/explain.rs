@@ -13,7 +13,7 @@ use crate::{
     format,
     page::{Io, Page, one_line},
     server,
-    source::{RECORDS, Source},
+    source::{KINDS, RECORDS, Source},
     stale,
 };
 
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
     server::block_on(async {
         let mut namespaces = args.namespace.clone();
         let wanted = |it: &NamespaceArgs| it.wanted(&args.names);
-        let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+        let source = Source::open(&args.source, &mut namespaces, wanted, &KINDS, io).await?;
         let (names, unknown) = source.replica_sets(&args.names, &namespaces).await?;
         if args.why.is_some() && names.len() > 1 {
             let cause = "--why is about a pod of one ReplicaSet";

@@ -18,7 +18,7 @@ use crate::{
     format,
     page::{Io, Page, one_line},
     server::{self, Server},
-    source::{RECORDS, Source},
+    source::{KINDS, RECORDS, Source},
     stale,
     table::{Table, TableStream},
 };
@@ -37,7 +37,7 @@ async fn get_replica_sets(
 ) -> Result<Exit, Failure> {
     let mut namespaces = args.namespace.clone();
     let wanted = |it: &NamespaceArgs| it.wanted(names);
-    let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+    let source = Source::open(&args.source, &mut namespaces, wanted, &KINDS, io).await?;
     let (named, unknown) = source.replica_sets(names, &namespaces).await?;
     let scope = Scope::of(named, namespaces.filter());
     let list = list(&source, args, &scope).await?;

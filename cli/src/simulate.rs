@@ -10,7 +10,7 @@ use crate::{
     format,
     page::{Io, Page, one_line},
     server,
-    source::{Meaning, Source},
+    source::{KINDS, Meaning, Source},
     stale,
     table::Table,
 };
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
     server::block_on(async {
         let mut namespaces = args.namespace.clone();
         let wanted = |it: &NamespaceArgs| it.wanted(&args.names);
-        let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+        let source = Source::open(&args.source, &mut namespaces, wanted, &KINDS, io).await?;
         let (meanings, unknown) = source.meanings(&args.names, &namespaces).await?;
         let mut assumed = Vec::new();
         for meaning in meanings {
@@ -115,7 +115,7 @@ fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Resul
         let mut namespaces = args.namespace.clone();
         let is_drain = matches!(change, Change::NodeDrain(_));
         let wanted = |it: &NamespaceArgs| Ok([(!is_drain).then(|| it.or_default())].into());
-        let source = Source::open(&args.source, &mut namespaces, wanted, io).await?;
+        let source = Source::open(&args.source, &mut namespaces, wanted, &KINDS, io).await?;
         if let Change::PodQuota(quota) = &mut change {
             quota.namespace = namespaces.or_default();
         }

@@ -65,19 +65,9 @@ pub(crate) struct Meaning {
 }
 
 impl Source {
-    /// Opens the source. Of a cluster, it has the namespaces that `wanted` returns; `None` stands for all. If a cluster is read, names
-    /// without a namespace are in that of the context.
+    /// Opens the source. Of a cluster, it has objects of these kinds in the namespaces that `wanted` returns; `None` stands for all. If a
+    /// cluster is read, names without a namespace are in that of the context.
     pub(crate) async fn open(
-        args: &SourceArgs,
-        namespaces: &mut NamespaceArgs,
-        wanted: impl FnOnce(&NamespaceArgs) -> Result<BTreeSet<Option<String>>, Failure>,
-        io: &mut Io<'_>,
-    ) -> Result<Self, Failure> {
-        Self::open_with(args, namespaces, wanted, &KINDS, io).await
-    }
-
-    /// As [`Self::open`], with only these kinds of objects if a cluster is read.
-    pub(crate) async fn open_with(
         args: &SourceArgs,
         namespaces: &mut NamespaceArgs,
         wanted: impl FnOnce(&NamespaceArgs) -> Result<BTreeSet<Option<String>>, Failure>,
