@@ -1,6 +1,9 @@
 //! Decisions that differ, and the input before them: the agent's frames with the objects that they changed, in words.
 
-use std::io::{self, Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+};
 
 use decree::v1::{
     self, batch::Action, done::Object, event::Event, reconcile_request, reconcile_response::Frame,
@@ -55,7 +58,7 @@ pub(super) fn explained(response: &v1::ReconcileResponse) -> Vec<String> {
     match &response.frame {
         None => Vec::new(),
         Some(Frame::Batches(batches)) => batches.batches.iter().flat_map(explained_batch).collect(),
-        Some(other) => vec![frame(Err(other))],
+        Some(other) => vec![frame(other)],
     }
 }
 
@@ -81,95 +84,72 @@ fn pairs(
     recorded: Option<&v1::ReconcileResponse>,
     decided: Option<&v1::ReconcileResponse>,
 ) -> Vec<Pair> {
-    let (mut recorded, mut decided) = match (batches(recorded), batches(decided)) {
-        (Ok(recorded), Ok(decided)) => (recorded, decided),
-        (recorded, decided) => {
-            return vec![Pair {
-                subject: "frame".to_owned(),
-                recorded: frame(recorded),
-                decided: frame(decided),
-            }];
-        }
-    };
-    let same = |one: &v1::Batch, other: &v1::Batch| compared(one) == compared(other);
-    recorded.retain(|one| {
-        let place = decided.iter().position(|other| same(one, other));
-        place.map(|place| decided.remove(place)).is_none()
+    let sides = [recorded, decided].map(decisions);
+    let subjects: BTreeSet<_> = sides.iter().flat_map(BTreeMap::keys).collect();
+    let pairs = subjects.into_iter().filter_map(|subject| {
+        let [recorded, decided] = [&sides[0], &sides[1]].map(|side| side.get(subject));
+        let text = |side: Option<&[String; 2]>, at: usize| {
+            side.map_or_else(|| NOTHING.to_owned(), |texts| texts[at].clone())
+        };
+        // The short texts may be the same.
+        let shown = usize::from(text(recorded, 0) == text(decided, 0));
+        let pair = Pair {
+            subject: subject.clone(),
+            recorded: text(recorded, shown),
+            decided: text(decided, shown),
+        };
+        (text(recorded, 1) != text(decided, 1)).then_some(pair)
     });
-    let mut pairs = Vec::new();
-    for one in recorded {
-        let of_same_set = |other: &&v1::Batch| other.replica_set == one.replica_set;
-        let place = decided.iter().position(of_same_set);
-        let other = place.map(|place| decided.remove(place));
-        pairs.push(pair(Some(one), other));
-    }
-    pairs.extend(decided.into_iter().map(|other| pair(None, Some(other))));
+    let mut pairs: Vec<_> = pairs.collect();
     if pairs.is_empty() {
         pairs.push(Pair {
             subject: "frame".to_owned(),
-            recorded: "other numbers of frames or batches, or another order".to_owned(),
+            recorded: "another order, or other rules, guards or numbers".to_owned(),
             decided: "the same decisions".to_owned(),
         });
     }
     pairs
 }
 
-/// The batches of a frame, or another frame unchanged. No frame counts as no batches.
-fn batches(frame: Option<&v1::ReconcileResponse>) -> Result<Vec<&v1::Batch>, &Frame> {
-    match frame.and_then(|frame| frame.frame.as_ref()) {
-        None => Ok(Vec::new()),
-        Some(Frame::Batches(batches)) => Ok(batches.batches.iter().collect()),
-        Some(other) => Err(other),
-    }
-}
-
-/// A batch without its number and texts for people, which the comparison ignores.
-fn compared(batch: &v1::Batch) -> v1::Batch {
-    let mut batch = v1::Batch {
-        id: 0,
-        ..batch.clone()
-    };
-    server_session::recording::clear_texts(&mut batch);
-    batch
-}
-
-fn pair(recorded: Option<&v1::Batch>, decided: Option<&v1::Batch>) -> Pair {
-    let set = recorded.or(decided).and_then(|it| it.replica_set.as_ref());
-    let mut pair = Pair {
-        subject: decision::path(set),
-        recorded: recorded.map_or_else(|| NOTHING.to_owned(), short),
-        decided: decided.map_or_else(|| NOTHING.to_owned(), short),
-    };
-    if pair.recorded == pair.decided {
-        pair.decided = "the same as text; -o json shows the difference".to_owned();
-    }
-    pair
-}
-
-fn frame(frame: Result<Vec<&v1::Batch>, &Frame>) -> String {
-    match frame {
-        Ok(batches) if batches.is_empty() => NOTHING.to_owned(),
-        Ok(batches) => {
-            let texts: Vec<_> = batches.into_iter().map(short).collect();
-            texts.join("; ")
+/// What a frame decides on each ReplicaSet, in short and with all names. Another frame is one subject.
+fn decisions(response: Option<&v1::ReconcileResponse>) -> BTreeMap<String, [String; 2]> {
+    let mut decisions = BTreeMap::<_, [String; 2]>::new();
+    match response.and_then(|response| response.frame.as_ref()) {
+        None => {}
+        Some(Frame::Batches(batches)) => {
+            for one in &batches.batches {
+                let texts = [NAMES_MAX, usize::MAX].map(|most| batch(one, most));
+                let subject = decision::path(one.replica_set.as_ref());
+                let known = decisions.entry(subject).or_default();
+                for (known, text) in known.iter_mut().zip(texts) {
+                    let semicolon = if known.is_empty() { "" } else { "; " };
+                    known.push_str(&format!("{semicolon}{text}"));
+                }
+            }
         }
-        Err(Frame::Welcome(_)) => "a welcome".to_owned(),
-        Err(Frame::Heartbeat(_)) => "a heartbeat".to_owned(),
-        Err(Frame::Resync(resync)) => format!("asks for a list: {}", resync.cause),
-        Err(Frame::Drain(_)) => "a drain".to_owned(),
-        Err(Frame::Rejection(rejection)) => {
+        Some(other) => {
+            let text = frame(other);
+            decisions.insert("frame".to_owned(), [text.clone(), text]);
+        }
+    }
+    decisions
+}
+
+fn frame(frame: &Frame) -> String {
+    match frame {
+        Frame::Welcome(_) => "a welcome".to_owned(),
+        Frame::Heartbeat(_) => "a heartbeat".to_owned(),
+        Frame::Resync(resync) => format!("asks for a list: {}", resync.cause),
+        Frame::Drain(_) => "a drain".to_owned(),
+        Frame::Rejection(rejection) => {
             let object = decision::path(rejection.object.as_ref());
             let faults = rejection.violations.iter();
             let faults = faults.map(|it| format!("{}: {}", it.field, it.description));
             let faults = faults.collect::<Vec<_>>().join("; ");
             format!("{object} is not accepted: {faults}")
         }
-        Err(Frame::Batches(_)) => "batches".to_owned(),
+        Frame::Batches(_) => "batches".to_owned(),
     }
-}
-
-fn short(one: &v1::Batch) -> String {
-    batch(one, NAMES_MAX)
 }
 
 /// The action of a batch with at most this many names.

@@ -22,7 +22,6 @@ mod record;
 mod replay;
 
 pub use encoder::{Call, Encoder, EndReason, end};
-pub use output::clear_texts;
 pub use reader::{Ending, ReadError};
 pub use replay::{Decisions, Difference, Input, RecordedCall, Replay, Summary};
 

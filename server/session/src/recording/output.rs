@@ -29,7 +29,7 @@ fn without_texts(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
 }
 
 /// Clears the texts for people in a batch. Names, versions, rules and the status remain.
-pub fn clear_texts(batch: &mut v1::Batch) {
+fn clear_texts(batch: &mut v1::Batch) {
     let of_victims = match &mut batch.action {
         Some(Action::Delete(delete)) => &mut delete.victims[..],
         Some(Action::Create(_) | Action::Claim(_) | Action::WriteStatus(_)) | None => &mut [],

@@ -280,7 +280,7 @@ impl<R: Read> Replay<R> {
         }
         let decided = self.session.poll_frame(now);
         let is_same = is_same(recorded.as_ref(), decided.as_ref());
-        (!is_same).then(|| Difference::Frame {
+        (!is_same).then_some(Difference::Frame {
             now,
             recorded,
             decided,
