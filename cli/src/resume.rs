@@ -23,8 +23,8 @@ use crate::{
 pub(crate) const SILENCE: Duration = Duration::from_millis(4_500);
 
 pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let namespaces = NamespaceArgs::of(args.extent.namespace.clone());
-    let name = args.extent.replica_set.as_ref();
+    let namespaces = NamespaceArgs::of(args.namespace.clone());
+    let name = args.replica_set.as_ref();
     let asked = name.map(|name| namespaces.replica_set(name)).transpose()?;
     let annotated = block_on(async {
         let mut config = args.kube.config();

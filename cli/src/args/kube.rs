@@ -154,12 +154,10 @@ pub(crate) struct FileArgs {
     pub(crate) recursive: bool,
 }
 
-/// What is resumed: a ReplicaSet, or all.
 #[derive(Debug, Group)]
-#[group(required = true, multiple = true)]
-pub(crate) struct ExtentArgs {
+pub(crate) struct ResumeArgs {
     /// The ReplicaSet
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", required_unless_present = "all")]
     pub(crate) replica_set: Option<NameArg>,
     /// The namespace of the ReplicaSet
     #[arg(short, long, requires = "replica_set", value_name = "NAMESPACE")]
@@ -167,12 +165,6 @@ pub(crate) struct ExtentArgs {
     /// The cluster, with all namespaces and ReplicaSets
     #[arg(long, conflicts_with_all = ["replica_set", "namespace"])]
     pub(crate) all: bool,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct ResumeArgs {
-    #[command(flatten)]
-    pub(crate) extent: ExtentArgs,
     #[command(flatten)]
     pub(crate) kube: KubeArgs,
     /// The resource that the agent reconciles
