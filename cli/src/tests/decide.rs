@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ended, check, check_with, decree_reading, path};
+use super::{Ended, check_with, decree_reading};
 use crate::Exit;
 
 pub(super) const NOON: &str = "2026-05-01T12:00:00Z";
@@ -68,28 +68,6 @@ fn refused(input: &str) -> String {
     let ended = decide(input, &[]);
     assert_eq!((ended.exit, ended.out.as_str()), (Exit::Usage, ""));
     ended.err.lines().next().unwrap_or_default().to_owned()
-}
-
-#[test]
-fn victims_come_in_the_order_of_choice_with_their_reasons() {
-    let transcript = r#"
-[0] decide -f @STATE --now @NOON
-REPLICASET    ACTION   POD         RULE             DETAIL
-default/web   adopt    web-lost4   ORPHAN_MATCHES   1 orphan matches the selector
-default/web   delete   web-jv8tl   NOT_READY        not ready
-default/web   delete   web-7qz9m   DELETION_COST    deletion cost -5 < 0
-default/web   status   -           STATUS_DIFFERS   5 replicas, 5 fully labeled, 4 ready, 4 available, 0 terminating
-[0] decide -f @STATE --now @NOON -o json
-{"replicaSet":"default/web","creates":{"count":0,"names":[]},"deletes":[{"name":"web-jv8tl","reason":{"rule":"NOT_READY","detail":"not ready"}},{"name":"web-7qz9m","reason":{"rule":"DELETION_COST","detail":"deletion cost -5 < 0"}}],"adopts":["web-lost4"],"releases":[],"status":{"replicas":5,"fullyLabeledReplicas":5,"readyReplicas":4,"availableReplicas":4,"terminatingReplicas":0,"observedGeneration":4},"requeueAfterSeconds":null,"quarantined":null}
-[2] decide
-error: no file is named, and no kubeconfig is found
-hint: …-f…--kubeconfig
-[2] decide -f no/such/file.json
-error: no/such/file.json: cannot be read: …
-[2] decide -f - --now yesterday
-error: …RFC 3339…"#;
-    let transcript = transcript.replace("@STATE", &path("docs/examples/state.yaml"));
-    check(&transcript.replace("@NOON", NOON));
 }
 
 #[test]

@@ -80,6 +80,13 @@ decree … (commit …, contract decree.v1)
 [0] --version
 decree @VERSION
 [2] completion tcl
+[2] decide
+error: no file is named, and no kubeconfig is found
+hint: …-f…--kubeconfig
+[2] decide -f no/such/file.json
+error: no/such/file.json: cannot be read: …
+[2] decide -f - --now yesterday
+error: …RFC 3339…
 [2] simulate -f -
 [2] simulate web -f -
 [2] simulate --drain node-b -f - --cluster other
