@@ -5,8 +5,8 @@ use std::sync::Arc;
 use decree::v1::{self, reconcile_response::Frame};
 use prost::Message;
 use server_core::{
-    Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NotStarted,
-    OperationResult, Outcome, OwnerReference, OwnerView, PodView, Quarantine, ResourceVersion,
+    After, Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NotStarted,
+    OperationResult, Outcome, OwnerReference, OwnerView, Pod, PodView, Quarantine, ResourceVersion,
     Sizes, Span, Timestamp, keep_within,
 };
 
@@ -254,6 +254,12 @@ impl SessionState {
 }
 
 impl FrameSink<'_> {
+    /// Does as [`Self::rejects_kind`] for a whole pod.
+    fn rejects_pod(&mut self, pod: &Pod) -> bool {
+        let names = [&*pod.namespace, &*pod.name, &*pod.uid.0];
+        self.rejects_kind(names, pod.controller.as_ref().map(OwnerReference::view))
+    }
+
     /// Rejects a pod whose controller is a known ReplicaSet by its name and UID, and not by its kind. Returns whether it does.
     fn rejects_kind(&mut self, names: [&str; 3], owner: Option<OwnerView<'_>>) -> bool {
         let other = owner.filter(|owner| !owner.is_replica_set());
@@ -278,12 +284,10 @@ impl Sink for FrameSink<'_> {
     }
 
     fn event(&mut self, event: Event) {
-        if let Event::PodApplied(pod) = &event {
-            let names = [&*pod.namespace, &*pod.name, &*pod.uid.0];
-            let owner = pod.controller.as_ref().map(OwnerReference::view);
-            if self.rejects_kind(names, owner) {
-                return;
-            }
+        if let Event::PodApplied(pod) = &event
+            && self.rejects_pod(pod)
+        {
+            return;
         }
         let Self { state, now, .. } = self;
         match &event {
@@ -315,7 +319,14 @@ impl Sink for FrameSink<'_> {
         self.state.controller.handle_pod(self.now, pod);
     }
 
-    fn outcome(&mut self, outcome: Outcome) {
+    fn outcome(&mut self, mut outcome: Outcome) {
+        // A rejected object counts as not carried.
+        if let OperationResult::Done { after, .. } = &mut outcome.result
+            && let Some(After::Pod(pod)) = after
+            && self.rejects_pod(pod)
+        {
+            *after = None;
+        }
         self.state.count_outcome(&outcome);
         self.state.controller.handle_outcome(self.now, outcome);
     }

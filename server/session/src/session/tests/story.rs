@@ -11,12 +11,12 @@
 //! list KIND VERSION OBJECT …, begin KIND, objects OBJECT …, end KIND COUNT VERSION
 //! raw WHAT                                     a frame that is not whole
 //! gone KIND NAME VERSION, bookmark VERSION, heartbeat SEQUENCE
-//! answer BATCH guard|timeout|not-found|bare|pod VERSION
+//! answer BATCH guard|timeout|not-found|bare|pod VERSION|foreign VERSION
 //! drain, closed, state, reports
 //! ```
 //!
 //! An object is the pod `NAME@VERSION` of the ReplicaSet `web`, `NAME*REPLICAS@VERSION` for a ReplicaSet, or `N pods` and `N nameless` pods.
-//! A statement behind `-` is not followed by frames yet.
+//! A created pod is foreign if its controller has the UID of the ReplicaSet, and another kind. A statement behind `-` is not followed by frames yet.
 
 use std::fmt::Write as _;
 
@@ -160,13 +160,17 @@ impl Story {
             ["timeout"] => failed(v1::FailureClass::Timeout),
             ["not-found"] => failed(v1::FailureClass::NotFound),
             ["bare"] => Outcome::Done(v1::Done::default()),
-            ["pod", version] => {
+            [what @ ("pod" | "foreign"), version] => {
                 let Some(Action::Create(create)) = &batch.action else {
                     panic!("{batch:?} creates nothing")
                 };
+                let mut created = pod(&create.names[0], version);
+                if let Some(owner) = created.controller.as_mut().filter(|_| *what == "foreign") {
+                    owner.kind = "MachineSet".to_owned();
+                }
                 Outcome::Done(v1::Done {
                     resource_version: (*version).to_owned(),
-                    object: Some(done::Object::Pod(pod(&create.names[0], version))),
+                    object: Some(done::Object::Pod(created)),
                     ..v1::Done::default()
                 })
             }
