@@ -58,9 +58,6 @@ metrics! {
         "Ended recordings by reason. full: raise --record-bytes-max; behind or failed: the disk is slow or full";
     stale_sync_skips: Counters<2> = "replicaset_controller_stale_sync_skips",
         "Syncs that waited for a list, because an outcome or the stream lacked an object. Any: a third-party agent, or an object that cannot be read";
-    deletion_age_ratio: Histogram = "replicaset_controller_sorting_deletion_age_ratio",
-        "Ratio of a deleted pod's age to that of the youngest ready pod; below 2 as upstream",
-        Histogram::new(exponential_buckets(0.25, 2.0, 6));
     grpc_started: Counters<3> = "grpc_server_started",
         "Calls begun";
     grpc_handled: Counters<4> = "grpc_server_handled",

@@ -127,8 +127,7 @@ fn end_of_sync(
         | ControllerReport::ScaleDown(_)
         | ControllerReport::Quarantined { .. }
         | ControllerReport::BeyondMemory { .. }
-        | ControllerReport::CreatesWait { .. }
-        | ControllerReport::DeletionAgeRatio(_) => None,
+        | ControllerReport::CreatesWait { .. } => None,
     })
 }
 

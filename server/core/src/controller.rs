@@ -319,9 +319,6 @@ impl Controller {
     }
 
     fn send(&mut self, id: SetId, plan: Plan, step: SyncStep) -> Option<Batch> {
-        let ratios = plan.age_ratios.into_iter();
-        self.reports
-            .extend(ratios.map(ControllerReport::DeletionAgeRatio));
         let set = self.index.set(id)?;
         let object = &set.object;
         let batch = Batch {

@@ -73,7 +73,7 @@ pub use object::{
     ResourceVersion, Resume, Span, Status, Timestamp, Uid,
 };
 pub use pod_view::{OwnerView, PodView};
-pub use reason::{Reason, Rule, Thousandths};
+pub use reason::{Reason, Rule};
 pub use report::{Answered, ControllerReport, Decision, OutcomeCounts, ScaleDown, State, View};
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
 pub use sync::rank::{Candidate, DeletionPosition, RankedPod, deletion_positions};

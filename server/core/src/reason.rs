@@ -50,10 +50,6 @@ pub struct Reason {
     pub detail: Cow<'static, str>,
 }
 
-/// A ratio in thousandths, so that reports can be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thousandths(pub u64);
-
 impl Reason {
     pub(crate) fn new(rule: Rule, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();

@@ -8,7 +8,7 @@ use crate::{
     held::Held,
     labels::Labels,
     object::{Key, Kind, OwnerReference, Span, Status, Timestamp},
-    reason::{Reason, Thousandths},
+    reason::Reason,
     selector::Quarantine,
     sync::rank::RankedPod,
 };
@@ -95,8 +95,6 @@ pub enum ControllerReport {
         /// How long the server creates none.
         wait: Span,
     },
-    /// The ratio of the ages of a victim and the youngest ready pod (spec 7.7), for `replicaset_controller_sorting_deletion_age_ratio`.
-    DeletionAgeRatio(Thousandths),
 }
 
 /// How the server chose the victims of a deletion.
@@ -208,7 +206,7 @@ impl Held for ControllerReport {
             Self::BeyondMemory { quarantine, .. } => {
                 quarantine.field.len() + quarantine.detail.len()
             }
-            Self::StaleViewSkipped { .. } | Self::Scaled { .. } | Self::DeletionAgeRatio(_) => 0,
+            Self::StaleViewSkipped { .. } | Self::Scaled { .. } => 0,
         };
         size_of::<Self>() + held
     }

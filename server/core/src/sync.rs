@@ -22,7 +22,7 @@ use crate::{
     index::{Index, PodId, Set, SetId},
     object::{Span, Timestamp},
     queue::Retry,
-    reason::{Reason, Thousandths},
+    reason::Reason,
 };
 
 /// The memory of the UID of a claimed pod in bytes, without its text.
@@ -45,8 +45,6 @@ pub(crate) enum SyncStep {
 pub(crate) struct Plan {
     pub(crate) action: Action,
     pub(crate) reasons: Vec<Reason>,
-    /// The relative ages of victims (spec 7.7).
-    pub(crate) age_ratios: Vec<Thousandths>,
     pub(crate) near_cut: Vec<RankedPod>,
 }
 
@@ -71,7 +69,6 @@ impl Plan {
         Self {
             action,
             reasons,
-            age_ratios: Vec::new(),
             near_cut: Vec::new(),
         }
     }

@@ -217,8 +217,7 @@ impl SessionState {
                 report @ (ControllerReport::Synced { .. }
                 | ControllerReport::StaleViewSkipped { .. }
                 | ControllerReport::Quarantined { .. }
-                | ControllerReport::CreatesWait { .. }
-                | ControllerReport::DeletionAgeRatio(_)) => {
+                | ControllerReport::CreatesWait { .. }) => {
                     self.reports.push(SessionReport::Controller(report));
                 }
             }

@@ -229,11 +229,6 @@ impl Telemetry {
                 let seconds = seconds(wait);
                 tracing::warn!(replica_set = %key, rule, detail, seconds, "no pods are created for a while");
             }
-            ControllerReport::DeletionAgeRatio(ratio) => {
-                let thousandths = u32::try_from(ratio.0).unwrap_or(u32::MAX);
-                let ratio = f64::from(thousandths) / 1_000.0;
-                self.metrics.deletion_age_ratio.observe(ratio);
-            }
         }
     }
 }

@@ -119,19 +119,12 @@ fn delete(
     }
     let name = |pod: &Entry| Arc::clone(&pod.name);
     let Choice { chosen, near_cut } = rank::choose(&candidates, count, index.now, &name);
-    let age_ratios = chosen.iter().filter_map(|chosen| chosen.age_ratio);
-    let age_ratios = age_ratios.collect();
-    let victims = chosen.into_iter().map(
-        |Chosen {
-             id: pod, reason, ..
-         }| Victim {
-            pod: pod.pod_ref(),
-            version: pod.version.filter(|_| config.delete_by_version),
-            reason,
-        },
-    );
+    let victims = chosen.into_iter().map(|Chosen { id: pod, reason }| Victim {
+        pod: pod.pod_ref(),
+        version: pod.version.filter(|_| config.delete_by_version),
+        reason,
+    });
     Plan {
-        age_ratios,
         near_cut,
         ..Plan::new(Action::Delete(victims.collect()), reasons)
     }

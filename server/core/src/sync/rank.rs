@@ -22,7 +22,7 @@ pub use self::{
 };
 use crate::{
     object::{Timestamp, Uid},
-    reason::{Reason, Rule, Thousandths},
+    reason::{Reason, Rule},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +30,6 @@ pub(crate) struct Chosen<I> {
     pub(crate) id: I,
     /// What puts it before the first remaining pod.
     pub(crate) reason: Reason,
-    /// Its age relative to the youngest ready pod (spec 7.7); `None` if it is not ready, or if all pods are victims.
-    pub(crate) age_ratio: Option<Thousandths>,
 }
 
 #[derive(Clone, Debug)]
@@ -76,7 +74,6 @@ pub(crate) fn choose<I: Copy>(
         let chosen = victims.iter().map(|victim| Chosen {
             id: victim.id,
             reason: Reason::new(Rule::AllGo, "all active pods are deleted"),
-            age_ratio: None,
         });
         let order: Vec<_> = (0..victims.len()).collect();
         return Choice {
@@ -115,7 +112,6 @@ impl Head {
         count: usize,
         now: Timestamp,
     ) -> Vec<Chosen<I>> {
-        let youngest = youngest_ready(candidates);
         let survivor = &candidates[self.order[count]];
         let victims = self.order[..count].iter().zip(&self.holders);
         let chosen = victims.map(|(victim, holder)| {
@@ -123,7 +119,6 @@ impl Head {
             Chosen {
                 id: victim.id,
                 reason: explain(victim, survivor, holder, now),
-                age_ratio: age_ratio(victim, youngest, now),
             }
         });
         chosen.collect()
@@ -222,25 +217,6 @@ fn first_by_tail<'a>(keys: &[SortKey<'a>], count: usize) -> Vec<SortKey<'a>> {
         keys.truncate(count);
     }
     keys
-}
-
-fn youngest_ready<I>(candidates: &[Candidate<'_, I>]) -> Option<Timestamp> {
-    let states = candidates.iter().map(|candidate| candidate.state);
-    let ready = states.filter(|state| state.ready.ready);
-    ready.filter_map(|state| state.created).max()
-}
-
-/// Returns the ratio of the ages of a ready victim and the youngest ready pod. Ages below a millisecond count as one; upstream would divide
-/// by zero.
-fn age_ratio<I>(
-    victim: &Candidate<'_, I>,
-    youngest: Option<Timestamp>,
-    now: Timestamp,
-) -> Option<Thousandths> {
-    let age_ms = |created| (now.since(created).0 / 1_000_000).max(1).unsigned_abs();
-    let created = victim.state.created.filter(|_| victim.state.ready.ready)?;
-    let ratio = age_ms(created).saturating_mul(1000) / age_ms(youngest?);
-    Some(Thousandths(ratio))
 }
 
 #[cfg(test)]

@@ -101,15 +101,11 @@ fn uids(pods: &[TestPod], count: usize) -> Vec<&str> {
     chosen.map(|chosen| chosen.id).collect()
 }
 
-/// The victims with the rules that decide on them, and the ratios of their ages.
+/// The victims with the rules that decide on them.
 fn told(pods: &[TestPod], count: usize) -> String {
     let told = chosen(pods, count).into_iter().map(|it| {
-        let ratio = it.age_ratio.map(|it| format!(" (ratio {})", it.0));
-        let ratio = ratio.unwrap_or_default();
-        format!(
-            "{} {:?}: {}{ratio}",
-            it.id, it.reason.rule, it.reason.detail
-        )
+        let Chosen { id, reason } = it;
+        format!("{id} {:?}: {}", reason.rule, reason.detail)
     });
     told.collect::<Vec<_>>().join(" | ")
 }
