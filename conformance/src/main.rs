@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Parser, ValueEnum};
-use conformance::{Program, RULES, Row, Score};
+use conformance::{Program, Row, Score};
 use serde_json::json;
 use service::escaped_json;
 
@@ -30,14 +30,6 @@ struct Arguments {
     /// Its arguments, in which {address} stands for HOST:PORT of the server, and {replicas} for the number of pods
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
-    /// Show only rules that contain this text. The whole test runs, because its steps build on each other
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    only: String,
     /// Output format; JSON is an array of objects with rule, link, kept and fault
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -55,26 +47,17 @@ enum Output {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let only = arguments.only;
     // There is no better place to report that standard error is closed.
     let tell = |text: &str| drop(writeln!(stderr(), "{text}"));
-    if !RULES.iter().any(|rule| rule.words.contains(&only)) {
-        let hint = "hint: docs/internals/conformance.md lists the names of the rules";
-        tell(&format!(
-            "error: --only {only:?}: no rule contains this\n{hint}"
-        ));
-        return ExitCode::from(2);
-    }
     let mut command = vec![arguments.target];
     command.extend(arguments.arguments);
-    let mut score = match conformance::run_agent(&Program { command }).await {
+    let score = match conformance::run_agent(&Program { command }).await {
         Ok(score) => score,
         Err(error) => {
             tell(&format!("error: cannot listen for the agent: {error}"));
             return ExitCode::FAILURE;
         }
     };
-    score.0.retain(|row| row.rule.words.contains(&only));
     let written = match arguments.output {
         Output::Table => writeln!(stdout(), "{score}"),
         Output::Json => writeln!(stdout(), "{}", escaped_json(&json(&score).to_string())),
