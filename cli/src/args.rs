@@ -164,11 +164,8 @@ pub(crate) struct ReplayArgs {
     /// Recordings; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Show the input before each difference: the agent's frames with their objects, or the time that passed
-    #[arg(long)]
-    pub(crate) explain: bool,
     /// Show the steps of one recording in the browser until interrupted: input, answer, and the counts of each ReplicaSet
-    #[arg(long, conflicts_with = "explain")]
+    #[arg(long)]
     pub(crate) console: bool,
     /// With --console, only print the address
     #[arg(long, requires = "console")]

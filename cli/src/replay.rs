@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     }
     let mut exit = Exit::Done;
     for file in &args.files {
-        if replay_file(file, args.explain, io)? > 0 {
+        if replay_file(file, io)? > 0 {
             exit = Exit::No;
         }
     }
@@ -100,17 +100,14 @@ fn unreadable(name: &str, error: &ReadError) -> Failure {
 }
 
 /// Replays a file, and returns the number of differences.
-fn replay_file(file: &Path, explain: bool, io: &mut Io<'_>) -> Result<u64, Failure> {
+fn replay_file(file: &Path, io: &mut Io<'_>) -> Result<u64, Failure> {
     let name = one_line(&file.display().to_string());
     let unreadable = |error: ReadError| unreadable(&name, &error);
     let mut replay = open(file, &name, io.stdin)?;
-    if explain {
-        replay = replay.keep_inputs();
-    }
     let mut differences = 0;
     while let Some(difference) = replay.next_difference().map_err(unreadable)? {
         differences += 1;
-        write(&difference, explain, io.stdout)?;
+        write(&difference, io.stdout)?;
     }
     let (identity, version) = (replay.identity(), replay.server_version());
     let summary = replay.summary();
@@ -161,7 +158,7 @@ fn notice(ending: &Ending) -> Option<String> {
     }
 }
 
-fn write(difference: &Difference, explain: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
     let (Difference::Frame { now, .. } | Difference::End { now, .. }) = difference;
     for pair in entry::of(difference) {
         writeln!(
@@ -173,8 +170,5 @@ fn write(difference: &Difference, explain: bool, out: &mut dyn Write) -> io::Res
         writeln!(out, "  recorded  {}", one_line(&pair.recorded))?;
         writeln!(out, "  decided   {}", one_line(&pair.decided))?;
     }
-    match difference {
-        Difference::Frame { after, .. } if explain => entry::write(*now, after, out),
-        Difference::Frame { .. } | Difference::End { .. } => Ok(()),
-    }
+    Ok(())
 }

@@ -1,22 +1,14 @@
-//! Decisions that differ, and the input before them: the agent's frames with the objects that they changed, in words.
+//! Decisions that differ, and the agent's frames with the objects that they changed, in words.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{self, Write},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1::{
     self, batch::Action, done::Object, event::Event, reconcile_request, reconcile_response::Frame,
 };
-use server_session::{
-    Now,
-    recording::{Difference, Input},
-};
+use server_session::recording::{Difference, Input};
 
-use crate::{decision, decision::reason, near, page::one_line};
+use crate::{decision, decision::reason, near};
 
-/// The maximum number of lines for one difference.
-const LINES_MAX: usize = 20;
 const NAMES_MAX: usize = 2;
 /// The text for the side without a decision.
 const NOTHING: &str = "nothing";
@@ -189,53 +181,21 @@ fn names<'a>(objects: impl IntoIterator<Item = &'a v1::ObjectRef>) -> Vec<&'a st
     objects.into_iter().map(|it| it.name.as_str()).collect()
 }
 
-/// Writes a line for each object.
-pub(super) fn write(now: Now, inputs: &[Input], out: &mut dyn Write) -> io::Result<()> {
-    let lines: Vec<_> = inputs
-        .iter()
-        .flat_map(|input| input_lines(now, input))
-        .collect();
-    if lines.is_empty() {
-        writeln!(out, "  after     nothing that came; only time passed")?;
-    }
-    for (index, line) in lines.iter().take(LINES_MAX).enumerate() {
-        let label = if index == 0 { "after" } else { "" };
-        writeln!(out, "  {label:<8}  {}", one_line(line))?;
-    }
-    match lines.len().saturating_sub(LINES_MAX) {
-        0 => Ok(()),
-        more => writeln!(out, "            and {more} more"),
-    }
-}
-
-fn input_lines(now: Now, input: &Input) -> Vec<String> {
-    let (Input::Timeout(then) | Input::Drain(then) | Input::Closed(then) | Input::Frame(then, _)) =
-        input;
-    let ago = now.monotonic.saturating_sub(then.monotonic);
-    let head = format!("{}, {:.3} s before", title(input), ago.as_secs_f64());
-    let objects = objects(input).into_iter();
-    let objects = objects.map(|object| format!("  {object}"));
-    std::iter::once(head).chain(objects).collect()
-}
-
 /// An input in short.
 pub(super) fn title(input: &Input) -> String {
     match input {
-        Input::Timeout(_) => "time passed".to_owned(),
-        Input::Drain(_) => "the server began to drain".to_owned(),
-        Input::Closed(_) => "the agent closed the stream".to_owned(),
-        Input::Frame(_, request) => format!("frame {} of the agent", request.sequence),
+        Input::Timeout => "time passed".to_owned(),
+        Input::Drain => "the server began to drain".to_owned(),
+        Input::Closed => "the agent closed the stream".to_owned(),
+        Input::Frame(request) => format!("frame {} of the agent", request.sequence),
     }
 }
 
 /// The objects of an input, if it is a frame, or the word for another content of the frame.
 pub(super) fn objects(input: &Input) -> Vec<String> {
-    let Input::Frame(
-        _,
-        v1::ReconcileRequest {
-            frame: Some(frame), ..
-        },
-    ) = input
+    let Input::Frame(v1::ReconcileRequest {
+        frame: Some(frame), ..
+    }) = input
     else {
         return Vec::new();
     };

@@ -102,7 +102,7 @@ impl Steps {
         self.step.answer.extend(pairs);
         self.differences += u64::from(call.difference.is_some());
         match &call.input {
-            Some(Input::Timeout(_)) => self.is_idle = true,
+            Some(Input::Timeout) => self.is_idle = true,
             Some(input) => {
                 let (title, lines) = (entry::title(input), entry::objects(input));
                 let first = near::first_of(&lines, 1);

@@ -169,7 +169,6 @@ hint: name files that decree-server --record has written
 [2] replay --console Cargo.toml
 error: Cargo.toml: is not a recording: its first line is not \"decree recording 1\"
 hint: name files that decree-server --record has written
-[2] replay --console --explain session.recording
 [2] replay --no-browser session.recording",
     );
     let packed = fs::read(path("tests/golden/recordings/1-agent-stopped.recording.gz"));

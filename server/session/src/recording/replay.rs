@@ -1,6 +1,6 @@
 //! Decides again on the input of a recording, and finds the differences.
 
-use std::{collections::VecDeque, io::Read, sync::Arc};
+use std::{io::Read, sync::Arc};
 
 use crate::{IncomingFrame, Now, Session, SessionIdentity};
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
@@ -14,24 +14,21 @@ use crate::recording::{
     record::{Poll, Step},
 };
 
-/// The maximum number of inputs that are kept before a difference: as many as a session takes before a request for a frame.
-const INPUTS_MAX: usize = 64;
-
-/// An input of the session before a frame.
+/// An input of the session.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "few are kept, and most are frames"
+    reason = "one is held at a time, and most are frames"
 )]
 pub enum Input {
     /// A frame of the agent; empty if its bytes are no frame.
-    Frame(Now, v1::ReconcileRequest),
+    Frame(v1::ReconcileRequest),
     /// Time passed.
-    Timeout(Now),
+    Timeout,
     /// The server began to drain.
-    Drain(Now),
+    Drain,
     /// The agent closed its half of the stream.
-    Closed(Now),
+    Closed,
 }
 
 /// A call of the recorded session.
@@ -64,8 +61,6 @@ pub enum Difference {
         recorded: Option<v1::ReconcileResponse>,
         /// The frame of this version.
         decided: Option<v1::ReconcileResponse>,
-        /// The inputs since the session's last frame, the latest of them with [`Replay::keep_inputs`]; empty without that.
-        after: Vec<Input>,
     },
     /// The session ends for another reason.
     End {
@@ -115,9 +110,6 @@ pub struct Replay<R> {
     session: Session,
     server_version: String,
     keep_inputs: bool,
-    inputs: VecDeque<Input>,
-    /// Whether the session has sent a frame since the latest input.
-    has_sent: bool,
     /// The counts so far; the reader knows the end.
     counts: Summary,
 }
@@ -143,8 +135,6 @@ impl<R: Read> Replay<R> {
             session,
             server_version,
             keep_inputs: false,
-            inputs: VecDeque::new(),
-            has_sent: false,
             counts: Summary {
                 frames_in: 1,
                 frames_out: 0,
@@ -154,7 +144,7 @@ impl<R: Read> Replay<R> {
         })
     }
 
-    /// Makes differences contain their inputs, at most 64 each, and calls their input or frame.
+    /// Makes calls contain their input or frame.
     pub fn keep_inputs(mut self) -> Self {
         self.keep_inputs = true;
         self
@@ -223,7 +213,7 @@ impl<R: Read> Replay<R> {
             Step::Frame(frame) => {
                 self.counts.frames_in += 1;
                 let read = || v1::ReconcileRequest::decode(frame.clone()).unwrap_or_default();
-                call.input = self.keep(|| Input::Frame(now, read()));
+                call.input = self.keep(|| Input::Frame(read()));
                 self.session.handle_frame(now, IncomingFrame::from(frame));
             }
             Step::Inherited(inherited) => {
@@ -231,15 +221,15 @@ impl<R: Read> Replay<R> {
                 self.session.inherit(now, left, ago);
             }
             Step::Timeout(_) => {
-                call.input = self.keep(|| Input::Timeout(now));
+                call.input = self.keep(|| Input::Timeout);
                 self.session.handle_timeout(now);
             }
             Step::Drain(_) => {
-                call.input = self.keep(|| Input::Drain(now));
+                call.input = self.keep(|| Input::Drain);
                 self.session.handle_drain(now);
             }
             Step::Closed(_) => {
-                call.input = self.keep(|| Input::Closed(now));
+                call.input = self.keep(|| Input::Closed);
                 self.session.handle_closed(now);
             }
             Step::Poll(Poll { frame }) => {
@@ -257,24 +247,12 @@ impl<R: Read> Replay<R> {
         Ok(call)
     }
 
-    fn keep(&mut self, input: impl FnOnce() -> Input) -> Option<Input> {
-        if !self.keep_inputs {
-            return None;
-        }
-        if std::mem::take(&mut self.has_sent) {
-            self.inputs.clear();
-        }
-        if self.inputs.len() == INPUTS_MAX {
-            self.inputs.pop_front();
-        }
-        let input = input();
-        self.inputs.push_back(input.clone());
-        Some(input)
+    fn keep(&self, input: impl FnOnce() -> Input) -> Option<Input> {
+        self.keep_inputs.then(input)
     }
 
     fn poll(&mut self, now: Now, recorded: Option<v1::ReconcileResponse>) -> Option<Difference> {
         if let Some(frame) = &recorded {
-            self.has_sent = true;
             self.counts.frames_out += 1;
             self.counts.decisions.add(frame);
         }
@@ -284,7 +262,6 @@ impl<R: Read> Replay<R> {
             now,
             recorded,
             decided,
-            after: self.inputs.iter().cloned().collect(),
         })
     }
 

@@ -140,7 +140,7 @@ fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8
 
 /// Replays to the end, and returns the differences and the summary.
 fn replay(bytes: &[u8]) -> Result<(Vec<Difference>, Summary), ReadError> {
-    let mut replay = Replay::open(bytes)?.keep_inputs();
+    let mut replay = Replay::open(bytes)?;
     let mut differences = Vec::new();
     while let Some(difference) = replay.next_difference()? {
         differences.push(difference);
@@ -244,7 +244,7 @@ fn recording_torn_at_any_byte_replays_up_to_the_tear() {
 }
 
 #[test]
-fn tampered_frame_is_found_with_what_came_before_it() {
+fn tampered_frame_is_found() {
     // With another UID, the pods get other names.
     let bytes = tampered(&recording(), "uid-of-web", "uid-of-wet");
     let (differences, _) = replay(&bytes).expect("it can be read");
@@ -252,7 +252,6 @@ fn tampered_frame_is_found_with_what_came_before_it() {
         Difference::Frame {
             recorded: Some(_),
             decided: Some(_),
-            after,
             ..
         },
         ..,
@@ -260,7 +259,6 @@ fn tampered_frame_is_found_with_what_came_before_it() {
     else {
         panic!("{differences:?}")
     };
-    assert!(matches!(after.last(), Some(Input::Frame(_, frame)) if frame.sequence == 6));
 }
 
 #[test]
