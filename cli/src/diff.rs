@@ -10,7 +10,7 @@ use server_core::wording::count;
 
 use crate::{
     age,
-    args::{DiffArgs, FailOn},
+    args::DiffArgs,
     decision,
     exit::{Exit, Failure},
     format,
@@ -61,12 +61,11 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     }
     let exit = stale::notice(&answer.stale_views, io)?;
     print(args, &answer, io)?;
-    let fails = match args.fail_on {
-        FailOn::Any => !answer.differences.is_empty(),
-        FailOn::Unexplained => answer.differences.iter().any(is_unexplained),
-        FailOn::Never => false,
-    };
-    Ok(if fails { Exit::No } else { exit })
+    Ok(if answer.differences.is_empty() {
+        exit
+    } else {
+        Exit::No
+    })
 }
 
 fn print(

@@ -38,7 +38,7 @@ pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> 
 
 /// The output of `decree diff -o json`.
 pub(crate) fn differences(server: &DecisionServer) -> Value {
-    let output = server.ask(&["diff", "--fail-on", "never", "-o", "json"]);
+    let output = server.ask(&["diff", "-o", "json"]);
     serde_json::from_slice(&output.stdout).expect("a shadow answers")
 }
 

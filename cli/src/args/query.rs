@@ -100,28 +100,14 @@ pub(crate) struct WatchArgs {
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
-    /// Only unexplained differences
+    /// Only unexplained differences, also for the exit code
     #[arg(long)]
     pub(crate) unexplained: bool,
-    /// Set the exit code to 1 for unexplained differences, for any, or never
-    #[arg(long, value_name = "WHICH", default_value = "any")]
-    pub(crate) fail_on: FailOn,
     /// Output format. The shape of JSON is in docs/cli.md
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: Format,
     #[command(flatten)]
     pub(crate) inspection: InspectionArgs,
-}
-
-/// Which differences let a command fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOn {
-    /// Unexplained differences
-    Unexplained,
-    /// All
-    Any,
-    /// None
-    Never,
 }
 
 /// Of which objects a command prints something.
