@@ -224,7 +224,7 @@ pub(crate) fn targets(record: &v1::DecisionRecord) -> String {
 }
 
 /// The number of operations that the record does not name one by one.
-pub(crate) fn unnamed(record: &v1::DecisionRecord) -> usize {
+fn unnamed(record: &v1::DecisionRecord) -> usize {
     usize::try_from(record.operations)
         .unwrap_or(0)
         .saturating_sub(record.targets.len())

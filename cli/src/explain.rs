@@ -18,7 +18,6 @@ use crate::{
 };
 
 mod decisions;
-mod timeline;
 mod why;
 
 const LABEL: usize = 13;
@@ -102,11 +101,6 @@ fn write(
     }
     if let Some(last) = &answer.last_scale_down {
         why::write_last(last, args.output.is_wide(), page, out)?;
-    }
-    if args.all {
-        let summary = answer.summary.as_ref();
-        let mode = summary.map_or(v1::Mode::Unspecified, v1::ReplicaSetSummary::mode);
-        timeline::write(&answer.timeline, mode, Timestamp::now(), page, out)?;
     }
     Ok(())
 }

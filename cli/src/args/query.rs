@@ -73,7 +73,7 @@ pub(crate) struct ExplainArgs {
     /// Show why this pod was deleted
     #[arg(long, value_name = "POD")]
     pub(crate) why: Option<String>,
-    /// Also show status writes and the timeline, from changes of spec.replicas to outcomes
+    /// Also show status writes
     #[arg(long, conflicts_with = "why")]
     pub(crate) all: bool,
     /// Output format. The shape of JSON is in docs/cli.md

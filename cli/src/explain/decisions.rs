@@ -1,96 +1,88 @@
-//! The decisions on one ReplicaSet as a table, with one line for repeated decisions.
+//! The decisions on one ReplicaSet as a table with their results, with one line for repeated attempts.
 
 use std::io::{self, Write};
 
 use decree::v1::{self, Rule, timeline_entry::Entry};
-use prost_types::Timestamp as Time;
 
-use crate::{age, args::ExplainArgs, decision, page::Page, table::Table};
+use crate::{
+    age,
+    args::ExplainArgs,
+    cause, decision,
+    page::Page,
+    table::{NONE, Table},
+};
 
 const STATUS: &str = "status";
 
-/// A decision, and the number of equal decisions before it with only status writes between them. Of equal attempts, the server
-/// keeps the last decision and their number.
-struct Repeated<'a> {
-    newest: &'a v1::DecisionRecord,
-    first: Option<&'a Time>,
-    times: usize,
-}
-
-/// Writes decisions, the newest first. Status writes are many and say little, so only `--all` shows them and repeated attempts;
-/// otherwise they are counted.
+/// Writes decisions, the newest first. Status writes are many and say little, so only `--all` shows them; otherwise they are counted.
 pub(super) fn write(
     args: &ExplainArgs,
     answer: &v1::GetReplicaSetResponse,
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let is_wide = args.output.is_wide();
-    let mut rows: Vec<Repeated<'_>> = Vec::new();
-    let mut folded = 0_usize;
+    let (is_wide, summary) = (args.output.is_wide(), answer.summary.as_ref());
+    let mode = summary.map_or(v1::Mode::Unspecified, v1::ReplicaSetSummary::mode);
+    let headers = ["TIME", "ACTION", "COUNT", "RESULT", "REASON", "PODS"];
+    let mut table = Table::new(page, headers);
+    let mut left_out = 0_usize;
     for record in &answer.decisions {
         if record.action == STATUS && !args.all {
-            folded += 1;
+            left_out += 1;
             continue;
         }
-        let (times, first) = attempts(&answer.timeline, record);
-        let last = rows.last_mut().filter(|_| !args.all);
-        match last.filter(|last| is_same(last.newest, record)) {
-            Some(last) => {
-                last.first = first;
-                last.times += times;
+        let (mut result, mut reason) = (NONE.to_owned(), because(record, is_wide));
+        if let Some((first, answered)) = answered(&answer.timeline, record) {
+            result = self::result(answered, mode);
+            if answered.times > 1 {
+                let since = age::time_text(first.time.as_ref());
+                reason.push_str(&format!(", {} times since {since}", answered.times));
             }
-            None => rows.push(Repeated {
-                newest: record,
-                first,
-                times,
-            }),
-        }
-    }
-    let mut table = Table::new(page, ["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
-    for row in rows {
-        let newest = row.newest;
-        let mut reason = because(newest, is_wide);
-        if row.times > 1 {
-            let since = age::time_text(row.first);
-            reason.push_str(&format!(", {} times since {since}", row.times));
         }
         table.row([
-            age::time_text(newest.time.as_ref()),
-            newest.action.clone(),
-            newest.operations.to_string(),
+            age::time_text(record.time.as_ref()),
+            record.action.clone(),
+            record.operations.to_string(),
+            result,
             reason,
-            decision::targets(newest),
+            decision::targets(record),
         ]);
     }
     if !table.is_empty() {
         table.write(out, 2)?;
     }
-    match folded {
+    match left_out {
         0 => Ok(()),
         1 => writeln!(out, "  and 1 status write (--all shows it)"),
-        _ => writeln!(out, "  and {folded} status writes (--all shows them)"),
+        _ => writeln!(out, "  and {left_out} status writes (--all shows them)"),
     }
 }
 
-/// Whether two decisions have the same number of operations of the same kind, for the same reason.
-fn is_same(one: &v1::DecisionRecord, other: &v1::DecisionRecord) -> bool {
-    let what = |it: &v1::DecisionRecord| (it.action.clone(), it.operations);
-    what(one) == what(other) && one.reasons.first() == other.reasons.first()
+/// The outcomes of a decision, if they have come and the server has them. Of several attempts with the same result, it keeps the last decision
+/// and the number; the time of the entry is that of the first.
+fn answered<'a>(
+    timeline: &'a [v1::TimelineEntry],
+    record: &v1::DecisionRecord,
+) -> Option<(&'a v1::TimelineEntry, &'a v1::Answered)> {
+    timeline.iter().find_map(|entry| match &entry.entry {
+        Some(Entry::Answered(it)) if it.batch_id == record.batch_id => Some((entry, it)),
+        _ => None,
+    })
 }
 
-/// The number of attempts with the same result as a decision, and the time of the first.
-fn attempts<'a>(
-    timeline: &'a [v1::TimelineEntry],
-    record: &'a v1::DecisionRecord,
-) -> (usize, Option<&'a Time>) {
-    let repeated = timeline.iter().find_map(|entry| match &entry.entry {
-        Some(Entry::Answered(it)) if it.batch_id == record.batch_id && it.times > 1 => {
-            Some((usize::try_from(it.times).unwrap_or(1), entry.time.as_ref()))
-        }
-        _ => None,
-    });
-    repeated.unwrap_or((1, record.time.as_ref()))
+/// The outcome of an attempt in a word, with the kind of a failure.
+fn result(answered: &v1::Answered, mode: v1::Mode) -> String {
+    let word = match (answered.done, answered.failed, answered.not_started) {
+        (_, 0, 0) => "done",
+        (0, 0, _) if cause::mode_without_effect(mode).is_some() => "not executed",
+        (0, 0, _) => "not done",
+        (0, _, _) => "failed",
+        (_, _, _) => "partly done",
+    };
+    match answered.failed {
+        0 => word.to_owned(),
+        _ => format!("{word} ({})", cause::failure_class(answered)),
+    }
 }
 
 fn because(record: &v1::DecisionRecord, is_wide: bool) -> String {
@@ -100,4 +92,32 @@ fn because(record: &v1::DecisionRecord, is_wide: bool) -> String {
     }
     let reason = record.reasons.first();
     reason.map_or_else(String::new, |it| decision::reason_for(it, is_wide))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_says_what_failed_and_what_the_mode_does_not_execute() {
+        for (counts, mode, expected) in [
+            ([2, 0, 0], v1::Mode::Enforce, "done"),
+            ([0, 1, 7], v1::Mode::Enforce, "failed (QUOTA)"),
+            ([1, 1, 0], v1::Mode::Enforce, "partly done (QUOTA)"),
+            ([1, 0, 1], v1::Mode::Enforce, "partly done"),
+            ([0, 0, 8], v1::Mode::Enforce, "not done"),
+            ([0, 0, 8], v1::Mode::Shadow, "not executed"),
+            ([0, 0, 8], v1::Mode::DryRun, "not executed"),
+        ] {
+            let [done, failed, not_started] = counts;
+            let answered = v1::Answered {
+                done,
+                failed,
+                not_started,
+                class: v1::FailureClass::Quota.into(),
+                ..v1::Answered::default()
+            };
+            assert_eq!(result(&answered, mode), expected, "{counts:?}");
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! Deletions that the server remembers: the last one, and with `--why` that of a pod. They show the pods on both sides of the cut, with
-//! the values that each rule compares.
+//! Deletions that the server remembers: the last one, with the pods on both sides of the cut and the values that each rule compares, and with
+//! `--why` that of a pod.
 
 use std::io::{self, Write};
 
@@ -44,13 +44,12 @@ pub(super) fn write(
         return output.write(io.stdout, &json, &[&named.name]);
     }
     let (page, is_wide) = (Page::new(io), output.is_wide());
-    let (time, pods, shown) = if let Some(last) = &last {
+    let (time, pods) = if let Some(last) = &last {
         let pods = format!("{} active pods, {} desired", last.from, last.to);
-        (&last.time, pods, table(last, pod, is_wide, page))
+        (&last.time, pods)
     } else if let Some(record) = &record {
         let pods = record.reasons.first().map(|it| it.detail.clone());
-        let shown = victims(record, pod, is_wide, page);
-        (&record.time, pods.unwrap_or_default(), shown)
+        (&record.time, pods.unwrap_or_default())
     } else {
         return Err(unknown(source, &set, pod));
     };
@@ -67,26 +66,11 @@ pub(super) fn write(
     let time = age::time_text(time.as_ref());
     let answer = format!("{pod} was deleted at {time}{why}. {set} had {pods}.");
     page.write_hanging(io.stdout, 0, &one_line(&answer), 0)?;
-    writeln!(io.stdout)?;
-    Ok(shown.write(io.stdout, 2)?)
-}
-
-/// The pods that a decision names, in the order of deletion, with a mark on the row of the pod `asked`.
-fn victims(record: &v1::DecisionRecord, asked: &str, is_wide: bool, page: Page) -> Table {
-    let mut table = Table::new(page, ["POD", "RULE"]);
-    for target in &record.targets {
-        let mark = if target.name == asked { "> " } else { "" };
-        let reason = target
-            .reason
-            .as_ref()
-            .map(|it| decision::reason_for(it, is_wide));
-        table.row([format!("{mark}{}", target.name), reason.unwrap_or_default()]);
+    if let Some(last) = &last {
+        writeln!(io.stdout)?;
+        table(last, pod, is_wide, page).write(io.stdout, 2)?;
     }
-    let more = decision::unnamed(record);
-    if more > 0 {
-        table.row([format!("and {more} more"), String::new()]);
-    }
-    table
+    Ok(())
 }
 
 fn unknown(source: &Source, set: &str, pod: &str) -> Failure {
