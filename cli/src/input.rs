@@ -14,7 +14,6 @@ use std::{
 use agent_fake::manifest::{self, Document, ManifestError};
 use flate2::read::MultiGzDecoder;
 use server_core::wording::count;
-use zip::{ZipArchive, result::ZipError};
 
 mod bounded;
 
@@ -26,9 +25,8 @@ use crate::{
     page::{Io, one_line},
 };
 
-/// The first bytes of a gzip file, and of a zip archive with and without members.
+/// The first bytes of a gzip file.
 const GZIP: &[u8] = b"\x1f\x8b";
-const ZIP: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 /// The word in the header of a tar archive, and its position.
 const TAR: &[u8] = b"ustar";
 const TAR_AT: usize = 257;
@@ -53,8 +51,6 @@ struct Reader<'a> {
     skipped: BTreeMap<&'static str, usize>,
     /// Why the first unreadable file is none of YAML or JSON.
     unreadable: Option<String>,
-    /// Whether there are folders that are not read.
-    has_folders: bool,
 }
 
 /// Passes on all objects of files in order, and those of `kinds` in folders and archives; `-` is standard input.
@@ -72,7 +68,6 @@ pub(crate) fn read(
         objects: 0,
         skipped: BTreeMap::new(),
         unreadable: None,
-        has_folders: false,
     };
     if args.files.is_empty() {
         let failure = Failure::new(Exit::Usage, "no file is named, and no kubeconfig is found");
@@ -84,7 +79,7 @@ pub(crate) fn read(
         if path == Path::new("-") {
             reader.file(path, io.stdin)?;
         } else if path.is_dir() {
-            reader.folder(path, args.recursive)?;
+            reader.folder(path)?;
         } else {
             let opened = File::open(path).map_err(|error| unreadable(path, &error))?;
             reader.file(path, &mut BufReader::new(opened))?;
@@ -192,9 +187,6 @@ impl Reader<'_> {
         }
         let mut all = Vec::new();
         bytes.read_to_end(&mut all).map_err(failed)?;
-        if ZIP.iter().any(|zip| head.starts_with(zip)) {
-            return self.zip(file, all);
-        }
         let contents = contents(file, all)?;
         self.pass_on(contents)
     }
@@ -215,31 +207,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn zip(&mut self, file: &Path, bytes: Vec<u8>) -> Result<(), Failure> {
-        let damaged = |error: ZipError| unreadable(file, &error.into());
-        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
-        for at in 0..archive.len() {
-            let name = archive.name_for_index(at).transpose().map_err(damaged)?;
-            let name = name.unwrap_or_default().into_owned();
-            let path = label(file, Path::new(&name));
-            if name.ends_with('/') {
-                continue;
-            }
-            if !is_manifest(&path) {
-                self.member(&path, None)?;
-                continue;
-            }
-            let member = archive.by_index(at);
-            let member = member.map_err(|error| unreadable(&path, &error.into()))?;
-            let mut member = Bounded::new(member, Rc::clone(&self.used));
-            self.member(&path, Some(&mut member))?;
-        }
-        Ok(())
-    }
-
-    /// Reads the files of a folder in the order of their names. Links are followed to files of the folder, and not to folders, which could
-    /// be around it.
-    fn folder(&mut self, root: &Path, recursive: bool) -> Result<(), Failure> {
+    /// Reads the files of a folder and of all folders in it, in the order of their names. Links are followed to files of the folder, and
+    /// not to folders, which could be around it.
+    fn folder(&mut self, root: &Path) -> Result<(), Failure> {
         let whole = root.canonicalize();
         let whole = whole.map_err(|error| unreadable(root, &error))?;
         let mut folders = vec![root.to_owned()];
@@ -259,13 +229,7 @@ impl Reader<'_> {
                     self.member(path, None)?;
                 }
             }
-            let below = below.into_iter().rev().filter(|it| !it.is_symlink());
-            let below: Vec<_> = below.collect();
-            if recursive {
-                folders.extend(below);
-            } else {
-                self.has_folders |= !below.is_empty();
-            }
+            folders.extend(below.into_iter().rev().filter(|it| !it.is_symlink()));
         }
         Ok(())
     }
@@ -324,11 +288,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let failure = Failure::new(Exit::Usage, "the input holds no objects");
-        Err(failure.hint(if self.has_folders {
-            "read the folders in a folder with -R".to_owned()
-        } else {
-            KUBECTL.to_owned()
-        }))
+        Err(failure.hint(KUBECTL))
     }
 }
 

@@ -146,12 +146,9 @@ pub(crate) struct DeclareArgs {
 /// Where a command finds objects.
 #[derive(Debug, Group)]
 pub(crate) struct FileArgs {
-    /// A file, a folder or an archive (.tar, .tar.gz or .zip) of objects; `-` is standard input. Repeatable
+    /// A file, a folder with all folders in it, or an archive (.tar or .tar.gz) of objects; `-` is standard input. Repeatable
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Read the folders in a folder, too
-    #[arg(short = 'R', long, requires = "files")]
-    pub(crate) recursive: bool,
 }
 
 #[derive(Debug, Group)]
