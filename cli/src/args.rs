@@ -23,7 +23,6 @@ use crate::{
 
 mod help;
 mod kube;
-mod labels;
 mod name;
 mod query;
 mod up;

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
                 "{pod} matches {sets}: each is decided alone, and the first to adopt it has it"
             ))?;
         }
-        decision::write(&args.print, io, decisions)?;
+        decision::write(args.print.output, io, decisions)?;
         Ok(Exit::Done)
     })
 }

@@ -10,21 +10,20 @@ use server_core::wording::count;
 use crate::{
     age,
     exit::Failure,
-    format::PrintArgs,
+    format::Format,
     page::{Io, Page},
     table::{NONE, Table},
 };
 
 /// Writes decisions as one table, or each as a separate object.
 pub(crate) fn write(
-    print: &PrintArgs,
+    output: Format,
     io: &mut Io<'_>,
     decisions: impl IntoIterator<Item = v1::Decision>,
 ) -> Result<(), Failure> {
-    let PrintArgs { output, no_headers } = *print;
     if output.is_for_people() {
         let table = table(Page::new(io), output.is_wide(), decisions);
-        return Ok(table.no_headers(no_headers).write(io.stdout, 0)?);
+        return Ok(table.write(io.stdout, 0)?);
     }
     decisions.into_iter().try_for_each(|decision| {
         let set = name(decision.replica_set.as_ref());

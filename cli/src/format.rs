@@ -38,9 +38,6 @@ pub(crate) struct PrintArgs {
     /// Output format. The shape of JSON is in docs/cli.md
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: Format,
-    /// Print tables without the line of headers
-    #[arg(long)]
-    pub(crate) no_headers: bool,
 }
 
 /// Writes JSON on one line, with escapes for the characters that steer a terminal.

@@ -40,7 +40,7 @@ async fn get_replica_sets(
     let source = Source::open(&args.source, &mut namespaces, wanted, &KINDS, io).await?;
     let (named, unknown) = source.replica_sets(names, &namespaces).await?;
     let scope = Scope::of(named, namespaces.filter());
-    let list = list(&source, args, &scope).await?;
+    let list = source.list(&scope).await?;
     if let (true, Source::Server { server, cluster }) = (list.replica_sets.is_empty(), &source) {
         server.check_connected(cluster).await?;
     }
@@ -71,33 +71,30 @@ fn print(
     list: &v1::ListReplicaSetsResponse,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    let sets = &list.replica_sets;
-    if !args.print.output.is_for_people() {
+    let (sets, output) = (&list.replica_sets, args.print.output);
+    if !output.is_for_people() {
         let names = sets
             .iter()
             .map(|it| decision::name(it.replica_set.as_ref()));
         let names: Vec<_> = names.collect();
         let json = format::proto_json("ListReplicaSetsResponse", list)?;
-        return args.print.output.write(io.stdout, &json, &names);
+        return output.write(io.stdout, &json, &names);
     }
-    let (is_wide, no_headers) = (args.print.output.is_wide(), args.print.no_headers);
-    let (page, columns) = (Page::new(io), columns(sets, is_wide));
-    let table = Table::new(page, columns.iter().map(|it| it.0));
-    let mut table = table.no_headers(no_headers);
+    let (page, columns) = (Page::new(io), columns(sets, output.is_wide()));
+    let mut table = Table::new(page, columns.iter().map(|it| it.0));
     let mut rows: Vec<_> = sets.iter().collect();
     rows.sort_by_key(|set| cause::rank(set));
-    let shown = if no_headers { &[] } else { &**sets };
-    let groups = Groups::of(shown);
+    let groups = Groups::of(sets);
     for set in rows {
         let cells = cells(&columns, set);
-        if groups.has(set) && !is_wide {
+        if groups.has(set) && !output.is_wide() {
             table.told_row(cells);
         } else {
             table.row(cells);
         }
     }
     if !table.is_empty() {
-        let watched = cause::watched(shown).into_iter();
+        let watched = cause::watched(sets).into_iter();
         for line in watched.chain(groups.lines()) {
             page.write(io.stdout, 0, &one_line(&line))?;
         }
@@ -139,8 +136,7 @@ async fn get_sessions(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             NARROW
         };
         let columns = &SESSIONS[..shown];
-        let table = Table::new(Page::new(io), columns.iter().map(|it| it.0));
-        let mut table = table.no_headers(args.print.no_headers);
+        let mut table = Table::new(Page::new(io), columns.iter().map(|it| it.0));
         let rows = list.sessions.iter().map(|it| cells(columns, it));
         rows.for_each(|cells| table.row(cells));
         table.write(io.stdout, 0)?;
@@ -274,11 +270,12 @@ async fn follow(
     for line in cause::watched(&first.replica_sets) {
         io.notice(&line)?;
     }
-    let columns = columns(&first.replica_sets, args.print.output.is_wide());
+    let output = args.print.output;
+    let columns = columns(&first.replica_sets, output.is_wide());
     let cells = |set: &v1::ReplicaSetSummary| cells(&columns, set);
     let headers = columns.iter().map(|it| it.0);
     let mut stream = TableStream::new(Page::new(io), headers);
-    if args.print.output.is_for_people() && !args.print.no_headers {
+    if output.is_for_people() {
         let rows = first.replica_sets.iter().map(cells);
         rows.for_each(|cells| stream.widen(&cells));
         stream.write_headers(io.stdout)?;
@@ -298,32 +295,18 @@ async fn follow(
             io.notice(&format!("{path} is gone"))?;
         }
         for set in changed {
-            if args.print.output.is_for_people() {
+            if output.is_for_people() {
                 stream.write(io.stdout, cells(&set))?;
             } else {
                 let json = json.value("ReplicaSetSummary", &set)?;
                 let name = decision::name(set.replica_set.as_ref());
-                args.print.output.write(io.stdout, &json, &[name])?;
+                output.write(io.stdout, &json, &[name])?;
             }
         }
         io.stdout.flush()?;
         sleep(PERIOD).await;
-        list = self::list(source, args, scope).await?;
+        list = source.list(scope).await?;
     }
-}
-
-/// Requests the ReplicaSets of a scope with the labels of the flags.
-async fn list(
-    source: &Source,
-    args: &GetArgs,
-    scope: &Scope,
-) -> Result<v1::ListReplicaSetsResponse, Failure> {
-    let mut list = source.list(scope).await?;
-    if let Some(filter) = &args.selector {
-        list.replica_sets
-            .retain(|set| filter.matches(&set.template_labels));
-    }
-    Ok(list)
 }
 
 /// The ReplicaSets that differ from the last printed state, and those that have disappeared. One that comes back is printed again.

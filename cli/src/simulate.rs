@@ -53,7 +53,7 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
             }
         }
         if !decisions.is_empty() {
-            decision::write(&args.print, io, decisions)?;
+            decision::write(args.print.output, io, decisions)?;
         }
         source.check_found(&missing, unknown).await
     })
@@ -123,24 +123,23 @@ fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Resul
     })?;
     let change = &change;
     let exit = stale::notice(&answer.stale_views, io)?;
-    if !args.print.output.is_for_people() {
+    let output = args.print.output;
+    if !output.is_for_people() {
         let json = format::proto_json("SimulateClusterResponse", &answer)?;
         let sets = answer.replica_sets.iter();
         let names = sets.map(|it| decision::name(it.replica_set.as_ref()));
         let names: Vec<_> = names.collect();
-        args.print.output.write(io.stdout, &json, &names)?;
+        output.write(io.stdout, &json, &names)?;
         return Ok(exit);
     }
-    let (page, no_headers) = (Page::new(io), args.print.no_headers);
-    for line in lines(change, &answer).iter().filter(|_| !no_headers) {
-        page.write(io.stdout, 0, &one_line(line))?;
+    let page = Page::new(io);
+    for line in lines(change, &answer) {
+        page.write(io.stdout, 0, &one_line(&line))?;
     }
-    let table = table(change, &answer, args.print.output.is_wide(), page);
+    let table = table(change, &answer, output.is_wide(), page);
     if !table.is_empty() {
-        if !no_headers {
-            writeln!(io.stdout)?;
-        }
-        table.no_headers(no_headers).write(io.stdout, 0)?;
+        writeln!(io.stdout)?;
+        table.write(io.stdout, 0)?;
     }
     Ok(exit)
 }

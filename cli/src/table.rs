@@ -27,7 +27,6 @@ pub(crate) struct Table {
     /// The cells of each row, and whether a line above the table says the last one too.
     rows: Vec<(Vec<String>, bool)>,
     stream: TableStream,
-    has_headers: bool,
 }
 
 /// A table that is printed while its rows arrive; its columns grow and never shrink.
@@ -56,14 +55,7 @@ impl Table {
         Self {
             rows: Vec::new(),
             stream: TableStream::new(page, headers),
-            has_headers: true,
         }
-    }
-
-    /// Leaves out the line of headers if `no_headers`.
-    pub(crate) const fn no_headers(mut self, no_headers: bool) -> Self {
-        self.has_headers = !no_headers;
-        self
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -81,10 +73,7 @@ impl Table {
 
     /// Writes the table; each line begins with `indent` spaces.
     pub(crate) fn write(mut self, out: &mut dyn Write, indent: usize) -> io::Result<()> {
-        let headers = self.stream.headers.clone();
-        if self.has_headers {
-            self.rows.insert(0, (headers, false));
-        }
+        self.rows.insert(0, (self.stream.headers.clone(), false));
         self.rows
             .iter()
             .for_each(|(cells, _)| self.stream.widen(cells));

@@ -18,7 +18,7 @@ use crate::{
     args::{self, Named, Scope, UpArgs},
     diff,
     exit::{Exit, Failure},
-    format::PrintArgs,
+    format::Format,
     input,
     near::is_plain,
     page::{Io, Page, say},
@@ -212,7 +212,7 @@ async fn follow(client: &Server, io: &mut Io<'_>) -> Result<(), Failure> {
         sleep(AGAIN).await;
     }
     let all = Scope::of(Vec::new(), String::new());
-    watch::follow(client, "", &all, (&PrintArgs::default(), false), None, io).await
+    watch::follow(client, "", &all, (Format::default(), false), None, io).await
 }
 
 async fn report(server: &RunningServer, io: &mut Io<'_>) -> Result<(), Failure> {

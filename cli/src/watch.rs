@@ -10,7 +10,7 @@ use crate::{
     args::{Named, Scope, WatchArgs},
     cause, decision,
     exit::{Exit, Failure},
-    format::PrintArgs,
+    format::Format,
     get,
     page::{Io, Page},
     pages,
@@ -26,8 +26,8 @@ const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 /// How often the command looks whether the named ReplicaSets are still there.
 const PERIOD: Duration = Duration::from_secs(1);
 
-struct Printer<'a> {
-    args: &'a PrintArgs,
+struct Printer {
+    output: Format,
     stream: TableStream,
     json: Json,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
             &server,
             cluster,
             &scope,
-            (&args.print, true),
+            (args.print.output, true),
             args.count,
             io,
         )
@@ -56,7 +56,7 @@ pub(crate) async fn follow(
     server: &Server,
     cluster: &str,
     scope: &Scope,
-    (print, has_statuses): (&PrintArgs, bool),
+    (output, has_statuses): (Format, bool),
     mut left: Option<u64>,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
@@ -84,7 +84,7 @@ pub(crate) async fn follow(
     let mut decisions = server.answer(decisions)?;
     let mut watched = None;
     look(server, cluster, scope, &mut watched, io).await?;
-    let mut printer = Printer::new(print, io)?;
+    let mut printer = Printer::new(output, io)?;
     while left != Some(0) {
         let Ok(next) = timeout(PERIOD, decisions.message()).await else {
             look(server, cluster, scope, &mut watched, io).await?;
@@ -145,15 +145,15 @@ async fn look(
     Ok(())
 }
 
-impl<'a> Printer<'a> {
-    fn new(args: &'a PrintArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
+impl Printer {
+    fn new(output: Format, io: &mut Io<'_>) -> Result<Self, Failure> {
         let mut stream = TableStream::new(Page::new(io), HEADERS).at_least(WIDTHS);
-        if args.output.is_for_people() && !args.no_headers {
+        if output.is_for_people() {
             stream.write_headers(io.stdout)?;
         }
         io.stdout.flush()?;
         Ok(Self {
-            args,
+            output,
             stream,
             json: Json::default(),
         })
@@ -161,11 +161,11 @@ impl<'a> Printer<'a> {
 
     fn print(&mut self, next: &v1::WatchDecisionsResponse, io: &mut Io<'_>) -> Result<(), Failure> {
         let v1::WatchDecisionsResponse { decision, missed } = next;
-        if !self.args.output.is_for_people() {
+        if !self.output.is_for_people() {
             let set = decision.iter().filter_map(|it| it.replica_set.as_ref());
             let names: Vec<_> = set.map(|set| set.name.as_str()).collect();
             let json = self.json.value("WatchDecisionsResponse", next)?;
-            self.args.output.write(io.stdout, &json, &names)?;
+            self.output.write(io.stdout, &json, &names)?;
             return Ok(io.stdout.flush()?);
         }
         if *missed > 0 {

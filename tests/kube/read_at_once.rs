@@ -142,8 +142,6 @@ same() {
 same --context tests -A
 same --context tests -n "$PLACE"
 same --context=tests --namespace="$PLACE" web-1a
-same --context tests -n "$PLACE" -l app=web,track!=canary
-same --context tests -n "$PLACE" -l 'track in (canary, stable)'
 same --as "system:serviceaccount:$PLACE:default" -n "$PLACE"
 if kubectl decree get rs --as nobody -n "$PLACE"; then exit 1; fi
 COMPLETE=fish decree -- decree explain --context tests -n "$PLACE" we

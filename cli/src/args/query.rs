@@ -4,7 +4,6 @@ use clap::{Args as Group, ValueEnum};
 
 use super::{
     kube::{FileArgs, KubeArgs},
-    labels::LabelFilter,
     name::{KINDS, NameArg, Named, NamespaceArgs},
 };
 use crate::{
@@ -43,9 +42,6 @@ pub(crate) struct GetArgs {
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
-    /// Only ReplicaSets whose pod template has these labels, such as app=web,tier in (front,back),!old
-    #[arg(short = 'l', long, value_name = "SELECTOR")]
-    pub(crate) selector: Option<LabelFilter>,
     /// Print ReplicaSets again when they change, until interrupted
     #[arg(short, long)]
     pub(crate) watch: bool,
@@ -174,11 +170,10 @@ impl GetArgs {
             return Err(unknown(""));
         };
         if KINDS.contains(&first.as_str()) {
-            return self.replica_sets(rest);
+            return replica_sets(rest);
         }
         let is_plain = rest.is_empty()
             && self.namespace.namespace.is_none()
-            && self.selector.is_none()
             && !self.watch
             && self.source.input.files.is_empty()
             && !self.source.kube.is_given()
@@ -186,26 +181,22 @@ impl GetArgs {
         match first.as_str() {
             "sessions" | "session" if is_plain => Ok(Wanted::Sessions),
             "sessions" | "session" => {
-                let cause = "sessions are those of a server, listed all at once, without names, -n, -l, -w, -f, --context and -o name";
+                let cause = "sessions are those of a server, listed all at once, without names, -n, -w, -f, --context and -o name";
                 let failure = Failure::new(Exit::Usage, cause);
                 Err(failure.hint("select those of a cluster with --cluster"))
             }
-            first if first.contains('/') => self.replica_sets(&self.words),
+            first if first.contains('/') => replica_sets(&self.words),
             first => Err(unknown(first)),
         }
     }
+}
 
-    fn replica_sets(&self, names: &[String]) -> Result<Wanted, Failure> {
-        if self.selector.is_some() && !names.is_empty() {
-            let failure = Failure::new(Exit::Usage, "-l selects ReplicaSets, and names are given");
-            return Err(failure.hint("leave out one of them"));
-        }
-        let names = names.iter().map(|name| {
-            let written = name.parse::<NameArg>();
-            written.map_err(|error| Failure::new(Exit::Usage, format!("{name:?} {error}")))
-        });
-        names.collect::<Result<_, _>>().map(Wanted::ReplicaSets)
-    }
+fn replica_sets(names: &[String]) -> Result<Wanted, Failure> {
+    let names = names.iter().map(|name| {
+        let written = name.parse::<NameArg>();
+        written.map_err(|error| Failure::new(Exit::Usage, format!("{name:?} {error}")))
+    });
+    names.collect::<Result<_, _>>().map(Wanted::ReplicaSets)
 }
 
 /// The error for an unknown resource, with the known resources.

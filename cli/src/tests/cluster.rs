@@ -170,8 +170,6 @@ shop        web-3c   4         4         0       0           Working   4 of 4 po
 [0] get rs deploy/web -o name
 replicaset.apps/web-2b
 replicaset.apps/web-3c
-@FIRST[0] get rs -l app=web-2b -o name
-replicaset.apps/web-2b
 @FIRST[0] explain rs/web-3c
 Name:        shop/web-3c
 …

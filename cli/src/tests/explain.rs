@@ -122,8 +122,8 @@ fn what_the_cluster_refuses_is_told_in_its_words() {
         ("get rs -o wide", &*format!("…{WORDS}…")),
         // ReplicaSets that need a person come first.
         (
-            "get rs --no-headers",
-            &format!("default   web-5f6a8b …{CAUSE}…"),
+            "get rs",
+            &format!("NAMESPACE …\ndefault     web-5f6a8b …{CAUSE}…"),
         ),
     ] {
         system.until(line, pattern);

@@ -41,8 +41,6 @@ replicaset.apps/web-7d4b9c
 [0] get rs/web-7d4b9c rs/web-5f6a8b -o name
 replicaset.apps/web-5f6a8b
 replicaset.apps/web-7d4b9c
-[0] get rs -l 'app=web,pod-template-hash in (5f6a8b)' -o name
-replicaset.apps/web-5f6a8b
 [0] explain -n default web-5f6a8b rs/web-7d4b9c
 …
 
@@ -68,8 +66,9 @@ hint: it exists in namespace default
 [1] simulate web-5f6a8
 error: ReplicaSet default/web-5f6a8 not found
 hint: did you mean default/web-5f6a8b?
-[1] get rs web-5f6a8b nowhere --no-headers
-default   web-5f6a8b   3 …error: ReplicaSet default/nowhere not found
+[1] get rs web-5f6a8b nowhere
+NAMESPACE …
+default     web-5f6a8b   3 …error: ReplicaSet default/nowhere not found
 …
 [1] get rs nope web-5f6a8b none
 …web-5f6a8b…error: ReplicaSets default/nope, default/none not found

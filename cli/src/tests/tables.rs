@@ -46,7 +46,6 @@ const COMMANDS: [(&str, &[&str]); 22] = [
         &[
             "get rs",
             "get rs -o wide",
-            "get rs -n @NS --no-headers",
             "get sessions",
             "get sessions -o wide",
             "get rs -f @FILE",
