@@ -49,7 +49,7 @@ pub(crate) enum Command {
     /// Run server and agent in one process, on a demo or a real cluster
     ///
     /// Runs until interrupted. On a real cluster, writes nothing without `--mode enforce`: compares its decisions with the built-in
-    /// controller, and prints a report when you stop it. `decree demo scale`, `delete`, `fail` and others change the embedded cluster from
+    /// controller, and prints a report when you stop it. `decree demo scale`, `fail` and others change the embedded cluster from
     /// other terminals.
     Up(UpArgs),
     /// Show server and agent at work, or act on a running demo cluster

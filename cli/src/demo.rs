@@ -151,10 +151,6 @@ fn act_remotely(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failure>
             let set = namespace(&place).replica_set(&replica_set)?;
             (place.server, Act::Scale(set, replicas))
         }
-        DemoCommand::Delete { pod, place } => {
-            let pod = namespace(&place).resolve_one(&pod)?;
-            (place.server, Act::Delete(pod))
-        }
         DemoCommand::Resume { replica_set, place } => {
             let set = namespace(&place).replica_set(&replica_set)?;
             (place.server, Act::Resume(set))

@@ -43,7 +43,7 @@ pub(crate) fn together(
 }
 
 /// The ReplicaSet that was meant, by its name.
-pub(crate) fn hint(missing: &Named, known: &[Named]) -> Option<String> {
+fn hint(missing: &Named, known: &[Named]) -> Option<String> {
     let elsewhere = known.iter().filter(|it| it.name == missing.name);
     let mut namespaces: Vec<_> = elsewhere.map(|it| it.namespace.as_str()).collect();
     namespaces.sort_unstable();

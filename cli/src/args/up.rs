@@ -115,13 +115,6 @@ pub(crate) enum DemoCommand {
         #[command(flatten)]
         place: PlaceArgs,
     },
-    /// Delete a pod of the running embedded cluster
-    Delete {
-        /// The pod: NAME or NAMESPACE/NAME
-        pod: NameArg,
-        #[command(flatten)]
-        place: PlaceArgs,
-    },
     /// Resume what the agent's budget holds of a ReplicaSet of the running embedded cluster
     Resume {
         /// The ReplicaSet: NAME, rs/NAME or NAMESPACE/NAME

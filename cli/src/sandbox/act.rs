@@ -3,8 +3,10 @@
 //! **Invariant:** only a program of this machine acts. The port must be on the loopback interface, and it refuses foreign pages. The
 //! request must be JSON, which no page of a browser can send elsewhere without asking.
 
+use std::slice;
+
 use agent_core::budget::resume::{Extent, RESUME_ANNOTATION};
-use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
+use agent_fake::{ApiError, Cluster, Kind};
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use decree_agent::FakeCluster;
 use serde::{Deserialize, Serialize};
@@ -28,8 +30,6 @@ const NAMED_MAX: usize = 5;
 pub(crate) enum Act {
     /// Gives a ReplicaSet as many desired pods.
     Scale(Named, i32),
-    /// Deletes a pod.
-    Delete(Named),
     /// Resumes what the budget of the agent holds of a ReplicaSet.
     Resume(Named),
     /// Stops a node.
@@ -61,25 +61,20 @@ impl Act {
     /// Executes the act, and says so as kubectl does.
     pub(crate) fn perform(&self, cluster: &mut Cluster) -> Result<String, Failure> {
         match self {
-            Self::Scale(Named { namespace, name }, replicas) => {
-                check(cluster, Kind::ReplicaSet, namespace, name)?;
+            Self::Scale(set, replicas) => {
+                let Named { namespace, name } = check_set(cluster, set)?;
                 cluster.scale(namespace, name, *replicas)?;
                 Ok(format!("replicaset.apps/{name} scaled to {replicas}"))
             }
-            Self::Delete(Named { namespace, name }) => {
-                check(cluster, Kind::Pod, namespace, name)?;
-                cluster.delete(Kind::Pod, namespace, name, &DeleteOptions::default())?;
-                Ok(format!("pod/{name} deleted"))
-            }
-            Self::Resume(Named { namespace, name }) => {
-                check(cluster, Kind::ReplicaSet, namespace, name)?;
+            Self::Resume(set) => {
+                let Named { namespace, name } = check_set(cluster, set)?;
                 let value = Extent::ReplicaSet.to_annotation(&cluster.now().to_string());
                 let patch = json!({"metadata": {"annotations": {RESUME_ANNOTATION: value}}});
                 cluster.patch(Kind::ReplicaSet, namespace, name, &patch)?;
                 Ok(format!("replicaset.apps/{name} annotated"))
             }
             Self::Fail(node) => {
-                check(cluster, Kind::Node, "", node)?;
+                check_node(cluster, node)?;
                 let pods = cluster.objects(Kind::Pod);
                 let pods = pods.filter(|it| it["spec"]["nodeName"] == **node && is_active(it));
                 let pods = count(pods.count(), "pod");
@@ -87,7 +82,7 @@ impl Act {
                 Ok(format!("node/{node} is down ({pods})"))
             }
             Self::Restore(node) => {
-                check(cluster, Kind::Node, "", node)?;
+                check_node(cluster, node)?;
                 cluster.recover_node(node)?;
                 Ok(format!("node/{node} is up"))
             }
@@ -125,29 +120,32 @@ pub(crate) fn is_active(pod: &Value) -> bool {
         && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Fails if an object is missing, with those that exist.
-fn check(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Result<(), Failure> {
-    if cluster.peek(kind, namespace, name).is_some() {
+/// Fails if a ReplicaSet is missing, with what was probably meant.
+fn check_set<'a>(cluster: &Cluster, set: &'a Named) -> Result<&'a Named, Failure> {
+    if cluster
+        .peek(Kind::ReplicaSet, &set.namespace, &set.name)
+        .is_some()
+    {
+        return Ok(set);
+    }
+    let known = cluster.objects(Kind::ReplicaSet).map(|it| Named::of(it));
+    let known: Vec<_> = known.collect();
+    Err(not_found::failure(
+        slice::from_ref(set),
+        &known,
+        not_found::LIST,
+    ))
+}
+
+/// Fails if a node is missing, with those that exist.
+fn check_node(cluster: &Cluster, node: &str) -> Result<(), Failure> {
+    if cluster.peek(Kind::Node, "", node).is_some() {
         return Ok(());
     }
-    let missing = Named::new(namespace, name);
-    let known: Vec<_> = cluster.objects(kind).map(|it| Named::of(it)).collect();
-    let failure = |noun: &str| Failure::new(Exit::No, format!("{noun} not found"));
-    Err(match kind {
-        Kind::ReplicaSet => not_found::failure(&[missing], &known, not_found::LIST),
-        Kind::Node => {
-            let nodes: Vec<_> = known.into_iter().map(|it| it.name).collect();
-            let nodes = near::first_of(&nodes, NAMED_MAX);
-            failure(&format!("node {name}")).hint(format!("the nodes are {nodes}"))
-        }
-        Kind::Pod | Kind::Namespace | Kind::ResourceQuota => {
-            let failure = failure(&format!("pod {}", missing.path()));
-            Failure {
-                hint: not_found::hint(&missing, &known),
-                ..failure
-            }
-        }
-    })
+    let nodes = cluster.objects(Kind::Node).map(|it| Named::of(it).name);
+    let nodes = near::first_of(&nodes.collect::<Vec<_>>(), NAMED_MAX);
+    let failure = Failure::new(Exit::No, format!("node {node} not found"));
+    Err(failure.hint(format!("the nodes are {nodes}")))
 }
 
 #[cfg(test)]
@@ -166,14 +164,6 @@ mod tests {
             (
                 r#"{"scale": [{"namespace": "shop", "name": "web-old"}, 3]}"#,
                 "ReplicaSet shop/web-old not found; it exists in namespace default",
-            ),
-            (
-                r#"{"delete": {"namespace": "default", "name": "web-old-2xk7d"}}"#,
-                "pod/web-old-2xk7d deleted",
-            ),
-            (
-                r#"{"delete": {"namespace": "default", "name": "web-old-2xk7e"}}"#,
-                "pod default/web-old-2xk7e not found; did you mean default/web-old-2xk7d?",
             ),
             (
                 r#"{"resume": {"namespace": "default", "name": "web-old"}}"#,
