@@ -237,14 +237,13 @@ impl Reader<'_> {
     /// Reads a file of a folder or an archive. Such files can be of any kind, so those that hold no objects are skipped. Without bytes, the
     /// file is none that can be read.
     fn member(&mut self, path: &Path, bytes: Option<&mut dyn Read>) -> Result<(), Failure> {
-        let failed = |error: io::Error| unreadable(path, &error);
-        self.used.count(path).map_err(failed)?;
         let Some(bytes) = bytes.filter(|_| is_manifest(path)) else {
             self.skip(1, "other file");
             return Ok(());
         };
         let mut text = Vec::new();
-        bytes.read_to_end(&mut text).map_err(failed)?;
+        let read = bytes.read_to_end(&mut text);
+        read.map_err(|error| unreadable(path, &error))?;
         match contents(path, text) {
             Ok(mut contents) => {
                 let all = contents.documents.len();

@@ -3,7 +3,6 @@
 use std::{
     cell::Cell,
     io::{self, Read},
-    path::Path,
     rc::Rc,
 };
 
@@ -12,16 +11,12 @@ const BYTES_MAX: u64 = 2 << 30;
 /// The maximum ratio of unpacked to packed bytes beyond [`FREE_BYTES`]. The output of kubectl has 50 to 100.
 const RATIO_MAX: u64 = 250;
 const FREE_BYTES: u64 = 16 << 20;
-/// The maximum number of files in folders and archives, and of the names in the path of each.
-const FILES_MAX: usize = 1_000_000;
-const DEPTH_MAX: usize = 64;
 
 /// What the files of a command have used of the limits.
 #[derive(Debug, Default)]
 pub(super) struct Used {
     packed: Cell<u64>,
     unpacked: Cell<u64>,
-    files: Cell<usize>,
 }
 
 /// Counts the bytes of files as they are stored.
@@ -36,25 +31,7 @@ pub(super) struct Bounded<R> {
     used: Rc<Used>,
 }
 
-fn beyond(limit: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::FileTooLarge, limit)
-}
-
 impl Used {
-    /// Counts a file at this path in a folder or an archive.
-    pub(super) fn count(&self, path: &Path) -> io::Result<()> {
-        self.files.set(self.files.get() + 1);
-        if self.files.get() > FILES_MAX {
-            return Err(beyond(
-                "folders and archives are limited to 1,000,000 files",
-            ));
-        }
-        if path.components().nth(DEPTH_MAX).is_some() {
-            return Err(beyond("paths are limited to 64 names"));
-        }
-        Ok(())
-    }
-
     /// How many bytes can still be unpacked.
     fn left(&self) -> u64 {
         let unpacked = self.unpacked.get();
@@ -67,11 +44,12 @@ impl Used {
     }
 
     fn refusal(&self) -> io::Error {
-        beyond(if self.by_ratio() < BYTES_MAX {
+        let limit = if self.by_ratio() < BYTES_MAX {
             "files are limited to 250 times their size, unpacked"
         } else {
             "the files of a command are limited to 2 GiB, unpacked"
-        })
+        };
+        io::Error::new(io::ErrorKind::FileTooLarge, limit)
     }
 }
 
@@ -147,16 +125,5 @@ mod tests {
         let mut packed = Packed::new(&b"abcdef"[..], Rc::clone(&used));
         packed.read_to_end(&mut text).expect("it is in memory");
         assert_eq!((text.len(), used.packed.get()), (6, 6));
-    }
-
-    #[test]
-    fn files_and_the_depth_of_their_paths_are_limited() {
-        let used = Used::default();
-        let deep = |names| "a/".repeat(names);
-        assert!(used.count(Path::new(&deep(DEPTH_MAX))).is_ok());
-        assert!(used.count(Path::new(&deep(DEPTH_MAX + 1))).is_err());
-        used.files.set(FILES_MAX - 1);
-        assert!(used.count(Path::new("a")).is_ok());
-        assert!(used.count(Path::new("a")).is_err());
     }
 }
