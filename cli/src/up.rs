@@ -32,6 +32,8 @@ use crate::{
 
 /// The number of threads that server, agent and cluster share.
 const THREADS: usize = 2;
+/// The seed of the UIDs, nodes and delays of the embedded cluster.
+const SEED: u64 = 0;
 /// The timeout of the first request to the cluster.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -50,12 +52,11 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 async fn embedded(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let objects = input::read_for_cluster(&args.input, io)?;
     sandbox::log(args.log_level.as_ref());
-    let seed = args.seed.unwrap_or(0);
-    let cluster = FakeCluster::start(sandbox::cluster_config(seed), objects)?;
+    let cluster = FakeCluster::start(sandbox::cluster_config(SEED), objects)?;
     if args.input.files.is_empty() {
         cluster.with(|it| beginning::install(it, true))?;
     }
-    let server = RunningServer::start(&settings(args, Some(seed)), Some(&cluster)).await?;
+    let server = RunningServer::start(&settings(args, Some(SEED)), Some(&cluster)).await?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
     let budget = settings_of_the_agent()?.budget.config();
     let config = sandbox::agent_config(mode, budget);

@@ -54,9 +54,6 @@ pub(crate) struct UpArgs {
         default_value = "127.0.0.1:8081?"
     )]
     pub(crate) agent_admin: ListenAddr,
-    /// The seed of the UIDs, nodes and delays of the embedded cluster; by default, 0
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) seed: Option<u64>,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<service::Filter>,
@@ -88,7 +85,6 @@ impl UpArgs {
             .map_or(named, |kind| kind == ClusterKind::Kubernetes);
         let contradiction = match is_real {
             true if !self.input.files.is_empty() => "--filename fills the embedded cluster",
-            true if self.seed.is_some() => "--seed is for the embedded cluster",
             false if named => "--kubeconfig, --context and --as name a real cluster",
             false if !self.namespaces.is_empty() => "--namespace is for a real cluster",
             true | false => return Ok(is_real),
