@@ -3,7 +3,6 @@
 //! Without Go or Python, the tests that need it are skipped with a notice; with `CI` set, they fail.
 
 mod access;
-mod cause;
 mod cli;
 mod clusters;
 mod commit;
