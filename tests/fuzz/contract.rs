@@ -54,7 +54,7 @@ pub(crate) fn version(rng: &mut Rng) -> String {
 }
 
 /// Returns labels with few keys and values.
-pub(crate) fn labels(rng: &mut Rng) -> HashMap<String, String> {
+fn labels(rng: &mut Rng) -> HashMap<String, String> {
     let count = rng.between(0, 3);
     (0..count)
         .map(|_| (text(rng, &KEYS), text(rng, &LEGAL)))
@@ -62,7 +62,7 @@ pub(crate) fn labels(rng: &mut Rng) -> HashMap<String, String> {
 }
 
 /// Returns a selector; most have one requirement.
-pub(crate) fn selector(rng: &mut Rng) -> v1::LabelSelector {
+fn selector(rng: &mut Rng) -> v1::LabelSelector {
     let match_labels = if rng.chance(700) {
         [("app".to_owned(), text(rng, &LEGAL))].into()
     } else {

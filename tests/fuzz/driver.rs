@@ -152,7 +152,7 @@ fn folder() -> PathBuf {
 #[test]
 fn failing_input_is_reduced_and_named() {
     let target = Target {
-        name: "selectors",
+        name: "decide",
         generate: |rng| vec![0; rng.between(10, 20) as usize],
         check: |input| assert!(input.len() < 10 || input[0] != 0, "it begins with zero"),
     };

@@ -18,7 +18,6 @@
 //! | `decide` | a `DecideRequest` | what is created, deleted, adopted and released follows from the counts; the order of the input does not matter |
 //! | `manifests` | YAML or JSON | `decide -f` and `--manifest` end by the rules of exit codes, say where, print no control character |
 //! | `watch` | the bytes of a watch | the same events however they are cut; JSON and protobuf are read alike |
-//! | `selectors` | a selector and labels | refused or matched as a second implementation says |
 //! | `recordings` | a recording | a replay of what was recorded has no difference; a torn one differs nowhere before |
 //!
 //! An input depends only on the seed and its number: the same command generates the same inputs. A failure prints both, and writes the
@@ -43,7 +42,6 @@ mod kubernetes;
 mod manifests;
 mod mutations;
 mod recordings;
-mod selectors;
 mod watch;
 
 use driver::Target;
@@ -68,5 +66,5 @@ macro_rules! targets {
 mod targets {
     use super::Target;
 
-    targets!(frames, decide, manifests, watch, selectors, recordings);
+    targets!(frames, decide, manifests, watch, recordings);
 }
