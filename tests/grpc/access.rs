@@ -278,13 +278,3 @@ async fn pipe_in_place_of_the_policy_is_not_waited_for() {
     let refusal = agent.refusal().await;
     assert_refusal(&refusal, Code::PermissionDenied, "NOT_ALLOWED");
 }
-
-#[tokio::test]
-async fn without_policy_and_tokens_everyone_may_do_everything() {
-    let server = Running::start().await;
-    let _agent = Agent::open(&server, "c1").await;
-    let list = v1::ListSessionsRequest::default();
-    let sessions = server.inspection().await.list_sessions(list).await;
-    let sessions = sessions.expect("open to all").into_inner().sessions;
-    assert_eq!(sessions.len(), 1);
-}
