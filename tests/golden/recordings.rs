@@ -29,49 +29,16 @@ fn kept_recordings_hold_nothing_of_templates_and_annotations() {
     }
 }
 
-/// Changes one decision of a certain kind, and returns whether the decision was of this kind.
-type Change = fn(&mut Action) -> bool;
-
-const CHANGES: [(&str, Change); 5] = [
-    ("create", |action| {
-        let Action::Create(create) = action else {
-            return false;
-        };
-        create.names.pop().is_some()
-    }),
-    ("delete", |action| {
-        let Action::Delete(delete) = action else {
-            return false;
-        };
-        delete.victims.pop().is_some()
-    }),
-    ("adopt", |action| {
-        let Action::Claim(claim) = action else {
-            return false;
-        };
-        claim.adopts.pop().is_some()
-    }),
-    ("release", |action| {
-        let Action::Claim(claim) = action else {
-            return false;
-        };
-        claim.releases.pop().is_some()
-    }),
-    ("status", |action| {
-        let Action::WriteStatus(write) = action else {
-            return false;
-        };
-        write.status.take().is_some()
-    }),
-];
+/// The kinds of decisions.
+const KINDS: [&str; 5] = ["create", "delete", "adopt", "release", "status"];
 
 #[test]
 fn changed_decision_of_each_kind_is_found() {
-    for (kind, change) in CHANGES {
+    for kind in KINDS {
         let mut found = 0;
         for (name, bytes) in recordings::kept() {
             let mut recording = Recording::decode(&bytes);
-            let Some(changed) = change_last(&mut recording, change) else {
+            let Some(changed) = change_last(&mut recording, kind) else {
                 continue;
             };
             let (differences, _) = recordings::replay(&recording.encode());
@@ -88,8 +55,8 @@ fn changed_decision_of_each_kind_is_found() {
     }
 }
 
-/// Changes the last decision that `change` accepts, and returns its frame.
-fn change_last(recording: &mut Recording, change: Change) -> Option<v1::ReconcileResponse> {
+/// Changes the last decision of a kind, and returns its frame.
+fn change_last(recording: &mut Recording, kind: &str) -> Option<v1::ReconcileResponse> {
     let steps = recording.records.iter_mut().rev();
     let mut frames = steps.filter_map(|record| match &mut record.step {
         Some(Step::Poll(poll)) => poll.frame.as_mut(),
@@ -99,10 +66,22 @@ fn change_last(recording: &mut Recording, change: Change) -> Option<v1::Reconcil
         let Some(response::Frame::Batches(batches)) = &mut frame.frame else {
             return None;
         };
-        let mut actions = batches
-            .batches
-            .iter_mut()
-            .filter_map(|it| it.action.as_mut());
-        actions.any(change).then(|| frame.clone())
+        let batches = batches.batches.iter_mut();
+        let mut actions = batches.filter_map(|it| it.action.as_mut());
+        actions
+            .any(|action| change(action, kind))
+            .then(|| frame.clone())
     })
+}
+
+/// Takes the last part from a decision of a kind. Returns whether there was one.
+fn change(action: &mut Action, kind: &str) -> bool {
+    match (action, kind) {
+        (Action::Create(it), "create") => it.names.pop().is_some(),
+        (Action::Delete(it), "delete") => it.victims.pop().is_some(),
+        (Action::Claim(it), "adopt") => it.adopts.pop().is_some(),
+        (Action::Claim(it), "release") => it.releases.pop().is_some(),
+        (Action::WriteStatus(it), "status") => it.status.take().is_some(),
+        _ => false,
+    }
 }

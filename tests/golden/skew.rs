@@ -394,30 +394,3 @@ fn this_agent_takes_the_frames_of_each_released_server_and_of_a_later_one() {
         assert_eq!(told.taken.len(), sent);
     });
 }
-
-#[test]
-fn agent_that_speaks_more_is_answered_in_what_this_server_speaks() {
-    for_each(|session, contract, other| {
-        let mut later = session.header.hello.clone().expect("it begins with one");
-        let Some(request::Frame::Hello(hello)) = &mut later.frame else {
-            panic!("it begins with a Hello")
-        };
-        hello.protocol_max = 9;
-        let plain = later.clone();
-        let Some(request::Frame::Hello(hello)) = &mut later.frame else {
-            panic!("it begins with a Hello")
-        };
-        hello.capabilities = vec!["of-the-future".to_owned()];
-        let open = |hello| open(&read(written(hello, contract, REQUEST, other)), "s");
-        let refused = open(&later).expect_err("it names what is not known");
-        assert_eq!(refused.reason(), "CAPABILITY_UNSUPPORTED");
-        assert!(refused.to_string().contains("of-the-future"), "{refused}");
-        // The agent repeats the request without it.
-        let mut session = open(&plain).expect("it is accepted");
-        let welcome = session.poll_frame(NOW).and_then(|frame| frame.frame);
-        let Some(response::Frame::Welcome(welcome)) = welcome else {
-            panic!("{welcome:?}")
-        };
-        assert_eq!(welcome.protocol, 1);
-    });
-}
