@@ -1,7 +1,6 @@
 //! A seed determines a whole world: the same seed repeats the same world, step by step.
 
 use tests::{
-    rng::Rng,
     simulation::{record, run, test_name},
     workloads::Workload,
 };
@@ -15,19 +14,9 @@ fn same_seed_gives_the_same_trace() {
         assert_eq!(first, second, "{workload:?}");
         assert!(first.trace.lines().len() > 10, "{workload:?} is a story");
         assert_ne!(first.trace, recorded(4).trace, "{workload:?}");
-    }
-}
-
-#[test]
-fn recording_changes_nothing() {
-    for workload in Workload::ALL {
-        let bare = run(workload, 5, None).expect("the canonical tests say so");
-        let recorded = record(workload, 5, None).expect("the canonical tests say so");
-        assert_eq!(
-            (bare.steps, bare.churn),
-            (recorded.steps, recorded.churn),
-            "{workload:?}"
-        );
+        let bare = run(workload, 3, None).expect("the canonical tests say so");
+        let unrecorded = (bare.steps, bare.churn);
+        assert_eq!(unrecorded, (first.steps, first.churn), "{workload:?}");
     }
 }
 
@@ -35,11 +24,4 @@ fn recording_changes_nothing() {
 fn failure_names_the_test_that_repeats_it() {
     assert_eq!(test_name(Workload::UpThenDown), "up_then_down");
     assert_eq!(test_name(Workload::Create), "create");
-}
-
-#[test]
-fn plans_differ_from_seed_to_seed() {
-    let plan = |seed| Workload::PodKilled.plan(&mut Rng::new(seed));
-    assert_eq!(plan(1), plan(1));
-    assert_ne!(plan(1), plan(2));
 }
