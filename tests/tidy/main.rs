@@ -1,6 +1,5 @@
 //! Tier: architecture and style, proven from the files themselves. Fast and offline.
 
-mod chart;
 mod clock;
 mod commands;
 mod dependencies;
