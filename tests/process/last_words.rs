@@ -140,6 +140,14 @@ fn taken_port_is_named_with_its_flag_however_quiet_the_logs_are() {
     }
     let flags = ["up", "--listen", &address, "--admin", "127.0.0.1:0"];
     assert_ends(program("decree").args(flags), 1, &[&address, "--listen"]);
+    let free = "--listen 127.0.0.1:0 --admin 127.0.0.1:0 --agent-admin";
+    let mut up = program("decree");
+    up.current_dir(binaries::checkout());
+    up.args(["up", "-f", "docs/examples/web.yaml"]);
+    up.args(free.split(' ')).arg(&address);
+    let cause = format!("agent-admin cannot listen on {address}");
+    let hint = "hint: use a free port: --agent-admin 127.0.0.1:0";
+    assert_ends(&mut up, 1, &[&cause, hint]);
 }
 
 #[test]

@@ -10,32 +10,39 @@ use tests::{
     objects,
     running::{Running, Voice},
 };
-use tonic::transport::Channel;
+use tonic::{
+    Request,
+    metadata::{Ascii, MetadataValue},
+    transport::Channel,
+};
 
 use crate::world::{for_grpc_alone, program};
 
 const TIMES: u64 = 1_000;
-/// The lines of a server that starts and ends.
-const OWN_LINES: usize = 8;
 /// The lines of each peer and message in a minute.
 const LINES_MAX: usize = 5;
-
-async fn channel(server: &Running) -> Channel {
-    let url = format!("http://{}", server.address("grpc"));
-    let endpoint = Channel::from_shared(url).expect("it is a URL");
-    endpoint.connect().await.expect("it listens")
-}
+/// The messages of the peer.
+const MESSAGES: [&str; 4] = [
+    "denied",
+    "session opened",
+    "session ended",
+    "session refused",
+];
+/// The lines of a server that starts and ends.
+const OWN_LINES: usize = 8;
 
 /// Opens a session, or is refused one.
-async fn open(channel: &Channel, cluster: &str) {
+async fn open(channel: &Channel, token: &MetadataValue<Ascii>, cluster: &str) {
     let hello = Frame::Hello(objects::hello(cluster));
     let frame = v1::ReconcileRequest {
         sequence: 1,
         frame: Some(hello),
     };
+    let mut request = Request::new(tokio_stream::once(frame));
+    let metadata = request.metadata_mut();
+    metadata.insert("authorization", token.clone());
     let mut client = DecisionServiceClient::new(channel.clone());
-    let frames = tokio_stream::once(frame);
-    let Ok(answer) = client.reconcile(frames).await else {
+    let Ok(answer) = client.reconcile(request).await else {
         return;
     };
     let mut frames = answer.into_inner();
@@ -43,69 +50,50 @@ async fn open(channel: &Channel, cluster: &str) {
     while let Ok(Some(_)) = frames.message().await {}
 }
 
-/// Ends a server, and returns the lines of its log.
-fn lines(server: Running) -> Vec<Value> {
-    server.terminate();
-    let said = server.wait_for_end();
-    let parsed = said.iter().map(|line| serde_json::from_str(line));
-    parsed.collect::<Result<_, _>>().expect("JSON")
-}
-
-fn start(flags: &[&str]) -> Running {
-    let mut command = for_grpc_alone(program("decree-server"));
-    command.args(flags);
-    Running::start(command, Voice::Stderr)
-}
-
-/// Checks that a message has a few lines, that one says that further ones are left out, and that a server writes few other lines.
-/// Returns the lines.
-fn assert_few(server: Running, message: &str) -> Vec<Value> {
-    let lines = lines(server);
-    let of = |message: &str| {
-        let found = lines.iter().filter(|line| line["message"] == message);
-        found.cloned().collect::<Vec<_>>()
-    };
-    let (found, notes) = (of(message), of("further lines are left out for a minute"));
-    assert_eq!(found.len(), LINES_MAX, "{found:#?}");
-    assert_eq!(notes[0]["peer"], "127.0.0.1", "{notes:#?}");
-    let all_max = OWN_LINES + 2 * (LINES_MAX + 1);
-    assert!(lines.len() <= all_max, "{lines:#?}");
-    found
+fn of<'a>(lines: &'a [Value], message: &'a str) -> impl Iterator<Item = &'a Value> {
+    let is_of_it = move |line: &&Value| line["message"] == message;
+    lines.iter().filter(is_of_it)
 }
 
 #[tokio::test]
-async fn sessions_that_open_and_close_or_are_refused_by_the_thousand_are_a_few_lines_of_each_message()
- {
-    for (message, cluster) in [
-        ("session opened", "c1"),
-        ("session ended", "c1"),
-        ("session refused", "no uid\u{202e}"),
-    ] {
-        let server = start(&[]);
-        let channel = channel(&server).await;
-        for _ in 0..TIMES {
-            open(&channel, cluster).await;
-        }
-        assert_few(server, message);
-    }
-}
-
-#[tokio::test]
-async fn calls_that_are_denied_by_the_thousand_are_a_few_lines() {
+async fn calls_and_sessions_by_the_thousand_are_a_few_lines_of_each_message() {
     let folder = tempfile::tempdir().expect("a folder");
     let issuer = Issuer::new(folder.path());
-    let keys = issuer.file().display().to_string();
-    let server = start(&["--token-issuer", ISSUER, "--token-keys", &keys]);
-    let channel = channel(&server).await;
+    let mut command = for_grpc_alone(program("decree-server"));
+    command.args(["--token-issuer", ISSUER, "--token-keys"]);
+    command.arg(issuer.file());
+    let server = Running::start(command, Voice::Stderr);
+    let url = format!("http://{}", server.address("grpc"));
+    let endpoint = Channel::from_shared(url).expect("it is a URL");
+    let channel = endpoint.connect().await.expect("it listens");
+    let token = format!("Bearer {}", issuer.token("agent"));
+    let token = token.parse().expect("it is ASCII");
     let mut client = InspectionServiceClient::new(channel.clone());
     for _ in 0..TIMES {
         let denied = client.list_sessions(v1::ListSessionsRequest {}).await;
         denied.expect_err("it has no token");
+        open(&channel, &token, "c1").await;
+        open(&channel, &token, "no uid\u{202e}").await;
     }
-    let lines = assert_few(server, "denied");
-    assert_eq!(
-        lines[0]["method"],
-        "/decree.v1.InspectionService/ListSessions"
-    );
-    assert_eq!(lines[0]["peer"], "127.0.0.1");
+    server.terminate();
+    let lines = server.wait_for_end();
+    let lines = lines.iter().map(|line| serde_json::from_str(line));
+    let lines: Vec<Value> = lines.collect::<Result<_, _>>().expect("JSON");
+    for message in MESSAGES {
+        assert_eq!(
+            of(&lines, message).count(),
+            LINES_MAX,
+            "{message}: {lines:#?}"
+        );
+    }
+    let method = "/decree.v1.InspectionService/ListSessions";
+    let are_of_it = |line: &Value| line["method"] == method && line["peer"] == "127.0.0.1";
+    assert!(of(&lines, "denied").all(are_of_it), "{lines:#?}");
+    // Who has an identity is known by it, and others by their address.
+    for peer in ["127.0.0.1", "sub:agent"] {
+        let mut notes = of(&lines, "further lines are left out for a minute");
+        assert!(notes.any(|note| note["peer"] == peer), "{lines:#?}");
+    }
+    let all_max = OWN_LINES + MESSAGES.len() * (LINES_MAX + 1);
+    assert!(lines.len() <= all_max, "{lines:#?}");
 }

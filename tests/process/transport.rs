@@ -7,7 +7,6 @@ use std::{
 };
 
 use tests::{
-    issuer::{ISSUER, Issuer},
     pki,
     running::{Running, Voice, until_found},
     tools,
@@ -133,14 +132,7 @@ fn programs_meet_at_a_unix_socket() {
 }
 
 #[test]
-fn plain_text_leaves_the_machine_only_where_that_is_wanted() {
-    let server = |flags: &[&str]| {
-        let mut command = program("decree-server");
-        command
-            .args(["--listen", "0.0.0.0:0", "--admin", "off"])
-            .args(flags);
-        command
-    };
+fn agent_speaks_plain_text_beyond_this_machine_only_where_that_is_wanted() {
     let agent = |flags: &[&str]| {
         let mut command = program("decree-agent");
         command
@@ -149,18 +141,14 @@ fn plain_text_leaves_the_machine_only_where_that_is_wanted() {
             .args(flags);
         command
     };
-    for mut command in [server(&[]), agent(&[])] {
-        let output = command.output().expect("it was built");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains("--insecure"), "{told}");
-    }
-    for command in [server(&["--insecure"]), agent(&["--insecure"])] {
-        let running = Running::start(command, Voice::Stderr);
-        let warning =
-            "--insecure: plain text leaves this machine, anyone on the path can read and change it";
-        running.wait_for_message(warning, 1);
-    }
+    let output = agent(&[]).output().expect("it was built");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("--insecure"), "{told}");
+    let running = Running::start(agent(&["--insecure"]), Voice::Stderr);
+    let warning =
+        "--insecure: plain text leaves this machine, anyone on the path can read and change it";
+    running.wait_for_message(warning, 1);
 }
 
 #[test]
@@ -184,12 +172,4 @@ fn token_is_not_sent_in_plain_text_beyond_this_machine() {
         }
         assert!(!told.contains("eyJ"), "{told}");
     }
-    let mut server = program("decree-server");
-    server.args(["--listen", "0.0.0.0:0", "--admin", "off"]);
-    server.args(["--token-issuer", ISSUER, "--token-keys"]);
-    let keys = Issuer::new(folder.path());
-    let output = server.arg(keys.file()).output().expect("it was built");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("plain text"), "{told}");
 }

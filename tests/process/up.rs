@@ -3,17 +3,13 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tests::{admin, running::Running};
+use tests::admin;
 
 use crate::{monitoring::eventually, world};
 
 const MANIFEST: &str = "docs/examples/web.yaml";
 /// An address without a server.
 const NOWHERE: &str = "127.0.0.1:9";
-
-fn up(agent_admin: &str) -> Running {
-    world::up(MANIFEST, &["--agent-admin", agent_admin])
-}
 
 /// The names of the metrics of an agent, as on the page.
 fn served(admin: &str) -> BTreeSet<String> {
@@ -31,7 +27,7 @@ fn agent_of_up_serves_what_an_agent_of_its_own_serves() {
     let mut alone = served(&alone.address("admin"));
     alone.remove("decree_agent_disconnects");
     assert!(alone.len() > 10, "{alone:?}");
-    let up = up("127.0.0.1:0");
+    let up = world::up(MANIFEST, &["--agent-admin", "127.0.0.1:0"]);
     let agent = up.address("agent-admin");
     world::wait_until_converged(&up.address("grpc"), 2);
     let within = served(&agent);
@@ -52,21 +48,4 @@ fn agent_of_up_serves_what_an_agent_of_its_own_serves() {
     );
     up.terminate();
     assert!(up.wait().success());
-}
-
-#[test]
-fn agent_of_up_that_cannot_listen_says_how_to_choose_another_address() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let taken = taken.local_addr().expect("it is bound");
-    let up = up(&taken.to_string());
-    up.wait_for("what is wrong", |lines| {
-        let cause = format!("agent-admin cannot listen on {taken}");
-        let mut lines = lines.iter();
-        lines.find(|line| line.contains(&cause)).cloned()
-    });
-    up.wait_for("what to do", |lines| {
-        let hint = "hint: use a free port: --agent-admin 127.0.0.1:0";
-        lines.iter().find(|line| *line == hint).cloned()
-    });
-    assert_eq!(up.wait().code(), Some(1));
 }
