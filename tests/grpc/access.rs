@@ -89,18 +89,6 @@ impl Guarded {
         agent.snapshot(sets, vec![]).await;
         agent
     }
-
-    async fn metric(&self, series: &str) -> f64 {
-        self.server.metric(series).await
-    }
-}
-
-/// A hello whose epoch supersedes all others.
-fn of_the_last_epoch(cluster: &str) -> v1::Hello {
-    v1::Hello {
-        epoch: i64::MAX,
-        ..hello(cluster)
-    }
 }
 
 /// The path of each method that a server of this project describes.
@@ -134,44 +122,14 @@ fn every_method_that_is_served_says_what_it_needs() {
 }
 
 #[tokio::test]
-async fn agent_of_one_cluster_opens_no_session_of_another() {
-    let guarded = Guarded::start().await;
-    let mut owner = guarded.open("agent-a", hello("a")).await.expect("its own");
-    let denied = guarded.open("agent-b", of_the_last_epoch("a")).await;
-    let denied = denied.err().expect("a's");
-    assert_refusal(&denied, Code::PermissionDenied, "NOT_ALLOWED");
-    assert!(!denied.message().contains("agent-a"), "{denied:?}");
-    let denials = "decree_access_denials_total{reason=\"NOT_ALLOWED\"}";
-    assert!(guarded.metric(denials).await >= 1.0);
-    owner.snapshot(vec![], vec![]).await;
-    owner.prove_alive().await;
-    assert!(guarded.open("agent-b", hello("b")).await.is_ok());
-}
-
-#[tokio::test]
-async fn cluster_that_no_policy_names_is_served_by_the_newest_epoch_of_any_identity() {
-    let guarded = Guarded::start_with(|access| access.policy = None).await;
-    let mut first = guarded.open("eu", hello("c")).await.expect("it is free");
-    let second = guarded.open("us", of_the_last_epoch("c")).await;
-    second.expect("it may serve any cluster");
-    assert_refusal(&first.refusal().await, Code::Aborted, "SESSION_SUPERSEDED");
-}
-
-#[tokio::test]
 async fn name_that_another_cluster_has_is_not_made_ambiguous() {
     let guarded = Guarded::start().await;
     let _owner = guarded.open_on_web("agent-a", named("a", "prod")).await;
     let _thief = guarded.open_on_web("agent-b", named("b", "prod")).await;
-    let impostor = guarded.open("agent-c", named("c", "a")).await;
-    impostor.expect("it is served");
-    for uid in ["prod", "a"] {
-        let thief = guarded.open("agent-c", hello(uid)).await;
-        let denied = thief.err().expect("it is the owner's word");
-        assert_refusal(&denied, Code::PermissionDenied, "NOT_ALLOWED");
-    }
+    let _impostor = guarded.open_on_web("agent-c", named("c", "a")).await;
     let admin = guarded.issuer.token("admin");
+    let mut client = guarded.server.inspection().await;
     for name in ["prod", "a"] {
-        let mut client = guarded.server.inspection().await;
         let get = bearing(get_web(name), Some(&admin));
         let found = client.get_replica_set(get).await;
         let summary = found.expect(name).into_inner().summary.expect("found");
@@ -180,7 +138,7 @@ async fn name_that_another_cluster_has_is_not_made_ambiguous() {
 }
 
 #[tokio::test]
-async fn viewer_sees_its_clusters_and_calls_nothing_else() {
+async fn viewer_sees_its_clusters_alone() {
     let guarded = Guarded::start().await;
     let _a = guarded.open_on_web("agent-a", hello("a")).await;
     let _b = guarded.open_on_web("agent-b", hello("b")).await;
@@ -196,24 +154,6 @@ async fn viewer_sees_its_clusters_and_calls_nothing_else() {
     let sets = inspection.list_replica_sets(list).await;
     let sets = sets.expect("a viewer").into_inner().replica_sets;
     assert!(sets.iter().all(|set| set.cluster == "a"), "{sets:?}");
-    let get = bearing(get_web("b"), Some(&viewer));
-    let hidden = inspection.get_replica_set(get).await;
-    assert_refusal(&hidden.expect_err("b's"), Code::NotFound, "CLUSTER_UNKNOWN");
-    let simulate = v1::SimulateRequest {
-        cluster: "b".to_owned(),
-        namespace: "default".to_owned(),
-        name: "web".to_owned(),
-        ..v1::SimulateRequest::default()
-    };
-    let mut decisions = guarded.server.decisions().await;
-    let hidden = decisions.simulate(bearing(simulate, Some(&viewer))).await;
-    assert_refusal(&hidden.expect_err("b's"), Code::NotFound, "CLUSTER_UNKNOWN");
-    let denied = Agent::connect_as(&guarded.server, Some(&viewer)).await;
-    assert_refusal(
-        &denied.err().expect("no agent"),
-        Code::PermissionDenied,
-        "NOT_ALLOWED",
-    );
 }
 
 #[tokio::test]
@@ -248,7 +188,7 @@ async fn watch_shows_decisions_of_visible_clusters_alone() {
 }
 
 #[tokio::test]
-async fn policy_that_is_wrong_leaves_the_last_in_force_and_is_counted() {
+async fn policy_that_is_wrong_or_a_pipe_leaves_the_last_in_force_and_is_counted() {
     let guarded = Guarded::start().await;
     let mut a = guarded.open("agent-a", hello("a")).await.expect("its own");
     guarded.replace_policy("[[grant]]\nidentities = [\"sub:agent-a\"]\nrole = \"root\"\n");
@@ -256,25 +196,15 @@ async fn policy_that_is_wrong_leaves_the_last_in_force_and_is_counted() {
     guarded.server.until(errors, |count| count >= 1.0).await;
     a.snapshot(vec![], vec![]).await;
     a.prove_alive().await;
-    assert!(guarded.open("agent-b", hello("b")).await.is_ok());
-    assert!(guarded.metric(errors).await < 2.0, "one file is wrong once");
-}
-
-#[tokio::test]
-async fn pipe_in_place_of_the_policy_is_not_waited_for() {
-    let guarded = Guarded::start().await;
-    let opened = guarded.open("agent-a", hello("a")).await;
-    let mut agent = opened.expect("the policy grants it");
+    let counted = guarded.server.metric(errors).await;
+    assert!(counted < 2.0, "one file is wrong once");
     fs::remove_file(&guarded.policy).expect("it is there");
-    let made = std::process::Command::new("mkfifo")
-        .arg(&guarded.policy)
-        .status();
+    let mut pipe = std::process::Command::new("mkfifo");
+    let made = pipe.arg(&guarded.policy).status();
     assert!(made.expect("mkfifo runs").success());
-    let errors = "decree_access_reload_errors_total{file=\"policy\"}";
-    guarded.server.until(errors, |count| count >= 1.0).await;
-    let other = guarded.open("agent-b", hello("b")).await;
-    other.expect("the last policy is in force");
+    guarded.server.until(errors, |count| count >= 2.0).await;
+    assert!(guarded.open("agent-b", hello("b")).await.is_ok());
     guarded.replace_policy("[[grant]]\nidentities = [\"sub:nobody\"]\nrole = \"admin\"\n");
-    let refusal = agent.refusal().await;
+    let refusal = a.refusal().await;
     assert_refusal(&refusal, Code::PermissionDenied, "NOT_ALLOWED");
 }

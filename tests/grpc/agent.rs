@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use decree::v1::{
-    self, batch::Action, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
-    reconcile_response::Frame as Answer,
+    self, batch::Action, decision_service_client::DecisionServiceClient, done::Object,
+    reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
+use tests::objects;
+pub(crate) use tests::objects::hello;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Status, Streaming, transport::Channel};
@@ -29,17 +31,6 @@ pub(crate) fn bearing<T>(message: T, token: Option<&str>) -> Request<T> {
         request.metadata_mut().insert("authorization", value);
     }
     request
-}
-
-/// A hello of a cluster that no other test has.
-pub(crate) fn hello(cluster: &str) -> v1::Hello {
-    v1::Hello {
-        protocol_min: 1,
-        protocol_max: 1,
-        agent_instance: "agent-0".to_owned(),
-        cluster_uid: cluster.to_owned(),
-        ..v1::Hello::default()
-    }
 }
 
 /// A hello of a cluster with a name.
@@ -166,25 +157,22 @@ impl Agent {
 
     /// Sends both lists.
     pub(crate) async fn snapshot(&mut self, replica_sets: Vec<v1::ReplicaSet>, pods: Vec<v1::Pod>) {
-        let counts = [
-            (v1::Kind::ReplicaSet, replica_sets.len()),
-            (v1::Kind::Pod, pods.len()),
-        ];
-        for (kind, _) in counts {
-            self.begin_snapshot(kind).await;
-        }
-        self.list(replica_sets, pods).await;
-        for (kind, count) in counts {
-            self.end_snapshot(kind, "100", count).await;
+        for frame in objects::lists(&replica_sets, &pods, "100") {
+            self.send(frame).await;
         }
     }
 
     /// Sends a list of pods at version 200.
     pub(crate) async fn list_pods(&mut self, pods: Vec<v1::Pod>) {
-        let count = pods.len();
-        self.begin_snapshot(v1::Kind::Pod).await;
+        let kind = v1::Kind::Pod;
+        let end = v1::SnapshotEnd {
+            kind: kind.into(),
+            resource_version: "200".to_owned(),
+            count: i64::try_from(pods.len()).expect("few"),
+        };
+        self.begin_snapshot(kind).await;
         self.list(vec![], pods).await;
-        self.end_snapshot(v1::Kind::Pod, "200", count).await;
+        self.send(Frame::SnapshotEnd(end)).await;
     }
 
     /// Opens the list of a kind.
@@ -200,21 +188,8 @@ impl Agent {
         self.send(Frame::SnapshotObjects(objects)).await;
     }
 
-    pub(crate) async fn end_snapshot(&mut self, kind: v1::Kind, version: &str, count: usize) {
-        let end = v1::SnapshotEnd {
-            kind: kind.into(),
-            resource_version: version.to_owned(),
-            count: i64::try_from(count).expect("few"),
-        };
-        self.send(Frame::SnapshotEnd(end)).await;
-    }
-
     pub(crate) async fn event(&mut self, event: v1::event::Event) {
-        let event = v1::Event { event: Some(event) };
-        self.send(Frame::Events(v1::Events {
-            events: vec![event],
-        }))
-        .await;
+        self.send(objects::events([event])).await;
     }
 
     /// Reports the deletion of an object.
@@ -229,23 +204,8 @@ impl Agent {
 
     /// Reports success for every operation of a batch that creates pods.
     pub(crate) async fn created(&mut self, batch: &v1::Batch, pods: Vec<v1::Pod>) {
-        let outcomes = pods
-            .into_iter()
-            .enumerate()
-            .map(|(operation, pod)| v1::Outcome {
-                batch_id: batch.id,
-                operation: u32::try_from(operation).expect("few"),
-                outcome: Some(v1::outcome::Outcome::Done(v1::Done {
-                    uid: pod.uid.clone(),
-                    resource_version: pod.resource_version.clone(),
-                    object: Some(v1::done::Object::Pod(pod)),
-                    already_existed: false,
-                })),
-            });
-        self.send(Frame::Outcomes(v1::Outcomes {
-            outcomes: outcomes.collect(),
-        }))
-        .await;
+        let pods = pods.into_iter().map(Object::Pod).collect();
+        self.send(objects::done(batch.id, pods)).await;
     }
 
     /// Closes the agent's half of the stream.
@@ -324,7 +284,7 @@ impl Agent {
 
     /// Proves it with a new ReplicaSet of this name.
     pub(crate) async fn prove_alive_by(&mut self, name: &str) {
-        let set = tests::objects::replica_set(name).replicas(1).build();
+        let set = objects::replica_set(name).replicas(1).build();
         self.event(v1::event::Event::ReplicaSetApplied(set)).await;
         loop {
             let batches = self.batches().await;

@@ -5,7 +5,6 @@ use http::uri::PathAndQuery;
 use tests::objects::{pod, replica_set};
 use tonic::{Code, Request, Status, transport::Channel};
 use tonic_prost::ProstCodec;
-use tonic_types::StatusExt;
 
 use crate::{
     agent::{Agent, named},
@@ -51,17 +50,6 @@ fn imagine(replicas: Option<i32>) -> v1::SimulateRequest {
 }
 
 #[tokio::test]
-async fn decide_names_the_pods_to_create() {
-    let set = replica_set("web").replicas(3).build();
-    let request = about(set, vec![pod("a", "web").build()]);
-    let decision = decide(request).await.expect("valid");
-    assert_eq!(decision.creates.len(), 2);
-    assert_eq!(decision.deletes, []);
-    assert_eq!(decision.status.expect("it differs").replicas, 1);
-    assert_eq!(decision.quarantined, None);
-}
-
-#[tokio::test]
 async fn decide_refuses_objects_that_are_listed_twice() {
     let set = replica_set("web").replicas(2).build();
     let mut request = about(
@@ -91,25 +79,6 @@ async fn decide_refuses_objects_that_are_listed_twice() {
     ];
     let expected = expected.map(|field| (field.to_owned(), "DUPLICATE".to_owned()));
     assert_eq!(fields(&refusal), expected);
-}
-
-/// A client whose list lags asks again, and its creates meet the pods of the first answer.
-#[tokio::test]
-async fn decide_names_what_a_view_lacks_again_and_nothing_else() {
-    let set = replica_set("web").replicas(5).build();
-    let names = async |set: &v1::ReplicaSet, shown: &[String]| {
-        let pods = shown.iter().map(|name| pod(name, "web").build());
-        let decision = decide(about(set.clone(), pods.collect())).await;
-        decision.expect("valid").creates
-    };
-    let all = names(&set, &[]).await;
-    assert_eq!(names(&set, &[]).await, all);
-    assert_eq!(
-        names(&set, &all[3..4]).await,
-        [&all[..3], &all[4..]].concat()
-    );
-    let more = replica_set("web").replicas(7).build();
-    assert_eq!(names(&more, &[]).await[..5], all);
 }
 
 #[tokio::test]
@@ -227,43 +196,6 @@ async fn decide_with_a_huge_object_names_it() {
     assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
     assert_eq!(fields(&refusal)[0].0, "pods[0]");
     assert_fits_headers(&refusal);
-}
-
-#[tokio::test]
-async fn simulate_answers_for_other_replicas_and_changes_nothing() {
-    let server = Running::start().await;
-    let pods = ["a", "b", "c"].map(|name| pod(name, "web").build()).into();
-    let mut set = replica_set("web").replicas(3).build();
-    set.status = Some(v1::ReplicaSetStatus {
-        replicas: 3,
-        fully_labeled_replicas: 3,
-        ready_replicas: 3,
-        available_replicas: 3,
-        ..set.status.unwrap_or_default()
-    });
-    let mut agent = Agent::open_on(&server, "c1", vec![set], pods).await;
-    agent.prove_alive().await;
-    let mut client = server.decisions().await;
-    let scaled = simulate(&mut client, imagine(Some(1))).await;
-    assert_eq!(scaled.expect("known").deletes.len(), 2);
-    let as_it_is = simulate(&mut client, imagine(None)).await.expect("known");
-    assert_eq!((as_it_is.creates.len(), as_it_is.deletes.len()), (0, 0));
-}
-
-#[tokio::test]
-async fn simulate_of_what_is_not_known_says_what_was_not_found() {
-    let server = Running::start().await;
-    let mut client = server.decisions().await;
-    let refusal = simulate(&mut client, imagine(None)).await;
-    let refusal = refusal.expect_err("no session");
-    assert_refusal(&refusal, Code::NotFound, "CLUSTER_UNKNOWN");
-    let mut agent = Agent::open_on(&server, "c1", vec![], vec![]).await;
-    agent.prove_alive().await;
-    let refusal = simulate(&mut client, imagine(None)).await;
-    let refusal = refusal.expect_err("no such replica set");
-    assert_refusal(&refusal, Code::NotFound, "REPLICA_SET_UNKNOWN");
-    let resource = refusal.get_details_resource_info();
-    assert_eq!(resource.expect("a name").resource_name, "default/web");
 }
 
 #[tokio::test]

@@ -144,6 +144,8 @@ async fn certificate_or_token_opens_sessions_of_its_own_clusters_only() {
         let told = denied.map_or_else(String::new, |it| it.message().to_owned());
         assert!(uris.contains(&A) || !told.contains(A), "{told}");
     }
+    let denials = "decree_access_denials_total{reason=\"NOT_ALLOWED\"}";
+    assert!(stand.server.metric(denials).await >= 1.0);
 }
 
 #[tokio::test]

@@ -1,15 +1,15 @@
 //! The resources that a peer could exhaust, and their limits.
 
 use decree::v1;
-use tests::objects::{pod, replica_set};
-use tonic::{Code, Status, Streaming};
+use tests::objects::pod;
+use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use crate::{
     access::Guarded,
-    agent::{Agent, bearing, hello},
+    agent::{Agent, hello},
     refusal::{assert_limit, assert_refusal, has_retry},
-    running::{Running, soon, unhurried},
+    running::{Running, unhurried},
 };
 
 #[tokio::test]
@@ -25,41 +25,6 @@ async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
     assert!(has_retry(&refusal));
     first.snapshot(vec![], vec![]).await;
     first.prove_alive().await;
-}
-
-/// Watches decisions, on a separate connection.
-async fn watch(
-    guarded: &Guarded,
-    subject: &str,
-) -> Result<Streaming<v1::WatchDecisionsResponse>, Status> {
-    let token = guarded.issuer.token(subject);
-    let request = bearing(v1::WatchDecisionsRequest::default(), Some(&token));
-    let mut client = guarded.server.inspection().await;
-    let watch = client.watch_decisions(request).await?;
-    Ok(watch.into_inner())
-}
-
-#[tokio::test]
-async fn identity_with_many_calls_takes_no_place_from_another_at_its_address() {
-    let mut config = unhurried();
-    config.limits.calls_max = 3;
-    let guarded = Guarded::start_of(config, |_| {}).await;
-    let mut other = watch(&guarded, "admin").await.expect("there is room");
-    let mut many = Vec::new();
-    for _ in 0..6 {
-        many.push(watch(&guarded, "viewer-a").await.expect("it gets a place"));
-    }
-    for gone in &mut many[..4] {
-        let refusal = soon(gone.message()).await.expect_err("it gives way");
-        assert_limit(&refusal, "calls");
-    }
-    let agent = guarded.open("agent-a", hello("a")).await;
-    let mut agent = agent.expect("sessions are no such calls");
-    let set = replica_set("web").replicas(1).build();
-    agent.snapshot(vec![set], vec![]).await;
-    agent.batches().await;
-    let decision = soon(other.message()).await.expect("it stays");
-    assert!(decision.is_some());
 }
 
 /// Pods with a separate node each.
@@ -98,19 +63,6 @@ async fn session_that_holds_too_many_bytes_is_ended_and_others_go_on() {
         assert_limit(&refusal, limit);
         other.prove_alive().await;
     }
-}
-
-#[tokio::test]
-async fn session_beyond_the_memory_of_all_is_ended_and_not_an_older_one_of_its_owner() {
-    let mut config = unhurried();
-    // Some 2,700 of these pods fit, and neither session alone exceeds the limit.
-    config.limits.memory_max = 2_000_000;
-    let server = Running::start_with(config).await;
-    let mut older = Agent::open_on(&server, "older", vec![], crowd(0..2_000)).await;
-    older.prove_alive().await;
-    let mut newer = Agent::open_on(&server, "newer", vec![], crowd(0..1_500)).await;
-    assert_limit(&newer.refusal().await, "memory");
-    older.prove_alive_by("still-alive").await;
 }
 
 #[tokio::test]

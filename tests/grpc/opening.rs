@@ -159,7 +159,7 @@ async fn one_session_of_a_cluster_and_shard_is_live_and_its_epoch_decides_which(
     let end = older.refusal().await;
     assert_refusal(&end, Code::Aborted, "SESSION_SUPERSEDED");
     let facts = ["session_id", "agent_instance", "epoch"].map(|key| fact(&end, key));
-    let expected = [&welcome.session_id, "agent-0", "7"].map(|it| Some(it.to_owned()));
+    let expected = [&welcome.session_id, "c1", "7"].map(|it| Some(it.to_owned()));
     assert_eq!(facts, expected);
 
     let mut lower = Agent::connect(&server).await;

@@ -26,17 +26,12 @@ async fn check(channel: Channel, service: &str) -> Result<ServingStatus, tonic::
 }
 
 #[tokio::test]
-async fn health_of_every_service_is_serving() {
+async fn health_of_every_service_is_serving_and_an_unknown_one_is_not_found() {
     let server = Running::start().await;
     for service in SERVICES {
         let status = check(server.channel().await, service).await;
         assert_eq!(status.expect(service), ServingStatus::Serving);
     }
-}
-
-#[tokio::test]
-async fn health_of_an_unknown_service_is_not_found() {
-    let server = Running::start().await;
     let status = check(server.channel().await, "nobody.Here").await;
     assert_eq!(status.expect_err("unknown").code(), Code::NotFound);
 }

@@ -1,16 +1,13 @@
 //! `WatchDecisions`: decisions as they are made.
 
-use std::time::Duration;
-
 use decree::v1;
-use decree_server::Config;
 use tests::objects::replica_set;
-use tonic::{Code, Request, Streaming};
+use tonic::{Code, Streaming};
 
 use crate::{
     agent::Agent,
     refusal::{assert_refusal, has_retry},
-    running::{Running, StoppedTime, soon},
+    running::{Running, soon},
 };
 
 fn all() -> v1::WatchDecisionsRequest {
@@ -84,20 +81,4 @@ async fn watchers_beyond_the_limit_are_refused_until_one_goes() {
         assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
         again = soon(client.watch_decisions(all())).await;
     }
-}
-
-#[tokio::test]
-async fn deadline_of_the_caller_ends_a_watch() {
-    let time = StoppedTime::stop();
-    let server = Running::start_with(Config::embedded()).await;
-    let mut request = Request::new(all());
-    // The client's own timer stops with the headers; the later timeout is the server's.
-    let timeout = "100m".parse().expect("a header");
-    request.metadata_mut().insert("grpc-timeout", timeout);
-    let watch = server.inspection().await.watch_decisions(request).await;
-    let mut watch = watch.expect("open").into_inner();
-    time.pass(Duration::from_millis(100)).await;
-    let ended = soon(watch.message()).await;
-    let refusal = ended.expect_err("it ends with a status");
-    assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
 }

@@ -8,7 +8,6 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::{
-    hmac,
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
 };
@@ -84,16 +83,6 @@ impl Issuer {
         let signed = signed(header, claims);
         let signature = self.key.sign(&self.random, signed.as_bytes());
         format!("{signed}.{}", encode(signature.expect("it signs").as_ref()))
-    }
-
-    /// Returns a token signed with the published key as a shared secret.
-    pub fn sign_by_public_key(&self, claims: &Value) -> String {
-        let signed = signed(&json!({"alg": "HS256", "kid": self.id.to_string()}), claims);
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, self.key.public_key().as_ref());
-        format!(
-            "{signed}.{}",
-            encode(hmac::sign(&secret, signed.as_bytes()).as_ref())
-        )
     }
 
     fn publish(&self) {
