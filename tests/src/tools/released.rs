@@ -34,9 +34,8 @@ struct Name {
     commit: String,
 }
 
-/// Returns the programs and manifests of the last release before this commit. That is the newest tag `v*` in its history without
-/// pre-releases, or else the commit in the newest file `tests/contract/VERSION.commit`. The first call builds them, which takes
-/// minutes, and keeps them outside the checkout.
+/// Returns the programs and manifests of the last release: the commit in the newest file `tests/contract/VERSION.commit`. The first call
+/// builds them, which takes minutes, and keeps them outside the checkout.
 ///
 /// `None` with a notice, even with `CI` set, if the commit is missing and cannot be fetched, and was not built before: a shallow
 /// clone has no history.
@@ -60,13 +59,6 @@ pub fn released() -> Option<&'static Released> {
 }
 
 fn last() -> Result<Name, String> {
-    if let Some(tag) = last_tag() {
-        let commit = output(git().args(["rev-parse", &format!("{tag}^{{commit}}")]))?;
-        return Ok(Name {
-            tag,
-            commit: commit.trim().to_owned(),
-        });
-    }
     let text = |error: io::Error| error.to_string();
     let folder = binaries::checkout().join(COMMITS);
     let files = fs::read_dir(&folder).map_err(text)?.flatten();
@@ -81,39 +73,18 @@ fn last() -> Result<Name, String> {
     })
 }
 
-/// The newest tag. Sources without a repository, such as an archive, have no tag, and a shallow clone may have none.
-fn last_tag() -> Option<String> {
-    let tags = output(git().args([
-        "tag",
-        "--list",
-        "v[0-9]*",
-        "--merged=HEAD",
-        "--no-contains=HEAD",
-        "--sort=-version:refname",
-    ]));
-    newest(&tags.ok()?).map(str::to_owned)
-}
-
 /// The programs of a release, built if possible and necessary.
 fn provide(name: &Name) -> Result<Option<Released>, String> {
     let kept = format!("released/{}-{}", name.tag, &name.commit[..12]);
     let mut is_absent = false;
     let install = |cache: &Path| {
         let folder = cache.join(kept);
-        let has_programs = PROGRAMS.iter().all(|it| folder.join(it).is_file());
-        let has_manifests = folder.join(MANIFESTS).is_dir();
-        let is_cached = has_programs && has_manifests;
+        let mut parts = PROGRAMS.iter().chain([&MANIFESTS]);
+        let is_cached = parts.all(|part| folder.join(part).exists());
         is_absent = !is_cached && !is_here(&name.commit);
-        if !has_programs && !is_absent {
+        if !is_cached && !is_absent {
             let built = build_into(&folder, &name.commit);
             built.map_err(|why| format!("{} does not build: {why}", name.tag))?;
-        }
-        if !has_manifests && !is_absent {
-            let work = folder.with_extension("manifests");
-            unpack(&name.commit, &[MANIFESTS], &work)?;
-            let moved = fs::rename(work.join(MANIFESTS), folder.join(MANIFESTS));
-            let cleared = moved.and_then(|()| fs::remove_dir(&work));
-            cleared.map_err(|error| error.to_string())?;
         }
         Ok(folder)
     };
@@ -151,7 +122,7 @@ fn git() -> Command {
     git
 }
 
-/// Builds the programs of a commit only from its files, and keeps only the programs.
+/// Builds the programs of a commit only from its files, and keeps only the programs and the manifests.
 fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
     let work = folder.with_extension("build");
     let text = |error: io::Error| error.to_string();
@@ -159,7 +130,7 @@ fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
         fs::remove_dir_all(&work).map_err(text)?;
     }
     let source = work.join("source");
-    unpack(commit, &[], &source)?;
+    unpack(commit, &source)?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(&source)
@@ -176,6 +147,8 @@ fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
     }
     run(&mut cargo)?;
     fs::create_dir_all(folder).map_err(text)?;
+    let _ = fs::remove_dir_all(folder.join(MANIFESTS));
+    fs::rename(source.join(MANIFESTS), folder.join(MANIFESTS)).map_err(text)?;
     for program in PROGRAMS {
         let (from, beside) = (work.join("target/debug").join(program), work.join(program));
         fs::copy(from, &beside).map_err(text)?;
@@ -184,26 +157,20 @@ fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
     fs::remove_dir_all(&work).map_err(text)
 }
 
-/// Extracts the files of a commit to a folder: some paths, or all.
-fn unpack(commit: &str, paths: &[&str], folder: &Path) -> Result<(), String> {
+/// Extracts the files of a commit to a folder.
+fn unpack(commit: &str, folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let archive = folder.with_extension("tar");
     run(git()
         .args(["archive", "--output"])
         .arg(&archive)
-        .arg(commit)
-        .args(paths))?;
+        .arg(commit))?;
     run(Command::new("tar")
         .arg("-xf")
         .arg(&archive)
         .arg("-C")
         .arg(folder))?;
     fs::remove_file(archive).map_err(|error| error.to_string())
-}
-
-/// The first release of some tags in descending order, without pre-releases.
-fn newest(tags: &str) -> Option<&str> {
-    tags.lines().find(|tag| !tag.contains('-'))
 }
 
 /// The numbers of a version, which define the order of versions.
@@ -214,13 +181,6 @@ fn numbers(version: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn last_release_is_no_pre_release() {
-        assert_eq!(newest("v0.10.0-rc.1\nv0.9.0\nv0.2.0\n"), Some("v0.9.0"));
-        assert_eq!(newest("v0.1.0-rc.1\n"), None);
-        assert_eq!(newest(""), None);
-    }
 
     #[test]
     fn versions_have_the_order_of_their_numbers() {
