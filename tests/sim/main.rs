@@ -44,7 +44,6 @@ macro_rules! test_each_workload {
 mod backoff;
 mod budget;
 mod canonical;
-mod checkers;
 mod crashes;
 mod lasting;
 mod malicious;
