@@ -4,40 +4,27 @@ use std::{
     collections::BTreeMap,
     io,
     net::TcpListener,
-    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
 };
 
 use conformance::{Running, Subject};
 use decree::v1::{
-    DecideRequest, DecideResponse, Kind, Pod, ReconcileRequest, ReconcileResponse,
-    RenewSessionRequest, RenewSessionResponse, SimulateRequest, SimulateResponse, SnapshotObjects,
-    decision_service_client::DecisionServiceClient,
-    decision_service_server::{DecisionService, DecisionServiceServer},
-    done::Object,
-    event::Event,
-    outcome::Outcome,
+    Kind, Pod, ReconcileRequest, SnapshotObjects, decision_service_client::DecisionServiceClient,
+    decision_service_server::DecisionServiceServer, done::Object, event::Event, outcome::Outcome,
     reconcile_request::Frame,
 };
+use tests::sessions::{Answers, Frames, Sessions};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::mpsc::{Sender, channel},
-    time::sleep,
 };
-use tokio_stream::{
-    Stream, StreamExt as _,
-    wrappers::{ReceiverStream, TcpListenerStream},
-};
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{
-    Request, Response, Status, Streaming,
+    Status,
     transport::{Endpoint, Server},
 };
 
 use crate::embedded::{Attending, Embedded};
-
-/// The time after the first list of a session until a create of the session before takes effect.
-const LATE: Duration = Duration::from_millis(700);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -49,8 +36,6 @@ pub(crate) enum Fault {
     ListsLag,
     /// Lists have the pods that were deleted.
     DeletedListed,
-    /// Creates in flight at the end of a session take effect during the next one.
-    CreatesLate,
 }
 
 /// Our agent behind a proxy that changes its frames.
@@ -70,20 +55,10 @@ struct Memory {
     fault: Fault,
     /// The pods that were shown, by uid.
     shown: BTreeMap<String, Pod>,
-    /// The uid of the first pod that an outcome has shown, and the number of sessions since.
-    reported: Option<String>,
-    sessions: u32,
     deleted: Vec<Pod>,
     /// The pods of the open list, and of the list before it.
     open: Vec<Pod>,
     previous: Vec<Pod>,
-    /// The time of the first list of the session.
-    listed: Option<Instant>,
-}
-
-struct Proxy {
-    kit: String,
-    memory: Arc<Mutex<Memory>>,
 }
 
 impl Faulty {
@@ -91,12 +66,9 @@ impl Faulty {
         let memory = Memory {
             fault,
             shown: BTreeMap::new(),
-            reported: None,
-            sessions: 0,
             deleted: Vec::new(),
             open: Vec::new(),
             previous: Vec::new(),
-            listed: None,
         };
         Self {
             agent: Embedded::new(),
@@ -112,10 +84,8 @@ impl Subject for Faulty {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let own = listener.local_addr()?.to_string();
-        let proxy = Proxy {
-            kit: format!("http://{address}"),
-            memory: Arc::clone(&self.memory),
-        };
+        let (kit, memory) = (format!("http://{address}"), Arc::clone(&self.memory));
+        let open = move |said| proxy(kit.clone(), Arc::clone(&memory), said);
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -123,7 +93,7 @@ impl Subject for Faulty {
         runtime.spawn(async {
             let listener = tokio::net::TcpListener::from_std(listener).expect("it is bound");
             Server::builder()
-                .add_service(DecisionServiceServer::new(proxy))
+                .add_service(DecisionServiceServer::new(Sessions(open)))
                 .serve_with_incoming(TcpListenerStream::new(listener))
                 .await
         });
@@ -157,10 +127,6 @@ impl Memory {
     fn change(&mut self, mut frame: Frame) -> Vec<Frame> {
         self.note(&mut frame);
         match &mut frame {
-            Frame::Hello(_) => {
-                self.listed = None;
-                self.sessions += u32::from(self.reported.is_some());
-            }
             Frame::SnapshotBegin(begin) if begin.kind() == Kind::Pod => self.open.clear(),
             Frame::SnapshotObjects(objects) if !objects.pods.is_empty() => {
                 self.open.append(&mut objects.pods);
@@ -168,7 +134,6 @@ impl Memory {
             }
             Frame::SnapshotEnd(end) if end.kind() == Kind::Pod => {
                 let pods = self.list();
-                self.listed.get_or_insert_with(Instant::now);
                 end.count = i64::try_from(pods.len()).expect("they are few");
                 let objects = SnapshotObjects {
                     pods,
@@ -176,14 +141,8 @@ impl Memory {
                 };
                 return vec![Frame::SnapshotObjects(objects), frame];
             }
-            Frame::Events(events) if self.fault == Fault::CreatesLate => {
-                let is_hidden = |event: &Option<Event>| matches!(event, Some(Event::PodApplied(pod)) if self.is_late(pod));
-                events.events.retain(|event| !is_hidden(&event.event));
-                if events.events.is_empty() {
-                    return Vec::new();
-                }
-            }
-            Frame::SnapshotBegin(_)
+            Frame::Hello(_)
+            | Frame::SnapshotBegin(_)
             | Frame::SnapshotObjects(_)
             | Frame::SnapshotEnd(_)
             | Frame::Events(_)
@@ -233,10 +192,7 @@ impl Memory {
                     };
                     versions.push(&mut done.resource_version);
                     match &mut done.object {
-                        Some(Object::Pod(pod)) => {
-                            self.reported.get_or_insert_with(|| pod.uid.clone());
-                            pods.push(pod);
-                        }
+                        Some(Object::Pod(pod)) => pods.push(pod),
                         Some(Object::ReplicaSet(set)) => sets.push(set),
                         Some(Object::Gone(_)) | None => {}
                     }
@@ -270,68 +226,25 @@ impl Memory {
                 pods.retain(|pod| pod.deleted.is_none());
                 pods.extend(self.deleted.clone());
             }
-            Fault::CreatesLate => pods.retain(|pod| !self.is_late(pod)),
         }
         pods
     }
-
-    fn is_late(&self, pod: &Pod) -> bool {
-        let is_early = self.listed.is_none_or(|at| at.elapsed() < LATE);
-        is_early && self.sessions == 1 && self.reported.as_ref() != Some(&pod.uid)
-    }
 }
 
-#[tonic::async_trait]
-impl DecisionService for Proxy {
-    type ReconcileStream = Pin<Box<dyn Stream<Item = Result<ReconcileResponse, Status>> + Send>>;
-
-    async fn reconcile(
-        &self,
-        request: Request<Streaming<ReconcileRequest>>,
-    ) -> Result<Response<Self::ReconcileStream>, Status> {
-        let kit = Endpoint::from_shared(self.kit.clone()).expect("it is an address");
-        let kit = kit.connect().await;
-        let kit = kit.map_err(|error| Status::unavailable(error.to_string()))?;
-        let mut kit = DecisionServiceClient::new(kit);
-        let (frames, queue) = channel(64);
-        let memory = Arc::clone(&self.memory);
-        tokio::spawn(relay(request.into_inner(), frames, memory));
-        let answers = kit.reconcile(ReceiverStream::new(queue)).await?;
-        // The agent begins what it was sent before it notices the cut.
-        let late = answers.into_inner().then(|answer| async {
-            if answer.is_err() {
-                sleep(LATE / 2).await;
-            }
-            answer
-        });
-        Ok(Response::new(Box::pin(late)))
-    }
-
-    async fn renew_session(
-        &self,
-        _: Request<RenewSessionRequest>,
-    ) -> Result<Response<RenewSessionResponse>, Status> {
-        Err(Status::unimplemented("it relays sessions only"))
-    }
-
-    async fn decide(&self, _: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
-        Err(Status::unimplemented("it relays sessions only"))
-    }
-
-    async fn simulate(
-        &self,
-        _: Request<SimulateRequest>,
-    ) -> Result<Response<SimulateResponse>, Status> {
-        Err(Status::unimplemented("it relays sessions only"))
-    }
+/// Opens a session with the kit, and changes the frames of the agent.
+async fn proxy(kit: String, memory: Arc<Mutex<Memory>>, said: Frames) -> Result<Answers, Status> {
+    let kit = Endpoint::from_shared(kit).expect("it is an address");
+    let kit = kit.connect().await;
+    let kit = kit.map_err(|error| Status::unavailable(error.to_string()))?;
+    let (frames, queue) = channel(64);
+    tokio::spawn(relay(said, frames, memory));
+    let mut kit = DecisionServiceClient::new(kit);
+    let answers = kit.reconcile(ReceiverStream::new(queue)).await?;
+    Ok(Box::pin(answers.into_inner()))
 }
 
 /// Passes frames on until the agent or the kit ends the stream. The frames have no numbers, because some are left out.
-async fn relay(
-    mut said: Streaming<ReconcileRequest>,
-    frames: Sender<ReconcileRequest>,
-    memory: Arc<Mutex<Memory>>,
-) {
+async fn relay(mut said: Frames, frames: Sender<ReconcileRequest>, memory: Arc<Mutex<Memory>>) {
     while let Ok(Some(message)) = said.message().await {
         let Some(frame) = message.frame else { continue };
         let changed = memory

@@ -1,15 +1,16 @@
 //! A server that sends the frames of a test, one by one, and receives the agent's frames.
 
-use std::{pin::Pin, time::Duration};
+use std::{future::ready, time::Duration};
 
 use decree::v1::{
-    Batch, Batches, Create, DecideRequest, DecideResponse, Delete, Drain, Event, Guard, Kind,
-    ObjectRef, Outcome, ReconcileRequest, ReconcileResponse, RenewSessionRequest,
-    RenewSessionResponse, SimulateRequest, SimulateResponse, SnapshotEnd, Victim, Welcome, batch,
-    decision_service_server::{DecisionService, DecisionServiceServer},
-    reconcile_request, reconcile_response,
+    Batch, Batches, Create, Delete, Drain, Event, Guard, Kind, ObjectRef, Outcome,
+    ReconcileResponse, SnapshotEnd, Victim, Welcome, batch,
+    decision_service_server::DecisionServiceServer, reconcile_request, reconcile_response,
 };
-use tests::running::PATIENCE;
+use tests::{
+    running::PATIENCE,
+    sessions::{Answers, Frames, Sessions},
+};
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
@@ -17,10 +18,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_stream::{
-    Stream, StreamExt as _,
+    StreamExt as _,
     wrappers::{ReceiverStream, TcpListenerStream},
 };
-use tonic::{Request, Response, Status, Streaming, transport::Server};
+use tonic::{Status, transport::Server};
 
 /// More than the sessions of any test, and more than the frames of one session.
 const MANY: usize = 100;
@@ -37,7 +38,7 @@ pub(crate) struct Scripted {
 
 /// One session, after the Welcome.
 pub(crate) struct Session {
-    said: Streaming<ReconcileRequest>,
+    said: Frames,
     answers: Sender<Result<ReconcileResponse, Status>>,
     sent: u64,
     batches: u64,
@@ -46,8 +47,6 @@ pub(crate) struct Session {
     events: Vec<Event>,
     lists: Vec<SnapshotEnd>,
 }
-
-struct Service(Sender<Session>);
 
 impl Scripted {
     pub(crate) fn start() -> Self {
@@ -60,8 +59,14 @@ impl Scripted {
         let listener = listener.expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let (opened, sessions) = channel(MANY);
+        let open = move |frames| {
+            let (session, answers) = Session::open(frames);
+            // After its end, a test accepts no more sessions.
+            let _ = opened.try_send(session);
+            ready(Ok(answers))
+        };
         let serving = Server::builder()
-            .add_service(DecisionServiceServer::new(Service(opened)))
+            .add_service(DecisionServiceServer::new(Sessions(open)))
             .serve_with_incoming(TcpListenerStream::new(listener));
         runtime.spawn(serving);
         Self {
@@ -137,6 +142,26 @@ impl Scripted {
 }
 
 impl Session {
+    fn open(said: Frames) -> (Self, Answers) {
+        let (answers, stream) = channel(MANY);
+        let mut session = Self {
+            said,
+            answers,
+            sent: 0,
+            batches: 0,
+            outcomes: Vec::new(),
+            events: Vec::new(),
+            lists: Vec::new(),
+        };
+        session.say(reconcile_response::Frame::Welcome(Welcome {
+            protocol: 1,
+            session_id: ID.to_owned(),
+            heartbeat_interval: Duration::from_mins(1).try_into().ok(),
+            ..Welcome::default()
+        }));
+        (session, Box::pin(ReceiverStream::new(stream)))
+    }
+
     /// Requests pods with these names, all of them in the first round.
     pub(crate) fn create(&mut self, owner: &ObjectRef, names: &[&str]) {
         self.batch(
@@ -193,56 +218,5 @@ impl Session {
         };
         // A missing response later shows that the agent is gone.
         let _ = self.answers.try_send(Ok(frame));
-    }
-}
-
-#[tonic::async_trait]
-impl DecisionService for Service {
-    type ReconcileStream = Pin<Box<dyn Stream<Item = Result<ReconcileResponse, Status>> + Send>>;
-
-    async fn reconcile(
-        &self,
-        request: Request<Streaming<ReconcileRequest>>,
-    ) -> Result<Response<Self::ReconcileStream>, Status> {
-        let (answers, said) = channel(MANY);
-        let mut session = Session {
-            said: request.into_inner(),
-            answers,
-            sent: 0,
-            batches: 0,
-            outcomes: Vec::new(),
-            events: Vec::new(),
-            lists: Vec::new(),
-        };
-        session.say(reconcile_response::Frame::Welcome(Welcome {
-            protocol: 1,
-            session_id: ID.to_owned(),
-            heartbeat_interval: Duration::from_mins(1).try_into().ok(),
-            ..Welcome::default()
-        }));
-        // After its end, a test accepts no more sessions.
-        let _ = self.0.try_send(session);
-        Ok(Response::new(Box::pin(ReceiverStream::new(said))))
-    }
-
-    async fn renew_session(
-        &self,
-        _request: Request<RenewSessionRequest>,
-    ) -> Result<Response<RenewSessionResponse>, Status> {
-        Err(Status::unimplemented("it renews nothing"))
-    }
-
-    async fn decide(
-        &self,
-        _request: Request<DecideRequest>,
-    ) -> Result<Response<DecideResponse>, Status> {
-        Err(Status::unimplemented("it decides nothing"))
-    }
-
-    async fn simulate(
-        &self,
-        _request: Request<SimulateRequest>,
-    ) -> Result<Response<SimulateResponse>, Status> {
-        Err(Status::unimplemented("it simulates nothing"))
     }
 }

@@ -102,6 +102,7 @@ pub mod rest;
 pub mod rng;
 pub mod running;
 pub mod schedule;
+pub mod sessions;
 pub mod shadow;
 pub mod simulation;
 pub mod table;

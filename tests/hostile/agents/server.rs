@@ -5,22 +5,20 @@
 //! attack on its cluster.
 
 use std::{
+    future::ready,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use decree::v1::{
-    self,
-    decision_service_server::{DecisionService, DecisionServiceServer},
-    reconcile_response::Frame,
-};
+use decree::v1::{self, decision_service_server::DecisionServiceServer, reconcile_response::Frame};
+use tests::sessions::{Answers, Frames, Sessions};
 use tokio::{
     net::TcpListener,
     runtime::Runtime,
     sync::{Notify, mpsc},
 };
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
-use tonic::{Request, Response, Status, Streaming, transport};
+use tonic::{Status, transport};
 
 use super::{
     session::{Output, Session},
@@ -47,26 +45,19 @@ struct Shared {
     news: Notify,
 }
 
-struct Service {
-    session: Session,
-    shared: Arc<Shared>,
-}
-
 /// The sending side of a session.
 struct Outgoing {
     frames: mpsc::Sender<Result<v1::ReconcileResponse, Status>>,
     sequence: u64,
 }
 
-type Answer<T> = Result<Response<T>, Status>;
-
 impl Server {
     /// Starts a decision service with this session, on a free port of loopback.
     pub(super) fn speaking(session: Session) -> Self {
         Self::start(|listener, shared| async move {
-            let service = Service { session, shared };
+            let sessions = Sessions(move |said| ready(open(&session, &shared, said)));
             let mut server = transport::Server::builder();
-            let server = server.add_service(DecisionServiceServer::new(service));
+            let server = server.add_service(DecisionServiceServer::new(sessions));
             // The test ends it.
             let _ = server
                 .serve_with_incoming(TcpListenerStream::new(listener))
@@ -169,52 +160,30 @@ impl Outgoing {
     }
 }
 
-#[tonic::async_trait]
-impl DecisionService for Service {
-    type ReconcileStream = ReceiverStream<Result<v1::ReconcileResponse, Status>>;
-
-    async fn reconcile(
-        &self,
-        request: Request<Streaming<v1::ReconcileRequest>>,
-    ) -> Answer<Self::ReconcileStream> {
-        self.shared.change(View::begin_session);
-        if let Some(refusal) = self.session.refusal() {
-            return Err(refusal);
+/// Opens a session, or refuses it.
+fn open(session: &Session, shared: &Arc<Shared>, said: Frames) -> Result<Answers, Status> {
+    shared.change(View::begin_session);
+    if let Some(refusal) = session.refusal() {
+        return Err(refusal);
+    }
+    let (frames, stream) = mpsc::channel(FRAMES_MAX);
+    let outgoing = Outgoing {
+        frames,
+        sequence: 0,
+    };
+    let (session, shared) = (session.clone(), Arc::clone(shared));
+    tokio::spawn(async move {
+        // The first to end ends the session.
+        tokio::select! {
+            () = read(said, &shared, &session) => {}
+            () = write(outgoing, &shared, &session) => {}
         }
-        let (frames, stream) = mpsc::channel(FRAMES_MAX);
-        let outgoing = Outgoing {
-            frames,
-            sequence: 0,
-        };
-        let (session, shared) = (self.session.clone(), Arc::clone(&self.shared));
-        tokio::spawn(async move {
-            // The first to end ends the session.
-            tokio::select! {
-                () = read(request.into_inner(), &shared, &session) => {}
-                () = write(outgoing, &shared, &session) => {}
-            }
-        });
-        Ok(Response::new(ReceiverStream::new(stream)))
-    }
-
-    async fn decide(&self, _: Request<v1::DecideRequest>) -> Answer<v1::DecideResponse> {
-        Err(Status::unimplemented("an agent does not call this"))
-    }
-
-    async fn renew_session(
-        &self,
-        _: Request<v1::RenewSessionRequest>,
-    ) -> Answer<v1::RenewSessionResponse> {
-        Err(Status::unimplemented("no session of this server lasts"))
-    }
-
-    async fn simulate(&self, _: Request<v1::SimulateRequest>) -> Answer<v1::SimulateResponse> {
-        Err(Status::unimplemented("an agent does not call this"))
-    }
+    });
+    Ok(Box::pin(ReceiverStream::new(stream)))
 }
 
 /// Reads the agent's frames, or only some if the server must not read.
-async fn read(mut incoming: Streaming<v1::ReconcileRequest>, shared: &Shared, session: &Session) {
+async fn read(mut incoming: Frames, shared: &Shared, session: &Session) {
     while let Ok(Some(message)) = incoming.message().await {
         let Some(frame) = message.frame else { continue };
         shared.change(|view| view.take(frame));
