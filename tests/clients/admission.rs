@@ -1,6 +1,6 @@
 //! A ReplicaSet whose pods would not belong to it, and a pod that would not count, are not created again endlessly.
 
-use decree::v1::{FailureClass, LabelSelectorRequirement, OwnerReference, Pod, ReplicaSet};
+use decree::v1::{FailureClass, LabelSelector, LabelSelectorRequirement, Pod, ReplicaSet};
 
 use crate::{
     play::{Play, failed, made, set_command},
@@ -20,44 +20,45 @@ fn replica_set_that_no_api_server_would_admit_is_refused() {
     };
     let expression = |operator: &str, values: &[&str]| {
         let mut set = replica_set(3);
-        let requirement = LabelSelectorRequirement {
+        let selector = set.selector.get_or_insert_default();
+        selector.match_expressions.push(LabelSelectorRequirement {
             key: "tier".into(),
             operator: operator.into(),
             values: values.iter().map(|&value| value.into()).collect(),
-        };
-        let selector = set.selector.as_mut().expect("it has one");
-        selector.match_expressions.push(requirement);
+        });
         set
     };
-    let template = |why: &str| format!("template_labels: the selector does not match them: {why}");
-    let operator = "selector.match_expressions[0].operator: it is \"in\", and none of In, NotIn, Exists, DoesNotExist";
-    let values = |why: &str| format!("selector.match_expressions[0].values: {why}");
-    let refused = [
+    let empty = "selector: it has no requirement";
+    let [app, tier_in, tier_not_in, tier_absent] = [
+        "app must be \"x\"",
+        "tier In",
+        "tier NotIn",
+        "tier DoesNotExist",
+    ]
+    .map(|why| format!("template_labels: the selector does not match them: {why}"));
+    let [operator, few, many] = [
+        "operator: it is \"in\", and none of In, NotIn, Exists, DoesNotExist",
+        "values: In needs at least one",
+        "values: Exists takes none",
+    ]
+    .map(|why| format!("selector.match_expressions[0].{why}"));
+    let refused: [(ReplicaSet, &str); 10] = [
+        (with(|set| set.selector = None), empty),
         (
-            with(|set| set.selector = None),
-            "selector: it has no requirement".to_owned(),
+            with(|set| set.selector = Some(LabelSelector::default())),
+            empty,
         ),
-        (
-            with(|set| set.selector = Some(decree::v1::LabelSelector::default())),
-            "selector: it has no requirement".to_owned(),
-        ),
-        (
-            with(|set| set.template_labels.clear()),
-            template("app must be \"x\""),
-        ),
+        (with(|set| set.template_labels.clear()), &app),
         (
             with(|set| drop(set.template_labels.insert("app".into(), "X".into()))),
-            template("app must be \"x\""),
+            &app,
         ),
-        (expression("In", &["db", "job"]), template("tier In")),
-        (expression("NotIn", &["web"]), template("tier NotIn")),
-        (
-            expression("DoesNotExist", &[]),
-            template("tier DoesNotExist"),
-        ),
-        (expression("in", &["web"]), operator.to_owned()),
-        (expression("In", &[]), values("In needs at least one")),
-        (expression("Exists", &["web"]), values("Exists takes none")),
+        (expression("In", &["db", "job"]), &tier_in),
+        (expression("NotIn", &["web"]), &tier_not_in),
+        (expression("DoesNotExist", &[]), &tier_absent),
+        (expression("in", &["web"]), &operator),
+        (expression("In", &[]), &few),
+        (expression("Exists", &["web"]), &many),
     ];
     let admitted = [
         replica_set(3),
@@ -101,65 +102,46 @@ fn replica_set_that_was_refused_is_not_told_to_the_server() {
     });
 }
 
-/// Returns pods that do not count for their ReplicaSet, each with the reason.
-fn wrong_pods() -> [(Pod, &'static str); 10] {
-    let with = |change: fn(&mut Pod)| {
-        let mut pod = pod("set-bbbbb", "made");
-        change(&mut pod);
-        pod
-    };
-    [
-        (
-            with(|pod| pod.uid.clear()),
-            "uid: it is not 1 to 128 printable ASCII characters",
-        ),
-        (
-            with(|pod| pod.uid = "ä".into()),
-            "uid: it is not 1 to 128 printable ASCII characters",
-        ),
-        (
-            with(|pod| pod.uid = "u".repeat(129)),
-            "uid: it is not 1 to 128 printable ASCII characters",
-        ),
-        (
-            with(|pod| pod.uid = "set-zzzzz".into()),
-            "uid: it is that of the pod set-zzzzz",
-        ),
-        (
-            with(|pod| pod.name = "other".into()),
-            "name: it is \"other\" where \"set-bbbbb\" was asked for",
-        ),
-        (
-            with(|pod| pod.namespace = "other".into()),
-            "namespace: it is \"other\" where \"local\" was asked for",
-        ),
-        (
-            with(|pod| {
-                pod.controller = Some(OwnerReference {
-                    uid: "other".into(),
-                    ..OwnerReference::default()
-                });
-            }),
-            "controller.uid: it is \"other\", and that of the ReplicaSet is \"set-uid\"",
-        ),
-        (
-            with(|pod| drop(pod.labels.remove("tier"))),
-            "labels: tier must be \"web\", as in the template",
-        ),
-        (
-            with(|pod| drop(pod.labels.insert("app".into(), "y".into()))),
-            "labels: app must be \"x\", as in the template",
-        ),
-        (
-            with(|pod| drop(pod.labels.insert("job".into(), "1".into()))),
-            "labels: the selector does not match them: job DoesNotExist",
-        ),
-    ]
-}
+type Change = fn(&mut Pod);
+
+/// Changes by which a pod does not count for its ReplicaSet, each with the reason.
+const WRONG: [(Change, &str); 10] = [
+    (|pod| pod.uid.clear(), UID),
+    (|pod| pod.uid = "ä".into(), UID),
+    (|pod| pod.uid = "u".repeat(129), UID),
+    (
+        |pod| pod.uid = "set-zzzzz".into(),
+        "uid: it is that of the pod set-zzzzz",
+    ),
+    (
+        |pod| pod.name = "other".into(),
+        "name: it is \"other\" where \"set-bbbbb\" was asked for",
+    ),
+    (
+        |pod| pod.namespace = "other".into(),
+        "namespace: it is \"other\" where \"local\" was asked for",
+    ),
+    (
+        |pod| pod.controller.get_or_insert_default().uid = "other".into(),
+        "controller.uid: it is \"other\", and that of the ReplicaSet is \"set-uid\"",
+    ),
+    (
+        |pod| drop(pod.labels.remove("tier")),
+        "labels: tier must be \"web\", as in the template",
+    ),
+    (
+        |pod| drop(pod.labels.insert("app".into(), "y".into())),
+        "labels: app must be \"x\", as in the template",
+    ),
+    (
+        |pod| drop(pod.labels.insert("job".into(), "1".into())),
+        "labels: the selector does not match them: job DoesNotExist",
+    ),
+];
+const UID: &str = "uid: it is not 1 to 128 printable ASCII characters";
 
 #[test]
 fn pod_that_was_created_counts_only_if_it_is_right() {
-    let wrong = wrong_pods();
     let mut set = replica_set(9);
     let selector = set.selector.as_mut().expect("it has one");
     selector.match_expressions.push(LabelSelectorRequirement {
@@ -172,8 +154,10 @@ fn pod_that_was_created_counts_only_if_it_is_right() {
         play.puppet.obey(&set_command(&set));
         play.puppet
             .obey(&format!("apply-pod {}", word(&pod("set-zzzzz", "there"))));
-        for (count, (pod, why)) in wrong.iter().enumerate() {
-            play.puppet.obey(&format!("create pod {}", word(pod)));
+        for (count, (change, why)) in WRONG.iter().enumerate() {
+            let mut pod = pod("set-bbbbb", "made");
+            change(&mut pod);
+            play.puppet.obey(&format!("create pod {}", word(&pod)));
             let outcome = play.create_one("set-bbbbb");
             assert_eq!(failed(&outcome, FailureClass::Invalid), *why);
             let logged = play.puppet.wait_for("log", count + 1);

@@ -1,12 +1,10 @@
 //! What the agents in Python promise, with threads and with asyncio: lists that lag, fail or forget, calls of any kind, and causes in the log.
 
-use decree::v1::{
-    FailureClass, Pod, PodPhase, ReadyCondition, ReplicaSet, done::Object, event, outcome::Outcome,
-};
+use decree::v1::{Pod, PodPhase, ReadyCondition, ReplicaSet, event, outcome::Outcome};
 use tests::tools;
 
 use crate::{
-    play::{Play, failed, made, set_command},
+    play::{Play, made, set_command},
     puppet::{LIMITS, Language, Limits, Puppet, pod, replica_set, word},
     world,
 };
@@ -115,22 +113,6 @@ fn nothing_is_listed_before_the_first_list_of_the_controller() {
     });
 }
 
-/// As the test above, with a server that decides.
-#[test]
-fn first_list_that_fails_makes_no_pod() {
-    in_python(|language| {
-        let server = world::server("127.0.0.1:0");
-        let address = server.address("grpc");
-        let mut puppet = Puppet::start(language, &address, LIMITS);
-        puppet.obey(&set_command(&replica_set(5)));
-        puppet.obey("begin");
-        list(&mut puppet, &listed(&five()));
-        world::wait_until_converged(&address, 5);
-        assert_eq!(puppet.said("create"), [""; 0]);
-        assert_eq!(puppet.said("delete"), [""; 0]);
-    });
-}
-
 #[test]
 fn list_that_forgets_labels_and_owner_makes_no_pod_and_wrong_labels_are_an_error() {
     in_python(|language| {
@@ -210,32 +192,6 @@ fn delete_that_takes_long_holds_up_no_create() {
         assert!(pod.deleted.is_some(), "{pod:?}");
         play.puppet.obey("remove-pod set-bbbbb");
         assert!(matches!(play.event(), event::Event::Deleted(_)));
-    });
-}
-
-#[test]
-fn error_of_any_kind_has_an_outcome() {
-    in_python(|language| {
-        let mut play = Play::start(language, LIMITS, 1);
-        for (how, why) in [
-            ("mute", "MuteError: it has no text"),
-            ("no-class", "none"),
-            ("exit", "SystemExit: boom"),
-        ] {
-            play.puppet.obey(&format!("create {how}"));
-            let outcome = play.create_one("set-bbbbb");
-            assert!(
-                failed(&outcome, FailureClass::Timeout).contains(why),
-                "{outcome:?}"
-            );
-        }
-        play.puppet.obey("create make");
-        made(&play.create_one("set-bbbbb"));
-        let outcome = play.create_one("set-bbbbb");
-        let Outcome::Done(done) = &outcome else {
-            panic!("{outcome:?}")
-        };
-        assert!(done.already_existed && matches!(done.object, Some(Object::Pod(_))));
     });
 }
 

@@ -27,29 +27,36 @@ fn whatever_a_call_does_has_one_outcome_and_one_line_of_the_log() {
             why
         };
         let timeout = FailureClass::Timeout;
+        let coroutine =
+            |call| format!("{call} returned a coroutine: it must be an ordinary function");
         assert!(fail(&mut play, "throw", "create", timeout).contains("boom"));
         let exit = fail(&mut play, "exit", "create", timeout);
         let is_said = exit.contains("boom") || exit == "it has ended its goroutine";
         assert!(is_said, "{exit}");
         fail(&mut play, "wrong", "create", FailureClass::Invalid);
-        if language == Language::Python {
-            let why = "create returned a coroutine: it must be an ordinary function";
-            assert_eq!(
-                fail(&mut play, "async", "create", FailureClass::Invalid),
-                why
-            );
+        if language != Language::Go {
+            let why = fail(&mut play, "mute", "create", timeout);
+            assert!(why.contains("MuteError: it has no text"), "{why}");
+            assert!(fail(&mut play, "no-class", "create", timeout).contains("none"));
+            assert!(exit.contains("SystemExit: boom"), "{exit}");
         }
+        if language == Language::Python {
+            let why = fail(&mut play, "async", "create", FailureClass::Invalid);
+            assert_eq!(why, coroutine("create"));
+        }
+        play.puppet.obey("create make");
+        made(&play.create_one("set-bbbbb"));
+        let again = play.create_one("set-bbbbb");
+        made(&again);
+        assert!(matches!(again, Outcome::Done(done) if done.already_existed));
         play.puppet
             .obey(&format!("apply-pod {}", word(&pod("set-ccccc", "there"))));
         play.scale(0, 2);
         assert!(fail(&mut play, "throw", "delete", timeout).contains("boom"));
         fail(&mut play, "exit", "delete", timeout);
         if language == Language::Python {
-            let why = "delete returned a coroutine: it must be an ordinary function";
-            assert_eq!(
-                fail(&mut play, "async", "delete", FailureClass::Invalid),
-                why
-            );
+            let why = fail(&mut play, "async", "delete", FailureClass::Invalid);
+            assert_eq!(why, coroutine("delete"));
         }
         play.puppet.obey("delete remove");
         assert!(matches!(play.delete("set-ccccc"), Outcome::Done(_)));
