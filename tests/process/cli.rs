@@ -74,7 +74,8 @@ const ASKING: [(&str, i32); 5] = [
     ("--server http://@CLOSED", 4),
 ];
 /// Further commands that end with each code, one or two of each; the tests of the package run the others.
-const CASES: [(&str, i32); 16] = [
+const CASES: [(&str, i32); 17] = [
+    ("get rs --server http://@SERVER --token-file @FILE", 2),
     ("watch --server http://@CLOSED", 4),
     ("diff --server http://@SERVER", 2),
     ("diff --server http://@CLOSED", 4),

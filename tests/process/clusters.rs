@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use serde_json::Value;
@@ -78,23 +78,6 @@ fn embedded_cluster_is_asked_for_by_name_and_told() {
     let line = first_line(command);
     assert_eq!(told(&line), ["fake", "", "", "all"]);
     assert_eq!(line["server"], "http://127.0.0.1:1");
-}
-
-#[test]
-fn no_cluster_is_a_usage_error_that_says_the_ways() {
-    let home = TempDir::new().expect("there is room");
-    for flags in [&[][..], &["--manifest", "docs/examples/web.yaml"]] {
-        let output = agent(home.path()).args(flags).stdin(Stdio::null()).output();
-        let output = output.expect("it was built");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("--cluster fake"), "{said}");
-        let ways = ["--kubeconfig", "--context", "KUBECONFIG", "~/.kube/config"];
-        assert!(
-            !flags.is_empty() || ways.iter().all(|way| said.contains(way)),
-            "{said}"
-        );
-    }
 }
 
 #[test]

@@ -127,6 +127,10 @@ fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
     let files = Files::new();
     for (flags, refusal) in servers() {
         let command = files.server(&flags);
+        let insecure = files.server(&format!("{flags} --insecure"));
+        let lines = starts(insecure).tail();
+        let warns = lines.iter().any(|line| line.contains("--insecure: "));
+        assert_eq!(warns, refusal.is_some(), "{flags}: {lines:#?}");
         let Some(says) = refusal else {
             let lines = starts(command).tail();
             let warns = lines.iter().any(|line| line.contains("--insecure"));
@@ -137,18 +141,6 @@ fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
         for part in [says, "--listen 0.0.0.0:0", "unix:PATH", "--insecure"] {
             assert!(error.contains(part), "{flags}: {error}");
         }
-    }
-}
-
-#[test]
-fn insecure_lets_them_in_and_warns_of_what_is_not_asked() {
-    tests::or_skip!(tools::openssl());
-    let files = Files::new();
-    for (flags, refusal) in servers() {
-        let command = files.server(&format!("{flags} --insecure"));
-        let lines = starts(command).tail();
-        let warns = lines.iter().any(|line| line.contains("--insecure: "));
-        assert_eq!(warns, refusal.is_some(), "{flags}: {lines:#?}");
     }
 }
 

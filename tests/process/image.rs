@@ -1,40 +1,21 @@
-//! The image that is built without a container engine, read back without this project's code.
+//! The image of a release, built without a container engine, read back without this project's code.
 
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Command,
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{binaries, tools};
 
-use crate::world;
+use crate::{
+    release::{MACHINE, file, release, text_of},
+    world,
+};
 
 const PROGRAMS: [&str; 3] = ["decree", "decree-agent", "decree-server"];
-
-fn make(python: &Path, output: &Path, flags: &[&str]) -> Output {
-    let mut command = Command::new(python);
-    command
-        .arg(binaries::checkout().join("deploy/image"))
-        .arg(output)
-        .arg("--programs")
-        .arg(world::stripped())
-        .args(["--level", "1"])
-        .args(flags);
-    command.output().expect("it was found")
-}
-
-/// Builds an image of the test programs, and unpacks it.
-fn unpacked(python: &Path, folder: &Path) -> PathBuf {
-    let (tar, layout) = (folder.join("image.tar"), folder.join("layout"));
-    let made = make(python, &tar, &["--dynamic"]);
-    let told = String::from_utf8_lossy(&made.stderr);
-    assert!(made.status.success(), "{told}");
-    unpack(&tar, &layout);
-    layout
-}
 
 fn unpack(tar: &Path, folder: &Path) {
     fs::create_dir(folder).expect("there is room");
@@ -68,9 +49,10 @@ fn read(file: &Path) -> Value {
 
 #[test]
 fn image_holds_the_programs_and_runs_as_nobody_in_particular() {
-    let python = tests::or_skip!(tools::python());
+    let release = tests::or_skip!(release());
     let folder = TempDir::new().expect("there is room");
-    let layout = unpacked(python, folder.path());
+    let layout = folder.path().join("layout");
+    unpack(&file(release, &format!("-{MACHINE}-image.tar")), &layout);
     let version = read(&layout.join("oci-layout"))["imageLayoutVersion"].take();
     assert_eq!(version, "1.0.0");
     let index = read(&layout.join("index.json"));
@@ -105,7 +87,7 @@ fn image_holds_the_programs_and_runs_as_nobody_in_particular() {
         let output = Command::new(root.join(name)).arg("--version").output();
         let told = output.expect("it may be run").stdout;
         let told = String::from_utf8(told).expect("it is text");
-        assert_eq!(told, format!("{name} {}\n", service::build_info::text()));
+        assert_eq!(told, format!("{name} {}\n", text_of(release)));
     }
 }
 
@@ -113,11 +95,15 @@ fn image_holds_the_programs_and_runs_as_nobody_in_particular() {
 fn only_static_programs_are_taken() {
     let python = tests::or_skip!(tools::python());
     let folder = TempDir::new().expect("there is room");
-    let refused = make(python, &folder.path().join("refused.tar"), &[]);
+    let tar = folder.path().join("refused.tar");
+    let mut image = Command::new(python);
+    image.arg(binaries::checkout().join("deploy/image"));
+    image.arg(&tar).arg("--programs").arg(world::stripped());
+    let refused = image.output().expect("it was found");
     assert!(!refused.status.success());
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(told.contains("is not static"), "{told}");
-    assert!(!folder.path().join("refused.tar").exists());
+    assert!(!tar.exists());
 }
 
 #[test]

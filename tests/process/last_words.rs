@@ -43,7 +43,33 @@ fn kubeconfig(text: &str) -> NamedTempFile {
 }
 
 /// A command line that is refused, its exit code, and words of its error.
-const REFUSED: [(&str, i32, &[&str]); 13] = [
+const REFUSED: [(&str, i32, &[&str]); 17] = [
+    (
+        "decree-server --admin off --listen 127.0.0.1:0 --policy Cargo.toml",
+        1,
+        &["--policy Cargo.toml", "line 1"],
+    ),
+    (
+        "decree-server --admin off --listen 127.0.0.1:0 --record Cargo.toml",
+        1,
+        &["recordings cannot be kept here"],
+    ),
+    (
+        "decree-agent --admin off",
+        2,
+        &[
+            "--cluster fake",
+            "--kubeconfig",
+            "--context",
+            "KUBECONFIG",
+            "~/.kube/config",
+        ],
+    ),
+    (
+        "decree-agent --admin off --manifest web.yaml",
+        2,
+        &["--cluster fake"],
+    ),
     (
         "decree-server --listen everywhere",
         2,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde::Deserialize;
-use tests::{admin, binaries, running::Running, tools};
+use tests::{admin, binaries, tools};
 
 use crate::world;
 
@@ -92,83 +92,68 @@ fn kind_of<'a>(families: &'a [Family], name: &str) -> &'a Family {
     family.unwrap_or_else(|| panic!("{name} is not there"))
 }
 
-/// Starts server and agent, lets them work, and returns them with their admin addresses.
-fn working() -> [(&'static str, Running, String); 2] {
+/// The families of both halves, and of the server alone, each with its kind.
+const OF_BOTH: [(&str, &str); 6] = [
+    ("process_cpu_seconds_total", "counter"),
+    ("process_resident_memory_bytes", "gauge"),
+    ("process_virtual_memory_bytes", "gauge"),
+    ("process_start_time_seconds", "gauge"),
+    ("process_open_fds", "gauge"),
+    ("process_max_fds", "gauge"),
+];
+const OF_THE_QUEUE: [(&str, &str); 6] = [
+    ("workqueue_depth", "gauge"),
+    ("workqueue_adds_total", "counter"),
+    ("workqueue_retries_total", "counter"),
+    ("workqueue_queue_duration_seconds", "histogram"),
+    ("workqueue_work_duration_seconds", "histogram"),
+    ("workqueue_longest_running_processor_seconds", "gauge"),
+];
+/// The bounds of grpc-prometheus.
+const BOUNDS: &str = "0.005 0.01 0.025 0.05 0.1 0.25 0.5 1.0 2.5 5.0 10.0 +Inf";
+
+#[test]
+fn pages_are_open_metrics_with_the_families_of_prometheus_and_of_upstream() {
     let server = world::server("127.0.0.1:0");
     let address = server.address("grpc");
     let agent = world::agent(&address);
     world::wait_until_converged(&address, 2);
-    [("server", server), ("agent", agent)].map(|(half, process)| {
-        let admin = process.address("admin");
-        (half, process, admin)
-    })
-}
-
-#[test]
-fn processes_tell_their_build_and_what_they_take_of_the_machine() {
-    for (half, _, admin) in &working() {
-        let open = tests::or_skip!(families(admin));
-        let build = kind_of(&open, &format!("decree_{half}_build_info"));
+    let [of_server, of_agent] = [&server, &agent].map(|it| families(&it.address("admin")));
+    let (of_server, of_agent) = (tests::or_skip!(of_server), tests::or_skip!(of_agent));
+    for (half, open) in [("server", &of_server), ("agent", &of_agent)] {
+        let build = kind_of(open, &format!("decree_{half}_build_info"));
         let label = |name: &str| build.samples[0].labels.get(name).map(String::as_str);
         assert_eq!(label("version"), Some(service::build_info::VERSION));
         assert_eq!(label("commit"), Some(service::build_info::COMMIT));
-        for (name, kind) in [
-            ("process_cpu_seconds_total", "counter"),
-            ("process_resident_memory_bytes", "gauge"),
-            ("process_virtual_memory_bytes", "gauge"),
-            ("process_start_time_seconds", "gauge"),
-            ("process_open_fds", "gauge"),
-            ("process_max_fds", "gauge"),
-        ] {
-            let family = kind_of(&open, name);
+        for (name, kind) in OF_BOTH {
+            let family = kind_of(open, name);
             assert_eq!(family.kind, kind, "{name}");
             let value: f64 = family.samples[0].value.parse().expect("a number");
             assert!(value >= 0.0, "{name}");
         }
     }
-}
-
-#[test]
-fn work_queue_has_the_metrics_of_upstream() {
-    let [(_, _server, admin), _agent] = working();
-    let open = tests::or_skip!(families(&admin));
-    for (name, kind) in [
-        ("workqueue_depth", "gauge"),
-        ("workqueue_adds_total", "counter"),
-        ("workqueue_retries_total", "counter"),
-        ("workqueue_queue_duration_seconds", "histogram"),
-        ("workqueue_work_duration_seconds", "histogram"),
-        ("workqueue_longest_running_processor_seconds", "gauge"),
-    ] {
-        let family = kind_of(&open, name);
+    for (name, kind) in OF_THE_QUEUE {
+        let family = kind_of(&of_server, name);
         assert_eq!(family.kind, kind, "{name}");
         let named =
             |sample: &Sample| sample.labels.get("name").map(String::as_str) == Some("replicaset");
         assert!(family.samples.iter().all(named), "{family:?}");
     }
-    let waits = kind_of(&open, "workqueue_queue_duration_seconds");
+    let waits = kind_of(&of_server, "workqueue_queue_duration_seconds");
     let counts = |sample: &&Sample| sample.name.ends_with("_count");
     let count = waits.samples.iter().find(counts).expect("it counts");
     assert_ne!(count.value, "0", "every sync waited for its turn");
-    let idle = kind_of(&open, "workqueue_longest_running_processor_seconds");
+    let idle = kind_of(&of_server, "workqueue_longest_running_processor_seconds");
     assert_eq!(idle.samples[0].value, "0.0", "all has converged");
-}
 
-#[test]
-fn calls_have_the_labels_and_buckets_of_grpc_prometheus() {
-    let [(_, _server, admin), _agent] = working();
-    let open = tests::or_skip!(families(&admin));
-    let handling = kind_of(&open, "grpc_server_handling_seconds");
+    let handling = kind_of(&of_server, "grpc_server_handling_seconds");
     let of_listing = |sample: &&Sample| {
         sample.labels.get("grpc_method").map(String::as_str) == Some("ListReplicaSets")
             && sample.name.ends_with("_bucket")
     };
     let buckets: Vec<_> = handling.samples.iter().filter(of_listing).collect();
     let bounds: Vec<_> = buckets.iter().map(|it| it.labels["le"].as_str()).collect();
-    let expected = [
-        "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "+Inf",
-    ];
-    assert_eq!(bounds, expected);
+    assert_eq!(bounds.join(" "), BOUNDS);
     let labels: Vec<_> = buckets[0].labels.keys().map(String::as_str).collect();
     assert_eq!(labels, ["grpc_method", "grpc_service", "grpc_type", "le"]);
 }

@@ -125,21 +125,6 @@ fn one_created_less(bytes: &[u8]) -> Vec<u8> {
     recording.encode()
 }
 
-#[test]
-fn folder_that_cannot_be_one_ends_the_server_with_a_word() {
-    let folder = TempDir::new().expect("a folder");
-    let file = folder.path().join("file");
-    fs::write(&file, "").expect("it can be written");
-    let server = world::recording_server(&file);
-    server.wait_for("the cause", |lines| {
-        let told = lines
-            .iter()
-            .any(|line| line.contains("recordings cannot be kept here"));
-        told.then_some(())
-    });
-    assert_eq!(server.wait().code(), Some(1));
-}
-
 /// The recordings of a folder, the oldest first.
 fn recordings_of(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("it was made");

@@ -77,7 +77,7 @@ fn is_real() -> bool {
 }
 
 /// The version text of its programs: the named commit of a real release, or the commit of this test build.
-fn text_of(release: &Path) -> String {
+pub(crate) fn text_of(release: &Path) -> String {
     if !is_real() {
         return service::build_info::text().to_owned();
     }
@@ -111,7 +111,7 @@ pub(crate) fn release() -> Option<&'static Path> {
 }
 
 /// The one file of a release with this ending.
-fn file(release: &Path, end: &str) -> PathBuf {
+pub(crate) fn file(release: &Path, end: &str) -> PathBuf {
     let files = fs::read_dir(release).expect("it is a folder").flatten();
     let mut found = files.map(|file| file.path());
     let found = found.find(|path| path.to_string_lossy().ends_with(end));

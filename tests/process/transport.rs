@@ -78,14 +78,7 @@ fn certificates_for_a_trial_connect_all_programs() {
             "decree.v1.InspectionService",
         );
     }
-}
-
-#[test]
-fn client_without_the_set_is_told_what_is_missing() {
-    tests::or_skip!(tools::openssl());
-    let folder = tempfile::tempdir().expect("a folder");
-    let lines = set(folder.path(), 365);
-    let (_server, address) = serving(&lines);
+    // A client without the set is told what is missing.
     let url = format!("https://{address}");
     let ca = folder.path().join("decree-pki/ca.crt");
     for (flags, exit, word) in [

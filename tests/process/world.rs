@@ -34,17 +34,15 @@ pub(crate) fn up(manifest: &str, flags: &[&str]) -> Running {
     Running::start(up, Voice::Stderr)
 }
 
-pub(crate) fn recording_server(folder: &Path) -> Running {
-    start_recording(program("decree-server"), folder)
-}
-
 /// Starts a server whose files may not exceed 4 KiB, as on a full disk, until the limit is [lifted](lift_limit).
 pub(crate) fn limited_recording_server(folder: &Path) -> Running {
     let mut command = Command::new("sh");
     let limit = "trap '' XFSZ; ulimit -S -f 8; exec \"$@\"";
     command.args(["-c", limit, "sh"]);
     command.arg(binaries::folder().join("decree-server"));
-    start_recording(command, folder)
+    let mut command = for_grpc_alone(command);
+    command.arg("--record").arg(folder);
+    Running::start(command, Voice::Stderr)
 }
 
 /// Removes the limit on the files of a process.
@@ -60,12 +58,6 @@ pub(crate) fn lift_limit(process: u32) {
 pub(crate) fn for_grpc_alone(mut command: Command) -> Command {
     command.args(["--listen", "127.0.0.1:0", "--admin", "off"]);
     command
-}
-
-fn start_recording(command: Command, folder: &Path) -> Running {
-    let mut command = for_grpc_alone(command);
-    command.arg("--record").arg(folder);
-    Running::start(command, Voice::Stderr)
 }
 
 /// Starts an agent on the embedded cluster of the documents.
@@ -138,38 +130,38 @@ pub(crate) fn stripped() -> &'static Path {
 
 /// The ReplicaSets as `decree get` shows them, or `None` while the server does not answer.
 pub(crate) fn replica_sets(server: &str) -> Option<Vec<Value>> {
+    listed(server, "replicaSets")
+}
+
+fn listed(server: &str, what: &str) -> Option<Vec<Value>> {
     let url = if server.starts_with("unix:") {
         server.to_owned()
     } else {
         format!("http://{server}")
     };
     let output = program("decree")
-        .args(["get", "replicasets", "--output", "json", "--server", &url])
+        .args([
+            "get",
+            &what.to_lowercase(),
+            "--output",
+            "json",
+            "--server",
+            &url,
+        ])
         .output()
         .expect("it was built");
-    let mut answer: Value = serde_json::from_slice(&output.stdout).ok()?;
-    match answer["replicaSets"].take() {
-        Value::Array(sets) => Some(sets),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            None
-        }
-    }
+    let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
+    answer[what].as_array().cloned()
 }
 
 /// Waits until the sessions that `decree get` shows are as many as this, and returns them.
 pub(crate) fn wait_for_sessions(server: &str, count: usize) -> Vec<Value> {
     until_found("the sessions", || {
-        let url = format!("http://{server}");
-        let output = program("decree")
-            .args(["get", "sessions", "--output", "json", "--server", &url])
-            .output()
-            .expect("it was built");
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let sessions = answer["sessions"].as_array().cloned().unwrap_or_default();
+        let sessions = listed(server, "sessions").unwrap_or_default();
         if sessions.len() == count {
             Ok(sessions)
         } else {
-            Err(answer)
+            Err(sessions)
         }
     })
 }
