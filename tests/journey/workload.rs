@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tests::real::Patch;
 use tokio::time;
 
 use crate::{
@@ -68,8 +67,7 @@ impl Workload {
         self.replicas = replicas;
         self.owes(by, more, fewer);
         let patch = json!({"spec": {"replicas": replicas}});
-        let scaled = cluster.api.patch(DEPLOYMENT, Patch::Merge, &patch).await;
-        scaled.expect("it is there");
+        cluster.api.change(DEPLOYMENT, &patch).await;
     }
 
     /// Scales the Deployment, and waits until it has settled.
@@ -85,8 +83,7 @@ impl Workload {
         self.owes(by, self.replicas, self.replicas);
         let release = json!({"release": self.releases.to_string()});
         let patch = json!({"spec": {"template": {"metadata": {"annotations": release}}}});
-        let changed = cluster.api.patch(DEPLOYMENT, Patch::Merge, &patch).await;
-        changed.expect("it is there");
+        cluster.api.change(DEPLOYMENT, &patch).await;
         self.settles(cluster, "rolled out").await;
     }
 
@@ -99,16 +96,14 @@ impl Workload {
     pub(crate) async fn allows(&self, cluster: &Cluster, pods: Option<usize>) {
         let name = format!("{QUOTA}/few");
         let Some(pods) = pods else {
-            let deleted = cluster.api.delete(&name, &json!({})).await;
-            deleted.expect("it is there");
+            cluster.api.remove(&name, &json!({})).await;
             return;
         };
         let quota = json!({
             "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"},
             "spec": {"hard": {"pods": pods.to_string()}},
         });
-        let created = cluster.api.create(QUOTA, &quota).await;
-        created.expect("it is valid");
+        cluster.api.make(QUOTA, &quota).await;
         let counted = |quota: &Value| quota["status"]["used"]["pods"].as_str().map(drop);
         cluster.wait_for("counted", &name, counted).await;
     }

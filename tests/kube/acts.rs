@@ -1,21 +1,22 @@
 //! The acts of people and kubelets, and the waits for their effects.
 
 use serde_json::{Value, json};
-use tests::real::{Namespace, Patch};
+use tests::real::Namespace;
 
 pub(crate) async fn create_set(namespace: &Namespace, set: &Value) -> Value {
     let sets = namespace.replica_set("");
-    let created = namespace.api().create(&sets, set).await;
-    created.expect("it is valid")
+    namespace.api().make(&sets, set).await
 }
 
 pub(crate) async fn create_pod(namespace: &Namespace, pod: &Value) -> Value {
-    let created = namespace.api().create(&namespace.pod(""), pod).await;
-    created.expect("it is valid")
+    namespace.api().make(&namespace.pod(""), pod).await
 }
 
 pub(crate) async fn patch_set(namespace: &Namespace, name: &str, patch: &Value) -> Value {
-    patch_at(namespace, &namespace.replica_set(name), patch).await
+    namespace
+        .api()
+        .change(&namespace.replica_set(name), patch)
+        .await
 }
 
 /// Sets the desired replicas of a ReplicaSet.
@@ -26,32 +27,39 @@ pub(crate) async fn scale(namespace: &Namespace, name: &str, replicas: u32) -> V
 /// Writes the status of a ReplicaSet as its controller would.
 pub(crate) async fn set_status(namespace: &Namespace, name: &str, status: &Value) -> Value {
     let path = format!("{}/status", namespace.replica_set(name));
-    patch_at(namespace, &path, &json!({"status": status})).await
+    namespace
+        .api()
+        .change(&path, &json!({"status": status}))
+        .await
 }
 
 pub(crate) async fn patch_pod(namespace: &Namespace, pod: &Value, patch: &Value) -> Value {
-    patch_at(namespace, &namespace.pod(name(pod)), patch).await
+    namespace
+        .api()
+        .change(&namespace.pod(name(pod)), patch)
+        .await
 }
 
 /// Writes the status of a pod as its kubelet would.
 pub(crate) async fn set_pod_status(namespace: &Namespace, pod: &Value, status: &Value) -> Value {
     let path = format!("{}/status", namespace.pod(name(pod)));
-    patch_at(namespace, &path, &json!({"status": status})).await
+    namespace
+        .api()
+        .change(&path, &json!({"status": status}))
+        .await
 }
 
 /// Deletes a pod, with its grace period.
 pub(crate) async fn delete_pod(namespace: &Namespace, pod: &Value) {
     let path = namespace.pod(name(pod));
-    let deleted = namespace.api().delete(&path, &json!({})).await;
-    deleted.expect("it is there");
+    namespace.api().remove(&path, &json!({})).await;
 }
 
 /// Removes a pod at once, as a kubelet does after the pod has stopped.
 pub(crate) async fn remove_pod(namespace: &Namespace, pod: &Value) {
     let path = namespace.pod(name(pod));
     let at_once = json!({"gracePeriodSeconds": 0});
-    let deleted = namespace.api().delete(&path, &at_once).await;
-    deleted.expect("it is there");
+    namespace.api().remove(&path, &at_once).await;
 }
 
 /// Waits until the status of a ReplicaSet has these fields, null for an absent one, and observes the current generation. Returns
@@ -109,9 +117,4 @@ pub(crate) async fn pod_becomes(
 pub(crate) fn name(object: &Value) -> &str {
     let name = object["metadata"]["name"].as_str();
     name.expect("a stored object has a name")
-}
-
-async fn patch_at(namespace: &Namespace, path: &str, patch: &Value) -> Value {
-    let patched = namespace.api().patch(path, Patch::Merge, patch).await;
-    patched.expect("the patch is valid")
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tests::{
     binaries,
     fenced::{self, Block},
-    real::{ApiServer, ControllerManager, Namespace, Patch, User, decree, found},
+    real::{ApiServer, ControllerManager, Namespace, User, decree, found},
     running::{self, Running, Voice},
 };
 
@@ -247,8 +247,7 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     assert_ne!(holder, "", "nobody leads");
     let taken = json!({"spec": {"holderIdentity": "another"}});
     let admin = cluster.admin().await;
-    let taken = admin.patch(lease, Patch::Merge, &taken).await;
-    taken.expect("it may be written");
+    admin.change(lease, &taken).await;
     up.says("error: the agent failed: the Lease is lost: another agent may lead");
     assert_eq!(up.running.wait().code(), Some(1));
 }

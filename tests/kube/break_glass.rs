@@ -2,16 +2,16 @@
 
 use std::{fs, process::Command};
 
-use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{
     binaries,
-    real::{Api, ApiServer, ControllerManager, Namespace, Patch, User},
+    real::{Api, ApiServer, ControllerManager, Namespace, User},
     running::{Running, Voice},
     tools,
 };
 
 use crate::{
+    acts,
     kubectl::{Kubectl, shown},
     objects,
 };
@@ -48,9 +48,7 @@ impl<'a> Outage<'a> {
     async fn begin(cluster: &'a ApiServer, program: &'a std::path::Path) -> Self {
         let admin = cluster.admin().await;
         let namespace = Namespace::create(admin.clone(), "break-glass").await;
-        let set = objects::replica_set("web", 3);
-        let created = admin.create(&namespace.replica_set(""), &set).await;
-        created.expect("it is valid");
+        acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
         let folder = TempDir::with_prefix("decree-break-glass-").expect("there is room");
         fs::write(folder.path().join("manifest.yaml"), FLAGS).expect("there is room");
         Self {
@@ -88,7 +86,7 @@ impl<'a> Outage<'a> {
                 .env("KUBECONFIG", self.cluster.kubeconfig(User::Admin));
             running.push(Running::start(command, Voice::Stderr));
         }
-        self.has_pods(3).await;
+        acts::pods_become(&self.namespace, 3).await;
         self.steps.push("by hand");
     }
 
@@ -104,17 +102,8 @@ impl<'a> Outage<'a> {
             .filter(|it| it.starts_with("--"))
             .collect();
         let _built_in = ControllerManager::start(self.cluster, &flags);
-        let scale = json!({"spec": {"replicas": 5}});
-        let set = self.namespace.replica_set("web");
-        let scaled = self.admin.patch(&set, Patch::Merge, &scale).await;
-        scaled.expect("it is there");
-        self.has_pods(5).await;
+        acts::scale(&self.namespace, "web", 5).await;
+        acts::pods_become(&self.namespace, 5).await;
         self.steps.push("handed back");
-    }
-
-    async fn has_pods(&self, wanted: usize) {
-        let enough = |list: &Value| (list["items"].as_array()?.len() == wanted).then_some(());
-        let pods = self.namespace.pod("");
-        self.admin.wait_for("made", &pods, enough).await;
     }
 }

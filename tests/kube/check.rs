@@ -165,8 +165,7 @@ async fn check_is_never_well_beside_another_controller_whatever_its_name() {
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": set["metadata"]["uid"], "controller": true,
     }]);
     let path = format!("{}?fieldManager=k3s", look.namespace.pod(""));
-    let created = look.namespace.api().create(&path, &pod).await;
-    created.expect("it is valid");
+    look.namespace.api().make(&path, &pod).await;
     look.finds("", others, "WARN", "k3s created pod check-others/web-x");
 
     let mut probe = objects::replica_set("decree-probe", 0);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{
     binaries,
-    real::{Api, ApiServer, DecisionServer, Namespace, Patch, User},
+    real::{Api, ApiServer, DecisionServer, Namespace, User},
     running::until_found,
     tools,
 };
@@ -82,8 +82,7 @@ async fn pod(api: &Api, namespace: &Namespace, name: &str, template: &Value, is_
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "labels": labels}, "spec": spec,
     });
-    let created = api.create(&namespace.pod(""), &pod).await;
-    created.expect("it is valid");
+    api.make(&namespace.pod(""), &pod).await;
     let kind = |kind: &str| {
         let containers = pod["spec"][kind].as_array().into_iter().flatten();
         let statuses = containers.map(|it| {
@@ -99,8 +98,7 @@ async fn pod(api: &Api, namespace: &Namespace, name: &str, template: &Value, is_
         "containerStatuses": kind("containers"),
     }});
     let path = format!("{}/status", namespace.pod(name));
-    let patched = api.patch(&path, Patch::Merge, &status).await;
-    patched.expect("it is there");
+    api.change(&path, &status).await;
 }
 
 /// The template of the pods with a server, of each shipped manifest.

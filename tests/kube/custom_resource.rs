@@ -62,11 +62,6 @@ impl Stage {
         })
         .await
     }
-
-    async fn create(&self, path: &str, object: &Value) -> Value {
-        let created = self.namespace.api().create(path, object).await;
-        created.expect("it is valid")
-    }
 }
 
 fn custom(name: &str, replicas: u32) -> Value {
@@ -79,15 +74,13 @@ fn custom(name: &str, replicas: u32) -> Value {
 async fn custom_replica_set_is_filled_scaled_and_collected_beside_a_built_in_one_of_its_name() {
     let stage = tests::or_skip!(Stage::set().await);
     let (namespace, api) = (&stage.namespace, stage.namespace.api());
-    stage
-        .create(&namespace.pod(""), &objects::pod("orphan"))
-        .await;
+    api.make(&namespace.pod(""), &objects::pod("orphan")).await;
     let mut built_in = objects::replica_set("web", 2);
     let other = json!({"app": "other"});
     built_in["spec"]["selector"]["matchLabels"] = other.clone();
     built_in["spec"]["template"]["metadata"]["labels"] = other;
-    let built_in = stage.create(&namespace.replica_set(""), &built_in).await;
-    stage.create(&stage.path(""), &custom("web", 3)).await;
+    let built_in = api.make(&namespace.replica_set(""), &built_in).await;
+    api.make(&stage.path(""), &custom("web", 3)).await;
     let set = stage.settles(3).await;
     let pods = namespace.pods().await.expect("they can be listed");
     let owner = json!([{
@@ -107,8 +100,7 @@ async fn custom_replica_set_is_filled_scaled_and_collected_beside_a_built_in_one
         json!({"replicas": 3, "selector": "app=web"})
     );
     let patch = json!({"spec": {"replicas": 1}});
-    let scaled = api.patch(&scale, Patch::Merge, &patch).await;
-    scaled.expect("it may be scaled");
+    api.change(&scale, &patch).await;
     stage.settles(1).await;
     assert_eq!(namespace.pods().await.expect("they can be listed").len(), 1);
 
@@ -126,8 +118,7 @@ async fn custom_replica_set_is_filled_scaled_and_collected_beside_a_built_in_one
     let collector = ["--controllers=garbage-collector-controller"];
     let _collector = ControllerManager::start(&stage.cluster, &collector);
     let foreground = json!({"propagationPolicy": "Foreground"});
-    let deleted = api.delete(&stage.path("web"), &foreground).await;
-    deleted.expect("it is there");
+    api.remove(&stage.path("web"), &foreground).await;
     api.wait_for("without pods", &namespace.pod(""), |list| {
         list["items"].as_array()?.is_empty().then_some(())
     })

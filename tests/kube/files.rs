@@ -202,8 +202,7 @@ async fn yaml_that_kubectl_prints_is_the_object() {
         String::from_utf8(printed.stdout).expect("it is text")
     };
     let (json, yaml) = (printed("json"), printed("yaml"));
-    let gone = admin.delete(&format!("{path}/printed"), &json!({})).await;
-    gone.expect("it was created");
+    admin.remove(&format!("{path}/printed"), &json!({})).await;
     let object = |text: &str| {
         let contents =
             agent_fake::manifest::open("printed".as_ref(), text).expect("kubectl prints objects");

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use tests::{
     binaries,
-    real::{Api, ApiServer, DecisionServer, Patch, User, found},
+    real::{Api, ApiServer, DecisionServer, User, found},
 };
 
 use crate::{
@@ -140,8 +140,7 @@ async fn is_admitted(admin: &Api, pod: &Value, namespace: &str) {
     let restricted =
         json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     let path = format!("/api/v1/namespaces/{namespace}");
-    let labelled = admin.patch(&path, Patch::Merge, &restricted).await;
-    labelled.expect("helm made it");
+    admin.change(&path, &restricted).await;
     let pods = format!("{path}/pods?dryRun=All&fieldValidation=Strict");
     let created = admin.create(&pods, pod).await;
     created.unwrap_or_else(|refusal| panic!("{refusal:?}: {pod:#}"));

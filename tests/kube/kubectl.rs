@@ -124,8 +124,7 @@ async fn commands_for_a_cluster_run_as_they_stand() {
         assert_eq!(blocks.len(), BLOCKS, "in the documents for operators");
         let admin = server.admin().await;
         let sets = "/apis/apps/v1/namespaces/default/replicasets";
-        let created = admin.create(sets, &replica_set("web", 0)).await;
-        created.expect("it is new");
+        admin.make(sets, &replica_set("web", 0)).await;
         for block in blocks {
             kubectl.shell(&block.text);
         }

@@ -265,8 +265,7 @@ async fn static_pod_is_one_of_all_in_one_that_needs_no_object() {
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "0"});
     mirror["spec"]["nodeName"] = json!("control-plane-0");
     let pods = "/api/v1/namespaces/kube-system/pods?fieldValidation=Strict&dryRun=All";
-    let created = server.admin().await.create(pods, &mirror).await;
-    created.expect("it is valid");
+    server.admin().await.make(pods, &mirror).await;
 
     assert_eq!(pod["spec"]["hostNetwork"], true);
     let daemon = &all_in_one.workload("decree-agent")["spec"]["template"]["spec"];

@@ -21,7 +21,7 @@ pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> 
         ],
     });
     let accounts = namespace.path("/api/v1", "serviceaccounts", "");
-    create(api, &accounts, &account).await;
+    api.make(&accounts, &account).await;
     rendered::grant(api, &role, name, "reader").await;
     let kubeconfig = server.service_account(name, "reader").await;
     let reader = Api::of(&kubeconfig).await;
@@ -55,11 +55,6 @@ pub(crate) fn unexplained(answer: &Value) -> u64 {
     counts.filter_map(|count| count.parse::<u64>().ok()).sum()
 }
 
-async fn create(api: &Api, path: &str, object: &Value) -> Value {
-    let created = api.create(path, object).await;
-    created.expect("the object is valid and new")
-}
-
 /// The lines by which a dry run shows its actions for this ReplicaSet.
 fn shown(agent: &Agent, replica_set: &str, action: &str) -> Value {
     agent
@@ -79,14 +74,17 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     let namespace = Namespace::create(cluster.admin().await, "dry-run").await;
     let reader = may_only_read(cluster, &namespace).await;
     let sets = namespace.replica_set("");
-    let few = create(namespace.api(), &sets, &objects::replica_set("few", 2)).await;
-    let many = create(namespace.api(), &sets, &another::set("many", 0)).await;
+    let few = namespace
+        .api()
+        .make(&sets, &objects::replica_set("few", 2))
+        .await;
+    let many = namespace.api().make(&sets, &another::set("many", 0)).await;
     let mut surplus = objects::pod("surplus");
     surplus["metadata"]["labels"] = json!({"app": "many"});
     surplus["metadata"]["ownerReferences"] = json!([{
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "many", "uid": many["metadata"]["uid"], "controller": true,
     }]);
-    let surplus = create(namespace.api(), &namespace.pod(""), &surplus).await;
+    let surplus = namespace.api().make(&namespace.pod(""), &surplus).await;
 
     let server = DecisionServer::start();
     let flags = [
@@ -136,7 +134,10 @@ async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
     let admin = cluster.admin().await;
     let namespace = Namespace::create(admin, "dry-run-led").await;
     let sets = namespace.replica_set("");
-    let written = create(namespace.api(), &sets, &objects::replica_set("web", 1)).await;
+    let written = namespace
+        .api()
+        .make(&sets, &objects::replica_set("web", 1))
+        .await;
     let server = DecisionServer::start();
     let flags = [
         "--mode",

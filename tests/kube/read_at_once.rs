@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{
     binaries, depth,
-    real::{Api, ApiServer, ControllerManager, Namespace, Patch, User, decree},
+    real::{Api, ApiServer, ControllerManager, Namespace, User, decree},
     rng::Rng,
     tools,
 };
@@ -63,8 +63,7 @@ async fn cluster_decides_as_its_objects_in_a_file_of_kubectl() {
         }
         for resource in [namespace.pod(""), namespace.replica_set("")] {
             let now = json!({"gracePeriodSeconds": 0});
-            let deleted = admin.delete(&resource, &now).await;
-            deleted.expect("they are there");
+            admin.remove(&resource, &now).await;
         }
     }
 }
@@ -79,8 +78,7 @@ async fn person_with_one_namespace_gets_an_answer_for_it() {
     let place = namespace.name();
     let mut set = replica_set("web", 2);
     set["metadata"]["ownerReferences"] = json!([owner("Deployment", "web", "uid-web")]);
-    let created = admin.create(&namespace.replica_set(""), &set).await;
-    created.expect("it is new");
+    admin.make(&namespace.replica_set(""), &set).await;
     let kubeconfig = reader(cluster, &namespace).await;
     let refused = ask(&kubeconfig, &["get", "rs"]);
     let hint = "hint: name a namespace that you may read with -n NAMESPACE\n";
@@ -113,14 +111,12 @@ async fn pod_with_the_lowest_cost_is_chosen() {
     let namespace = Namespace::create(cluster.admin().await, "batch").await;
     let api = namespace.api();
     let set = replica_set("worker", 2);
-    let set = api.create(&namespace.replica_set(""), &set).await;
-    let set = set.expect("it is new");
+    let set = api.make(&namespace.replica_set(""), &set).await;
     for name in ["worker-bcd23", "worker-x2x4z"] {
         let mut pod = pod(name);
         let owner = owner("ReplicaSet", "worker", text(&set, "uid"));
         pod["metadata"]["ownerReferences"] = json!([owner]);
-        let created = api.create(&namespace.pod(""), &pod).await;
-        created.expect("it is new");
+        api.make(&namespace.pod(""), &pod).await;
     }
     let kubectl = Kubectl::of(program, &cluster);
     for block in shown("pod_with_the_lowest_cost_is_chosen") {
@@ -172,8 +168,7 @@ async fn plugin_takes_the_flags_of_kubectl_and_completes_names_of_the_cluster() 
         if !track.is_empty() {
             set["metadata"]["ownerReferences"] = json!([owner("Deployment", "web", "uid-web")]);
         }
-        let created = admin.create(&namespace.replica_set(""), &set).await;
-        created.expect("it is new");
+        admin.make(&namespace.replica_set(""), &set).await;
     }
     reader(&cluster, &namespace).await;
     for program in kubectls {
@@ -213,8 +208,7 @@ async fn replicas_are_divided_as_the_deployment_controller_divides_them() {
         }
         let scaled = json!({"spec": {"replicas": replicas}});
         let path = namespace.path("/apis/apps/v1", "deployments", &name);
-        let patched = namespace.api().patch(&path, Patch::Merge, &scaled).await;
-        patched.expect("it is there");
+        namespace.api().change(&path, &scaled).await;
         expected.push((seed, sizes));
     }
     let _controller = ControllerManager::start(cluster, &["--controllers=deployment-controller"]);
@@ -249,8 +243,7 @@ async fn draw_deployment(namespace: &Namespace, rng: &mut Rng, name: &str) {
         },
     });
     let path = namespace.path("/apis/apps/v1", "deployments", "");
-    let made = namespace.api().create(&path, &deployment).await;
-    let made = made.expect("it is new");
+    let made = namespace.api().make(&path, &deployment).await;
     let mut of = owner("Deployment", name, text(&made, "uid"));
     of["blockOwnerDeletion"] = true.into();
     let sizes = (1..=newest).map(|version| match version {
@@ -276,11 +269,7 @@ async fn draw_deployment(namespace: &Namespace, rng: &mut Rng, name: &str) {
                 "selector": {"matchLabels": {"app": name, "version": version.to_string()}},
             },
         });
-        let made = namespace
-            .api()
-            .create(&namespace.replica_set(""), &set)
-            .await;
-        made.expect("it is new");
+        namespace.api().make(&namespace.replica_set(""), &set).await;
     }
 }
 
@@ -358,8 +347,7 @@ async fn draw(namespace: &Namespace, rng: &mut Rng) -> Vec<String> {
         if rng.chance(300) {
             set["spec"]["minReadySeconds"] = rng.between(1, 100).into();
         }
-        let made = api.create(&namespace.replica_set(""), &set).await;
-        sets.push(made.expect("it is new"));
+        sets.push(api.make(&namespace.replica_set(""), &set).await);
     }
     for at in 0..rng.between(0, 12) {
         let set = rng.pick(&sets).clone();
@@ -378,8 +366,8 @@ async fn draw(namespace: &Namespace, rng: &mut Rng) -> Vec<String> {
         if rng.chance(800) {
             one["spec"]["nodeName"] = (*rng.pick(&NODES)).into();
         }
-        let made = api.create(&namespace.pod(""), &one).await;
-        let path = namespace.pod(text(&made.expect("it is new"), "name"));
+        let made = api.make(&namespace.pod(""), &one).await;
+        let path = namespace.pod(text(&made, "name"));
         let status = match rng.between(0, 5) {
             0 => json!({"phase": "Failed"}),
             1 => json!({"phase": "Running"}),
@@ -394,10 +382,9 @@ async fn draw(namespace: &Namespace, rng: &mut Rng) -> Vec<String> {
         };
         let status = json!({"status": status});
         let of_status = format!("{path}/status");
-        let patched = api.patch(&of_status, Patch::Merge, &status).await;
-        patched.expect("it is there");
+        api.change(&of_status, &status).await;
         if rng.chance(100) {
-            api.delete(&path, &json!({})).await.expect("it is there");
+            api.remove(&path, &json!({})).await;
         }
     }
     let names = sets.iter().map(|set| text(set, "name").to_owned());

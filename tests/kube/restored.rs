@@ -4,9 +4,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tests::real::{
-    Agent, ApiServer, Backup, DecisionServer, Namespace, Patch, Restored, Sightings, User,
-};
+use tests::real::{Agent, ApiServer, Backup, DecisionServer, Namespace, Restored, Sightings, User};
 
 use crate::{
     acts,
@@ -67,8 +65,7 @@ impl Stage {
         let noise = format!("{maps}/noise");
         for count in 0..LOST {
             let patch = json!({"data": {"count": count.to_string()}});
-            let patched = api.patch(&noise, Patch::Merge, &patch).await;
-            patched.expect("it is there");
+            api.change(&noise, &patch).await;
         }
         // The agent has seen only this write.
         let pod = acts::create_pod(&self.namespace, &another()).await;
@@ -85,12 +82,10 @@ impl Stage {
     async fn heals(&self, sightings: &Sightings, since: Instant) {
         acts::pods_become(&self.namespace, WANTED).await;
         eprintln!("healed {:?} after the restore", since.elapsed());
-        let all = json!({"replicas": WANTED, "fullyLabeledReplicas": WANTED});
-        acts::status_becomes(&self.namespace, "web", &all).await;
+        has_all(&self.namespace, WANTED).await;
         acts::scale(&self.namespace, "web", 4).await;
         acts::pods_become(&self.namespace, WANTED + 1).await;
-        let all = json!({"replicas": WANTED + 1, "fullyLabeledReplicas": WANTED + 1});
-        acts::status_becomes(&self.namespace, "web", &all).await;
+        has_all(&self.namespace, WANTED + 1).await;
         sightings.reach(WANTED + 1).await;
         assert_eq!(sightings.gone(), Vec::<String>::new(), "none had to go");
         assert_eq!(sightings.count(), WANTED + 1, "none was made twice");
@@ -115,6 +110,12 @@ impl Stage {
         };
         assert!(metric("pods") + metric("replicasets") > 0);
     }
+}
+
+/// Waits until the status of the ReplicaSet has `count` pods.
+async fn has_all(namespace: &Namespace, count: usize) {
+    let all = json!({"replicas": count, "fullyLabeledReplicas": count});
+    acts::status_becomes(namespace, "web", &all).await;
 }
 
 /// A pod that no ReplicaSet selects.
@@ -152,8 +153,7 @@ async fn quiet_cluster_is_healed_after_a_restore() {
     let agent = stage.agent(&["--leader-elect=false"]);
     acts::pods_become(&stage.namespace, WANTED).await;
     stage.versions_grow().await;
-    let all = json!({"replicas": WANTED, "fullyLabeledReplicas": WANTED});
-    acts::status_becomes(&stage.namespace, "web", &all).await;
+    has_all(&stage.namespace, WANTED).await;
     let since = stage.restore().await;
     let sightings = Sightings::begin(&stage.namespace);
     agent.says(WENT_BACK, 1).await;
@@ -184,8 +184,7 @@ async fn etcd_that_is_restored_behind_its_api_server_makes_no_pod_too_many() {
     cluster.restart().await;
     let since = Instant::now();
     let sightings = Sightings::begin(&growth.namespace);
-    let all = json!({"replicas": PODS, "fullyLabeledReplicas": PODS});
-    acts::status_becomes(&growth.namespace, "web", &all).await;
+    has_all(&growth.namespace, PODS as usize).await;
     eprintln!("healed {:?} after the restart", since.elapsed());
     acts::pods_become(&growth.namespace, PODS as usize).await;
     sightings.reach(PODS as usize).await;

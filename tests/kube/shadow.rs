@@ -18,7 +18,7 @@ use tests::{
 use tokio::{task::JoinSet, time};
 
 use crate::{
-    another,
+    acts, another,
     modes::{compared, differences, may_only_read, unexplained},
     mutants::Kubelets,
 };
@@ -66,8 +66,7 @@ impl People {
 
     async fn create(&self, resource: &str, object: &Value) {
         let path = self.namespace.path("/apis/apps/v1", resource, "");
-        let created = self.namespace.api().create(&path, object).await;
-        created.expect("it is valid and new");
+        self.namespace.api().make(&path, object).await;
     }
 
     /// Acts repeatedly until all comparisons are done.
@@ -112,8 +111,7 @@ impl People {
 
     async fn patch(&self, resource: &str, name: &str, patch: &Value) {
         let path = self.namespace.path("/apis/apps/v1", resource, name);
-        let patched = self.namespace.api().patch(&path, Patch::Merge, patch).await;
-        patched.expect("it is there");
+        self.namespace.api().change(&path, patch).await;
     }
 
     /// Deletes a pod, or evicts it.
@@ -162,8 +160,7 @@ impl People {
             "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"},
             "spec": {"hard": {"pods": "20"}},
         });
-        let created = api.create(&path(""), &quota).await;
-        created.expect("there is none");
+        api.make(&path(""), &quota).await;
         "begin a quota".to_owned()
     }
 }
@@ -182,12 +179,9 @@ async fn end_a_namespace(cluster: &ApiServer) -> Namespace {
     let mut set = workload("ReplicaSet", "held");
     set["spec"]["template"]["metadata"]["finalizers"] = json!(["decree.test/held"]);
     let api = ending.api();
-    let created = api.create(&ending.replica_set(""), &set).await;
-    created.expect("it is valid");
-    let all_are_there = |list: &Value| (list["items"].as_array()?.len() == 4).then_some(());
-    api.wait_for("made", &ending.pod(""), all_are_there).await;
-    let deleted = api.delete("/api/v1/namespaces/ending", &json!({})).await;
-    deleted.expect("it is there");
+    api.make(&ending.replica_set(""), &set).await;
+    acts::pods_become(&ending, 4).await;
+    api.remove("/api/v1/namespaces/ending", &json!({})).await;
     ending
 }
 

@@ -222,8 +222,7 @@ impl Run {
             "target": {"apiVersion": "v1", "kind": "Node", "name": format!("node-{node}")},
         });
         let path = format!("{}/binding", self.namespace.pod(name));
-        let bound = self.namespace.api().create(&path, &binding).await;
-        bound.expect("it is not assigned");
+        self.namespace.api().make(&path, &binding).await;
         let [regular, sidecar] = restarts;
         let status = sets::ready_since(since, regular, sidecar);
         acts::set_pod_status(&self.namespace, pod, &status).await;

@@ -1,10 +1,8 @@
 //! A decree-agent as a process.
 
-use std::{path::Path, process::ExitStatus, time::Instant};
+use std::{path::Path, process::ExitStatus};
 
-use tokio::time;
-
-use super::{LOOK_EVERY, PATIENCE, decision_server::DecisionServer, kept::Kept};
+use super::{decision_server::DecisionServer, found, kept::Kept};
 use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-agent";
@@ -161,12 +159,7 @@ impl Agent {
     }
 
     async fn waits_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let until = Instant::now() + PATIENCE;
-        let mut looks = time::interval(LOOK_EVERY);
-        while !is_so() {
-            let late = Instant::now() >= until;
-            assert!(!late, "no {what}: {:#?}", self.kept.running().tail());
-            looks.tick().await;
-        }
+        let failure = || format!("no {what}: {:#?}", self.kept.running().tail());
+        found(async || is_so().then_some(()).ok_or_else(failure)).await;
     }
 }

@@ -167,6 +167,33 @@ impl Api {
         self.send(Method::DELETE, path, json, Some(options)).await
     }
 
+    /// Posts an object that is admitted, and returns it.
+    ///
+    /// # Panics
+    /// With the refusal of the API server.
+    pub async fn make(&self, path: &str, object: &Value) -> Value {
+        let made = self.create(path, object).await;
+        made.unwrap_or_else(|refusal| panic!("{path}: {refusal:?}"))
+    }
+
+    /// Merges a patch that is admitted into an object, and returns the object.
+    ///
+    /// # Panics
+    /// With the refusal of the API server.
+    pub async fn change(&self, path: &str, patch: &Value) -> Value {
+        let changed = self.patch(path, Patch::Merge, patch).await;
+        changed.unwrap_or_else(|refusal| panic!("{path}: {refusal:?}"))
+    }
+
+    /// Deletes what is there, and returns the answer.
+    ///
+    /// # Panics
+    /// With the refusal of the API server.
+    pub async fn remove(&self, path: &str, options: &Value) -> Value {
+        let removed = self.delete(path, options).await;
+        removed.unwrap_or_else(|refusal| panic!("{path}: {refusal:?}"))
+    }
+
     /// Watches a collection from a version on; the stream ends with the connection.
     ///
     /// # Errors

@@ -124,8 +124,7 @@ impl ApiServer {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
         let request =
             json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-        let made = self.admin().await.create(&path, &request).await;
-        let made = made.expect("the service account exists");
+        let made = self.admin().await.make(&path, &request).await;
         let token = made["status"]["token"].as_str().expect("it is text");
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "tests",

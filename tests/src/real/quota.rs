@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Patch, namespace::Namespace};
+use super::namespace::Namespace;
 
 const NAME: &str = "few";
 
@@ -36,8 +36,7 @@ impl Namespace {
         let status = format!("{quota}/status");
         let spec = (quota, json!({"spec": {"hard": raised}}));
         for (path, patch) in [spec, (status, json!({"status": {"hard": raised}}))] {
-            let patched = self.api().patch(&path, Patch::Merge, &patch).await;
-            patched.expect("it is there");
+            self.api().change(&path, &patch).await;
         }
     }
 }
