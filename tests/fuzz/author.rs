@@ -7,7 +7,10 @@ use decree::{
     v1::{self, batch::Action, reconcile_request::Frame, reconcile_response::Frame as Answer},
 };
 use server_core::Timestamp;
-use server_session::{Config, Now, Session};
+use server_session::{
+    Config, IncomingFrame, Now, Session,
+    recording::{Call, Encoder, EndReason, end},
+};
 use tests::{
     objects::{events, hello, pod_ref, session_config},
     oracle::operations,
@@ -40,14 +43,16 @@ pub(crate) fn config() -> Config {
 /// An agent that mostly follows the protocol, and the open requests of the session.
 struct Author<'a> {
     rng: &'a mut Rng,
-    session: Option<Session>,
+    session: Option<(Session, Encoder)>,
     now: Now,
     sequence: u64,
     pending: Vec<v1::Batch>,
     records: Vec<Record>,
+    recording: Vec<u8>,
 }
 
-pub(crate) fn records(rng: &mut Rng) -> Vec<Record> {
+/// Returns the steps of a session, and its recording.
+pub(crate) fn session(rng: &mut Rng) -> (Vec<Record>, Vec<u8>) {
     let mut author = Author {
         rng,
         session: None,
@@ -55,12 +60,16 @@ pub(crate) fn records(rng: &mut Rng) -> Vec<Record> {
         sequence: 0,
         pending: Vec::new(),
         records: Vec::new(),
+        recording: Vec::new(),
     };
     author.open();
     for _ in 0..author.rng.between(1, 24) {
         author.act();
     }
-    author.records
+    if let Some((session, _)) = &author.session {
+        end(EndReason::Session, Some(session), &mut author.recording);
+    }
+    (author.records, author.recording)
 }
 
 /// Returns the time of a record: at most a day after the previous one. The wall clock may jump by a day.
@@ -252,23 +261,48 @@ impl Author<'_> {
     }
 
     fn follow(&mut self, record: &Record) {
-        let now = self.now;
-        let Some(session) = &mut self.session else {
-            if let Some(Step::Frame(first)) = &record.step {
+        let (now, out) = (self.now, &mut self.recording);
+        let Some((session, encoder)) = &mut self.session else {
+            if let Some(Step::Frame(first)) = &record.step
+                && out.is_empty()
+            {
+                let encoder = Encoder::begin(START, &config(), SESSION, first, out);
                 let opened = Session::open(START, config(), SESSION.to_owned(), first.clone());
-                self.session = opened.ok();
+                self.session = opened.ok().map(|session| (session, encoder));
+                self.poll(START);
             }
             return;
         };
-        match &record.step {
-            Some(Step::Frame(frame)) => session.handle_frame(now, frame.clone()),
-            Some(Step::Drain(_)) => session.handle_drain(now),
-            Some(Step::Closed(_)) => session.handle_closed(now),
-            _ => session.handle_timeout(now),
+        if session.poll_end().is_some() {
+            return;
         }
-        loop {
+        match &record.step {
+            Some(Step::Frame(frame)) => {
+                let frame = IncomingFrame::from(frame.clone());
+                encoder.call(now, Call::Frame(&frame), out);
+                session.handle_frame(now, frame);
+            }
+            Some(Step::Drain(_)) => {
+                encoder.call(now, Call::Drain, out);
+                session.handle_drain(now);
+            }
+            Some(Step::Closed(_)) => {
+                encoder.call(now, Call::Closed, out);
+                session.handle_closed(now);
+            }
+            _ => {
+                encoder.call(now, Call::Timeout, out);
+                session.handle_timeout(now);
+            }
+        }
+        self.poll(now);
+    }
+
+    fn poll(&mut self, now: Now) {
+        while let Some((session, encoder)) = &mut self.session {
             let answer = session.poll_frame(now);
             while session.poll_report().is_some() {}
+            encoder.call(now, Call::Poll(answer.as_ref()), &mut self.recording);
             let Some(answer) = answer else { return };
             if let Some(Answer::Batches(batches)) = answer.frame {
                 self.pending.extend(batches.batches);

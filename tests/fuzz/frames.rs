@@ -38,7 +38,7 @@ struct Account {
 
 pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for record in author::records(rng) {
+    for record in author::session(rng).0 {
         record
             .encode_length_delimited(&mut bytes)
             .expect("a vector takes all");

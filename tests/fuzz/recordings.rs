@@ -1,13 +1,9 @@
 //! Recordings: a replay of an intact recording makes the same decisions, and a damaged recording is reported.
 
-use decree::recording::v1::record::Step;
-use server_session::recording::{
-    Call, Difference, Encoder, EndReason, ReadError, Replay, Summary, end,
-};
-use server_session::{IncomingFrame, Now, Session};
+use server_session::recording::{Difference, ReadError, Replay, Summary};
 use tests::rng::Rng;
 
-use crate::author::{self, START};
+use crate::author;
 
 /// The maximum length of the error for invalid bytes.
 const ERROR_BYTES_MAX: usize = 8 << 10;
@@ -15,61 +11,14 @@ const ERROR_BYTES_MAX: usize = 8 << 10;
 /// The result of a replay.
 type Replayed = Result<(Vec<Difference>, Summary), (Vec<Difference>, String)>;
 
-/// Returns the recording of a session, whose replay has no difference.
+/// Returns the recording of a session, whose replay has no difference if the session opened.
 pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut records = author::records(rng).into_iter();
-    let Some(Step::Frame(hello)) = records.next().and_then(|record| record.step) else {
-        unreachable!("a session begins with a frame")
-    };
-    let config = author::config();
-    let mut encoder = Encoder::begin(START, &config, "session-0", &hello, &mut out);
-    let Ok(mut session) = Session::open(START, config, "session-0".to_owned(), hello) else {
-        return out;
-    };
-    let mut now = START;
-    poll(&mut session, &mut encoder, now, &mut out);
-    for record in records {
-        now = author::later(now, &record);
-        match record.step {
-            Some(Step::Frame(frame)) => {
-                let frame = IncomingFrame::from(frame);
-                encoder.call(now, Call::Frame(&frame), &mut out);
-                session.handle_frame(now, frame);
-            }
-            Some(Step::Drain(_)) => {
-                encoder.call(now, Call::Drain, &mut out);
-                session.handle_drain(now);
-            }
-            Some(Step::Closed(_)) => {
-                encoder.call(now, Call::Closed, &mut out);
-                session.handle_closed(now);
-            }
-            _ => {
-                encoder.call(now, Call::Timeout, &mut out);
-                session.handle_timeout(now);
-            }
-        }
-        poll(&mut session, &mut encoder, now, &mut out);
-        if session.poll_end().is_some() {
-            break;
-        }
+    let (_, recording) = author::session(rng);
+    match replay(&recording) {
+        Ok((differences, _)) => assert!(differences.is_empty(), "{differences:?}"),
+        Err((_, error)) => assert!(error.contains("is refused"), "{error}"),
     }
-    end(EndReason::Session, Some(&session), &mut out);
-    let (differences, _) = replay(&out).expect("it was written here");
-    assert!(differences.is_empty(), "{differences:?}");
-    out
-}
-
-fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8>) {
-    loop {
-        let frame = session.poll_frame(now);
-        while session.poll_report().is_some() {}
-        encoder.call(now, Call::Poll(frame.as_ref()), out);
-        if frame.is_none() {
-            return;
-        }
-    }
+    recording
 }
 
 /// Replays twice, and once more without the end.
