@@ -49,9 +49,11 @@ async fn cluster_decides_as_its_objects_in_a_file_of_kubectl() {
             vec!["get", "rs", "-o", "name"],
         ];
         for set in &sets {
-            let replicas = ["0", "1", "5"];
-            questions
-                .extend(replicas.map(|it| vec!["simulate", set, "--replicas", it, "-o", "json"]));
+            // Without a time, an answer tells ages of the moment, unless all pods are deleted.
+            questions.push(vec!["simulate", set, "--replicas", "0", "-o", "json"]);
+            let decide = ["decide", "--now", NOW, "-o", "json", "--replica-set", set];
+            let replicas = ["0", "1", "5"].map(|it| [&decide[..], &["--replicas", it]].concat());
+            questions.extend(replicas);
         }
         for question in questions {
             let ask = |source: &[&str]| said(&[&question, source, &["-n", place]].concat());
