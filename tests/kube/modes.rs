@@ -57,15 +57,11 @@ pub(crate) fn unexplained(answer: &Value) -> u64 {
 
 /// The lines by which a dry run shows its actions for this ReplicaSet.
 fn shown(agent: &Agent, replica_set: &str, action: &str) -> Value {
-    agent
-        .running()
-        .wait_for(&format!("{action} for {replica_set}"), |lines| {
-            let mut logged = lines.iter().filter_map(|line| {
-                let line: Value = serde_json::from_str(line).ok()?;
-                (line["message"] == "decided, not executed").then_some(line)
-            });
-            logged.find(|line| line["replica_set"] == replica_set && line["action"] == action)
-        })
+    let what = format!("{action} for {replica_set}");
+    agent.running().line(&what, |line| {
+        let is_shown = line["message"] == "decided, not executed";
+        is_shown && line["replica_set"] == replica_set && line["action"] == action
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]

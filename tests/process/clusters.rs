@@ -97,14 +97,9 @@ fn embedded_clusters_share_a_server_and_the_same_one_twice_is_named_as_such() {
     }
     let second = start(&["--fake-seed", "1"]);
     second.wait_for_message("session opened", 1);
-    let warning = first.wait_for("who took over", |lines| {
-        let parsed = |line: &String| serde_json::from_str::<Value>(line).ok();
-        let mut lines = lines.iter().filter_map(parsed);
-        let is_it = |line: &Value| {
-            let message = line["message"].as_str();
-            message.is_some_and(|it| it.starts_with("superseded by another agent"))
-        };
-        lines.find(is_it)
+    let warning = first.line("who took over", |line| {
+        let message = line["message"].as_str();
+        message.is_some_and(|it| it.starts_with("superseded by another agent"))
     });
     let names = |id: &Value| {
         let (status, id) = (warning["status"].as_str(), id.as_str());
@@ -113,10 +108,8 @@ fn embedded_clusters_share_a_server_and_the_same_one_twice_is_named_as_such() {
             .is_some_and(|(status, id)| status.contains(id))
     };
     assert_eq!(warning["level"], "WARN");
-    second.wait_for("its session", |lines| {
-        let parsed = |line: &String| serde_json::from_str::<Value>(line).ok();
-        let mut lines = lines.iter().filter_map(parsed);
-        lines.find(|line| line["message"] == "session opened" && names(&line["span"]["session"]))
+    second.line("its session", |line| {
+        line["message"] == "session opened" && names(&line["span"]["session"])
     });
     let sessions = world::wait_for_sessions(&address, 3);
     let is_seen = |seen: &Value| names(&seen["sessionId"]) && names(&seen["agentInstance"]);

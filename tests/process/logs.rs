@@ -19,14 +19,11 @@ fn objects(lines: &[String]) -> Vec<Map<String, Value>> {
 }
 
 /// Waits for a message, and returns its line.
-fn line(process: &Running, message: &str) -> Map<String, Value> {
-    process.wait_for(message, |lines| {
-        let mut lines = objects(lines).into_iter();
-        lines.find(|line| line["message"] == message)
-    })
+fn line(process: &Running, message: &str) -> Value {
+    process.line(message, |line| line["message"] == message)
 }
 
-fn session(line: &Map<String, Value>) -> Vec<&Value> {
+fn session(line: &Value) -> Vec<&Value> {
     let span = &line["span"];
     let field = |name: &&str| {
         span.get(*name)

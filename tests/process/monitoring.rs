@@ -119,15 +119,8 @@ impl Prometheus {
 
     /// The address with its assigned port.
     pub(crate) fn address(&self) -> String {
-        self.running.wait_for("port", |lines| {
-            let lines = lines
-                .iter()
-                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            let mut listening = lines.filter(|line| line["msg"] == "Listening on");
-            listening
-                .next()
-                .map(|line| text(&line, "/address").to_owned())
-        })
+        let line = self.running.line("port", |it| it["msg"] == "Listening on");
+        text(&line, "/address").to_owned()
     }
 }
 

@@ -100,13 +100,22 @@ impl Running {
         }
     }
 
-    /// Waits for the address of a listener in the JSON log.
-    pub fn address(&self, listener: &str) -> String {
-        self.wait_for(&format!("where {listener} is"), |lines| {
+    /// Waits for a line of the JSON log.
+    pub fn line(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        self.wait_for(what, |lines| {
             let mut logged = lines.iter().filter_map(|line| parse(line));
-            let opened = logged.find(|line| line["listener"] == listener)?;
-            opened["address"].as_str().map(str::to_owned)
+            logged.find(&is_it)
         })
+    }
+
+    /// Waits for the address of a listener in the JSON log.
+    ///
+    /// # Panics
+    /// If the line has none.
+    pub fn address(&self, listener: &str) -> String {
+        let what = format!("where {listener} is");
+        let opened = self.line(&what, |line| line["listener"] == listener);
+        opened["address"].as_str().expect("it is told").to_owned()
     }
 
     /// Returns all lines so far.
