@@ -1,6 +1,6 @@
 """Plays random sessions by the rules of the client for Python alone, without threads, a server or time: `rules.py FIRST LAST` has the seeds.
 
-After each step the indexes of the view are as if they were counted, and at the end of a session
+It begins with the cases of `cases.py`. After each step of a session the indexes of the view are as if they were counted, and at its end
 - each operation has exactly one outcome, whatever its call returned or raised, and whenever,
 - a batch of creates stopped after its first round with a failure,
 - changes of pods came in the order of their versions, and
@@ -12,15 +12,12 @@ import logging
 import random
 import sys
 
+from cases import OWNER, SET, play_cases
 from decree_client.engine import Engine
 from decree_client.failure import Failure
 from decree_client.pace import Pace
 from decree_client.session import Session
 from decree_client.v1 import batch_pb2 as batches, decision_service_pb2 as service, object_pb2 as objects, session_pb2 as sessions
-
-OWNER = objects.ObjectRef(namespace="local", name="set", uid="u")
-SET = objects.ReplicaSet(namespace="local", name="set", uid="u", generation=1, replicas=3, template_labels={"app": "x"},
-                         selector=objects.LabelSelector(match_labels={"app": "x"}))
 
 
 class Cluster:
@@ -117,7 +114,10 @@ class Play:
         if pod.uid in self.view.pods:
             pod.name = self.view.pods[pod.uid].name
         pod.controller.uid = pick(["u", ""])
-        self.view.apply_pod(pod)
+        try:
+            self.view.apply_pod(pod)
+        except ValueError as error:
+            assert str(error).startswith("pod local/"), error
 
     def remove(self):
         self.view.remove_pod(self.some_pod().uid)
@@ -188,10 +188,7 @@ class Play:
     def run(self):
         steps = [self.ask, self.ask, self.answer, self.answer, self.answer, self.wait, self.scale, self.apply, self.remove, self.sync, self.reopen]
         for step in self.dice.choices(steps, weights=[3] * 10 + [1], k=self.dice.randint(10, 150)):
-            try:
-                step()
-            except ValueError:
-                pass  # What the agent refuses.
+            step()
             self.check()
         while self.session.works:
             self.wait()
@@ -204,6 +201,7 @@ class Play:
 
 def main():
     logging.disable()
+    play_cases()
     for seed in range(int(sys.argv[1]), int(sys.argv[2])):
         try:
             Play(seed).run()

@@ -218,10 +218,10 @@ class Create(Operation):
         pod.namespace, pod.name = self.owner.namespace, self.name
         pod.controller.CopyFrom(controller_of(self.owner))
         complete(pod, self.owner)
-        if not known:
-            if view.gone_pods.get(pod.uid).version > self.began:
-                view.removed.append(pod.uid)
-            view.settling[pod.uid] = self.engine.clock() + view.settle
+        if not known and view.gone_pods.get(pod.uid).version > self.began:
+            view.removed.append(pod.uid)
+        # Also if a watch has shown the pod: a list may lag behind the watch.
+        view.settling[pod.uid] = self.engine.clock() + view.settle
         view.owned.add(pod.uid)
         return done_pod(view.store_pod(pod))
 

@@ -1,0 +1,120 @@
+"""Single cases of the rules of the client for Python, without threads, a server or time. `rules.py` plays them before its random sessions."""
+
+from decree_client.engine import Engine
+from decree_client.pace import Pace
+from decree_client.session import Session
+from decree_client.v1 import batch_pb2 as batches, decision_service_pb2 as service, object_pb2 as objects, session_pb2 as sessions
+
+LABELS = {"app": "x"}
+OWNER = objects.ObjectRef(namespace="local", name="set", uid="u")
+SET = objects.ReplicaSet(namespace="local", name="set", uid="u", generation=1, replicas=3, template_labels=LABELS,
+                         selector=objects.LabelSelector(match_labels=LABELS))
+OTHER = objects.ReplicaSet(namespace="local", name="other", uid="o", generation=1, template_labels=LABELS, selector=SET.selector)
+
+
+def pod(name, uid="", labels=None, **controller):
+    """Returns a pod as its source shows it: of the ReplicaSet, unless the case says otherwise."""
+    controller = controller or {"kind": "ReplicaSet", "name": "set", "uid": "u"}
+    labels = LABELS if labels is None else labels
+    return objects.Pod(namespace="local", name=name, uid=uid or name, labels=labels, controller=objects.OwnerReference(**controller))
+
+
+class Cluster:
+    """Its calls do nothing: a case answers them."""
+
+    def create(self, owner, name):
+        pass
+
+    def delete(self, pod, reason):
+        pass
+
+    def set_controller(self, pod, controller):
+        pass
+
+    def write_status(self, replica_set, status):
+        pass
+
+
+class Case:
+    """An engine with a session, whose time and calls the case determines."""
+
+    def __init__(self, settle=60.0):
+        self.now, self.calls, self.sequence = 0.0, [], 0
+        self.engine = Engine(Cluster(), sessions.Hello(), operation_timeout=20.0, pace=Pace(None, 1), settle=settle, calls_max=100,
+                             clock=lambda: self.now)
+        self.engine.start_call, self.view = self.calls.append, self.engine.view
+        self.session = Session(self.engine)
+
+    def open(self, replica_set=SET):
+        self.view.apply_replica_set(replica_set)
+        self.engine.synced()
+        self.welcome()
+        return self
+
+    def welcome(self):
+        self.session.open()
+        self.say(welcome=sessions.Welcome(session_id="s"))
+
+    def say(self, **frame):
+        self.sequence += 1
+        self.session.receive(service.ReconcileResponse(sequence=self.sequence, **frame))
+
+    def ask(self, **action):
+        """Asks for operations, and returns the call of the first one, if there is one."""
+        batch = batches.Batch(id=self.sequence, replica_set=OWNER, guard=batches.Guard(session_id="s"), **action)
+        self.say(batches=batches.Batches(batches=[batch]))
+        return self.calls.pop() if self.calls else None
+
+    def create(self, name):
+        return self.ask(create=batches.Create(names=[name]))
+
+    def delete(self, name):
+        target = objects.ObjectRef(namespace="local", name=name, uid=name)
+        return self.ask(delete=batches.Delete(victims=[batches.Victim(pod=target)]))
+
+    def sync(self, *pods):
+        return self.view.sync_pods(pods, self.view.version)
+
+    def frames(self):
+        """Takes the frames for the server."""
+        frames = []
+        while frame := self.session.next_frame():
+            frames.append(frame)
+        return frames
+
+    def events(self):
+        return [event for frame in self.frames() for event in frame.events.events]
+
+    def outcome(self):
+        return [outcome for frame in self.frames() for outcome in frame.outcomes.outcomes][-1]
+
+
+def refused(call, *arguments):
+    """Returns the text with which a call is refused."""
+    try:
+        call(*arguments)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("it is not refused")
+
+
+def case_list_that_lags_keeps_a_pod_that_a_watch_has_shown_before_its_create_returned():
+    case = Case().open()
+    call = case.create("set-bbbbb")
+    case.view.apply_pod(pod("set-bbbbb"))
+    call.returned(pod("set-bbbbb"), None)
+    case.sync()
+    assert list(case.view.pods) == ["set-bbbbb"]
+    case.now = 61.0
+    case.sync()
+    assert not case.view.pods
+
+
+def play_cases():
+    for name, case in list(globals().items()):
+        if name.startswith("case_"):
+            try:
+                case()
+            except BaseException:
+                print(name, flush=True)
+                raise
