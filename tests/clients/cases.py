@@ -2,6 +2,7 @@
 
 from decree_client.engine import Engine
 from decree_client.pace import Pace
+from decree_client.removals import REMOVALS_MAX
 from decree_client.session import Session
 from decree_client.v1 import batch_pb2 as batches, decision_service_pb2 as service, object_pb2 as objects, session_pb2 as sessions
 
@@ -108,6 +109,23 @@ def case_list_that_lags_keeps_a_pod_that_a_watch_has_shown_before_its_create_ret
     case.now = 61.0
     case.sync()
     assert not case.view.pods
+
+
+def case_removal_is_remembered_while_lists_may_lag_behind_it():
+    case = Case().open()
+    case.sync(pod("set-bbbbb"))
+    case.view.remove_pod("set-bbbbb")
+    for number in range(REMOVALS_MAX + 1):
+        case.view.remove_pod(str(number))
+    case.sync(pod("set-bbbbb"))
+    assert not case.view.pods
+    # More than REMOVALS_MAX are remembered only for as long as lists may lag.
+    case.now = 61.0
+    mark = case.view.version
+    case.view.remove_pod("one-more")
+    assert len(case.view.gone_pods.known) == REMOVALS_MAX
+    assert "too old" in refused(case.view.sync_pods, [], 1)
+    case.view.sync_pods([], mark)
 
 
 def play_cases():

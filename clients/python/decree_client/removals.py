@@ -1,8 +1,9 @@
 """The latest removals. They stop older lists and states from restoring removed objects."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-# The number of removals to remember.
+# The number of removals to remember, and more if lists may lag behind them.
 REMOVALS_MAX = 10_000
 
 
@@ -21,17 +22,22 @@ NEVER = Removal()
 
 
 class Removals:
-    """The removals by UID."""
+    """The removals by UID, oldest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float], settle: float) -> None:
+        self.clock, self.settle = clock, settle
         self.known: dict[str, Removal] = {}
         self.forgotten = 0
 
     def add(self, uid: str, removal: Removal) -> None:
         self.known.pop(uid, None)
         self.known[uid] = removal
-        if len(self.known) > REMOVALS_MAX:
-            self.forgotten = self.known.pop(next(iter(self.known))).version
+        while len(self.known) > REMOVALS_MAX:
+            first, oldest = next(iter(self.known.items()))
+            if self.clock() < oldest.at + self.settle:
+                break
+            del self.known[first]
+            self.forgotten = oldest.version
 
     def discard(self, uid: str) -> None:
         self.known.pop(uid, None)

@@ -37,7 +37,7 @@ class View:
         self.settling: dict[str, float] = {}
         # When each ReplicaSet was applied last, and the removals.
         self.applied: dict[str, int] = {}
-        self.gone_pods, self.gone_replica_sets = Removals(), Removals()
+        self.gone_pods, self.gone_replica_sets = Removals(clock, settle), Removals(clock, settle)
 
     # Changes that the controller observes.
 
