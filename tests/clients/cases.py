@@ -128,6 +128,34 @@ def case_removal_is_remembered_while_lists_may_lag_behind_it():
     case.view.sync_pods([], mark)
 
 
+def case_last_applied_state_says_whether_a_pod_is_being_deleted():
+    case = Case().open()
+    going = pod("set-bbbbb")
+    going.deleted.FromSeconds(1)
+    case.view.apply_pod(going)
+    case.view.apply_pod(pod("set-bbbbb"))
+    assert not case.view.pods["set-bbbbb"].HasField("deleted")
+    case.view.apply_pod(going)
+    case.view.remove_pod("set-bbbbb")
+    case.view.apply_pod(pod("set-bbbbb"))
+    assert list(case.view.pods) == ["set-bbbbb"], "a pod that the controller removed comes back"
+
+
+def case_list_ends_a_pod_at_once_that_a_delete_returned():
+    case = Case().open()
+    case.create("set-bbbbb").returned(pod("set-bbbbb"), None)
+    case.view.scale("u", 0)
+    call = case.delete("set-bbbbb")
+    call.returned(call.pod, None)
+    case.view.apply_pod(pod("set-bbbbb"))
+    assert case.view.pods["set-bbbbb"].HasField("deleted"), "whatever its source says"
+    case.sync()
+    assert not case.view.pods
+    case.view.apply_pod(pod("set-bbbbb"))
+    case.sync(pod("set-bbbbb"))
+    assert not case.view.pods, "its delete was answered"
+
+
 def play_cases():
     for name, case in list(globals().items()):
         if name.startswith("case_"):

@@ -114,6 +114,8 @@ class Play:
         if pod.uid in self.view.pods:
             pod.name = self.view.pods[pod.uid].name
         pod.controller.uid = pick(["u", ""])
+        if pick([True, False, False, False]):
+            pod.deleted.FromSeconds(1)
         try:
             self.view.apply_pod(pod)
         except ValueError as error:
@@ -173,7 +175,8 @@ class Play:
         assert view.creating.keys() == {("local", call.name) for call in self.calls if call.what == "create"}
         assert sum(not call.is_late for call in self.calls) == self.engine.calls <= self.engine.calls_max
         assert view.deleting == {call.pod.uid for call in self.calls if call.what == "delete"}
-        assert view.owned | view.settling.keys() <= pods.keys()
+        assert view.owned | view.leaving | view.settling.keys() <= pods.keys()
+        assert all(pods[uid].HasField("deleted") for uid in view.leaving)
 
     def check_rounds(self):
         slow = batches.NOT_STARTED_CAUSE_SLOW_START

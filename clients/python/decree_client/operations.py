@@ -271,6 +271,8 @@ class Delete(Operation):
                 pod.deleted.CopyFrom(returned.deleted)
             elif not pod.HasField("deleted"):
                 pod.deleted.FromSeconds(int(time.time()))
+            view.leaving.add(pod.uid)
+            view.settling.pop(pod.uid, None)
             return done_pod(view.store_pod(pod))
         if self.pod.uid in view.pods:
             view.forget(self.pod.uid)

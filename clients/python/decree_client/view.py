@@ -33,6 +33,8 @@ class View:
         self.deleting: set[str] = set()
         self.removed: list[str] = []
         self.owned: set[str] = set()
+        # UIDs of pods that a delete returned: they are being deleted, whatever their sources say.
+        self.leaving: set[str] = set()
         # Until when a created pod survives lists that lack it, if no list has shown it.
         self.settling: dict[str, float] = {}
         # When each ReplicaSet was applied last, and the removals.
@@ -147,7 +149,7 @@ class View:
     # States.
 
     def completed(self, pod: objects.Pod) -> objects.Pod:
-        """Returns a copy with what its source forgets: when the pod was created, that it is being deleted, and labels and controller of own pods."""
+        """Returns a copy with what its source forgets: when the pod was created, that a delete returned it, and labels and controller of own pods."""
         pod, known = copied(pod), self.pods.get(pod.uid)
         owner = self.replica_sets.get(self.creating.get((pod.namespace, pod.name), ""))
         if owner:
@@ -155,7 +157,7 @@ class View:
         if known:
             if not pod.HasField("created"):
                 pod.created.CopyFrom(known.created)
-            if known.HasField("deleted") and not pod.HasField("deleted"):
+            if pod.uid in self.leaving and not pod.HasField("deleted"):
                 pod.deleted.CopyFrom(known.deleted)
             if pod.uid in self.owned:
                 if not pod.labels:
@@ -206,15 +208,15 @@ class View:
         pod = self.take(uid)
         assert pod is not None
         self.owned.discard(uid)
+        self.leaving.discard(uid)
         self.settling.pop(uid, None)
         return pod
 
     def drop_pod(self, uid: str, at: float = LONG_AGO) -> None:
-        """Removes a pod and tells the server. A pod that was being deleted does not come back; lists may lag behind a removal at a time."""
-        pod = self.forget(uid)
-        self.change(deleted_event(objects.KIND_POD, pod, self.next_version()))
-        was_deleted = pod.HasField("deleted")
-        self.gone_pods.add(uid, Removal(self.version, was_deleted, self.clock() if was_deleted else at))
+        """Removes a pod and tells the server. A pod that a delete returned does not come back; lists may lag behind a removal at a time."""
+        is_answered = uid in self.leaving
+        self.change(deleted_event(objects.KIND_POD, self.forget(uid), self.next_version()))
+        self.gone_pods.add(uid, Removal(self.version, is_answered, self.clock() if is_answered else at))
 
     def drop_removed(self) -> None:
         """Removes pods that were gone before their creates returned. The outcome shows the pod, and an event then removes it."""
