@@ -1,6 +1,7 @@
 """Single cases of the rules of the client for Python, without threads, a server or time. `rules.py` plays them before its random sessions."""
 
 from decree_client.engine import Engine
+from decree_client.failure import Failure
 from decree_client.pace import Pace
 from decree_client.removals import REMOVALS_MAX
 from decree_client.session import Session
@@ -13,11 +14,11 @@ SET = objects.ReplicaSet(namespace="local", name="set", uid="u", generation=1, r
 OTHER = objects.ReplicaSet(namespace="local", name="other", uid="o", generation=1, template_labels=LABELS, selector=SET.selector)
 
 
-def pod(name, uid="", labels=None, **controller):
-    """Returns a pod as its source shows it: of the ReplicaSet, unless the case says otherwise."""
-    controller = controller or {"kind": "ReplicaSet", "name": "set", "uid": "u"}
+def pod(name, uid="", labels=None, controller=None, kind="ReplicaSet", name_of_owner="set"):
+    """Returns a pod as its source shows it: of the ReplicaSet, or with nothing but the UID of a controller."""
     labels = LABELS if labels is None else labels
-    return objects.Pod(namespace="local", name=name, uid=uid or name, labels=labels, controller=objects.OwnerReference(**controller))
+    owner = objects.OwnerReference(uid=controller) if controller is not None else objects.OwnerReference(kind=kind, name=name_of_owner, uid="u")
+    return objects.Pod(namespace="local", name=name, uid=uid or name, labels=labels, controller=owner)
 
 
 class Cluster:
@@ -154,6 +155,75 @@ def case_list_ends_a_pod_at_once_that_a_delete_returned():
     case.view.apply_pod(pod("set-bbbbb"))
     case.sync(pod("set-bbbbb"))
     assert not case.view.pods, "its delete was answered"
+
+
+def case_empty_kind_and_name_of_a_controller_are_filled_in():
+    case = Case().open()
+    case.view.apply_pod(pod("set-bbbbb", uid="b", controller="u"))
+    controller = case.view.pods["b"].controller
+    assert (controller.kind, controller.name) == ("ReplicaSet", "set")
+    case.frames()
+    case.sync(pod("set-bbbbb", uid="b", controller="u"))
+    assert not case.frames(), "it is no news"
+
+
+def case_pod_that_its_replica_set_would_not_count_is_refused():
+    case = Case().open()
+    apply, elsewhere = case.view.apply_pod, pod("set-ccccc")
+    elsewhere.namespace = "elsewhere"
+    assert refused(apply, pod("set-bbbbb", kind="MachineSet")) == (
+        'pod local/set-bbbbb: controller.kind: it is "MachineSet", and its uid is that of a ReplicaSet')
+    assert refused(apply, pod("set-bbbbb", name_of_owner="net")) == (
+        'pod local/set-bbbbb: controller.name: it is "net", and the ReplicaSet of its uid is "set"')
+    assert refused(apply, elsewhere) == 'pod elsewhere/set-ccccc: namespace: it is "elsewhere", and that of its ReplicaSet is "local"'
+    assert len(case.sync(pod("set-bbbbb", kind="MachineSet"), elsewhere, pod("set-ddddd"))) == 2
+    elsewhere.phase = objects.POD_PHASE_FAILED
+    apply(elsewhere)
+    assert sorted(case.view.pods) == ["set-ccccc", "set-ddddd"]
+
+
+def case_new_replica_set_completes_and_checks_the_pods_that_were_there_before_it():
+    case = Case()
+    case.open(OTHER)
+    early = [pod("set-bbbbb", controller="u"), pod("set-ccccc"), pod("other-bbbbb", controller="o"), pod("elsewhere", labels={}, controller="")]
+    for one in early:
+        case.view.apply_pod(one)
+    case.frames()
+    case.view.apply_replica_set(SET)
+    applied = [event.pod_applied for event in case.events() if event.HasField("pod_applied")]
+    assert [(one.name, one.controller.name) for one in applied] == [("set-bbbbb", "set")]
+    case.view.remove_replica_set("u")
+    case.view.apply_pod(pod("set-bbbbb", labels={"app": "y"}))
+    case.view.apply_pod(pod("set-ddddd", labels={}, controller=""))
+    why = refused(case.view.apply_replica_set, SET)
+    assert "pod local/set-bbbbb: labels: " in why and "pod local/set-ddddd: labels: " in why and "ccccc" not in why, why
+    assert case.view.sync_replica_sets([SET, OTHER], case.view.version) == [why]
+    assert list(case.view.replica_sets) == ["o"]
+
+
+def case_bare_pod_with_the_name_of_a_replica_set_is_refused_unless_it_was_created_or_released_here():
+    case = Case().open()
+    for number in range(100):
+        case.view.apply_replica_set(objects.ReplicaSet(namespace="local", name=f"net-{number}", uid=str(number), template_labels=LABELS, selector=SET.selector))
+    bare = pod("set-bbbbb", labels={}, controller="")
+    assert "labels: the selector of ReplicaSet local/set does" in refused(case.view.apply_pod, bare)
+    call = case.create("set-bbbbb")
+    case.view.apply_pod(bare)
+    call.returned(None, Failure(batches.FAILURE_CLASS_TIMEOUT, "it is there nevertheless"))
+    case.sync(bare)
+    assert case.view.pods["set-bbbbb"].controller.uid == "u"
+    case.ask(claim=batches.Claim(releases=[objects.ObjectRef(namespace="local", name="set-bbbbb", uid="set-bbbbb")])).returned(None, None)
+    case.view.apply_pod(bare)
+    released = case.view.pods["set-bbbbb"]
+    assert released.labels == LABELS and not released.controller.uid
+
+
+def case_pod_of_another_controller_does_not_count_in_place_of_a_create():
+    case = Case().open()
+    case.create("set-bbbbb")
+    for owner, places in [("o", 1), ("u", 1)]:
+        case.view.apply_pod(pod("set-bbbbb", uid=owner, controller=owner))
+        assert case.view.places("u") == places
 
 
 def play_cases():

@@ -169,8 +169,10 @@ class Play:
         pods, view = self.view.pods, self.view
         active = collections.Counter(pod.controller.uid for pod in pods.values() if pod.controller.uid and view.is_active(pod))
         assert active == view.active, (active, view.active)
-        names = collections.Counter((pod.namespace, pod.name) for pod in pods.values())
-        assert names == {name: len(uids) for name, uids in view.names.items()}
+        assert all(uid in view.names[pod.namespace, pod.name] for uid, pod in pods.items())
+        for index in (view.names, view.groups):
+            assert sum(map(len, index.values())) == len(pods)
+        assert all(uid in view.groups[pod.controller.uid or (pod.namespace, pod.name[:-5])] for uid, pod in pods.items())
         assert view.creating.keys() == {name for some in view.creating_of.values() for name in some}
         assert view.creating.keys() == {("local", call.name) for call in self.calls if call.what == "create"}
         assert sum(not call.is_late for call in self.calls) == self.engine.calls <= self.engine.calls_max

@@ -35,8 +35,9 @@ class BaseAgent:
         """Adds or updates a pod.
 
         The last applied state counts, so never apply a state that was read before a change you already reported; for lists, use `sync_pods`.
-        The Agent ignores a pod whose delete has succeeded. It fills in empty labels and an empty controller of pods that it has created, and
-        raises ValueError for a pod that its ReplicaSet would not count, naming the label: the server would create another one.
+        The Agent ignores a pod whose delete has succeeded. It fills in empty labels and an empty controller of pods that it has created, and an
+        empty kind and name of each controller. It raises ValueError for a pod that its ReplicaSet would not count, naming the field: the server
+        would create another one. Without labels and controller, such a pod is one whose name is that of a ReplicaSet and five letters.
         """
         with self._lock:
             self._view.apply_pod(pod)
@@ -50,7 +51,8 @@ class BaseAgent:
         """Adds or updates a ReplicaSet. Without a status, the last written status stays. The generation must grow with each change.
 
         Like the Kubernetes API server, it refuses a ReplicaSet whose selector is empty, is invalid, or does not match the labels of the
-        template: it raises ValueError, which names the field, and the view keeps the earlier ReplicaSet.
+        template: it raises ValueError, which names the field, and the view keeps the earlier ReplicaSet. It also raises ValueError for a new
+        ReplicaSet if the view has pods of it that it would not count, as `apply_pod` does.
         """
         with self._lock:
             self._view.apply_replica_set(replica_set)

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 
 from decree_client.v1 import object_pb2 as objects
 
+OWNER_KIND = "ReplicaSet"
 ENDED = (objects.POD_PHASE_SUCCEEDED, objects.POD_PHASE_FAILED)
 
 
-def check_replica_set(one: objects.ReplicaSet) -> None:
-    """Raises ValueError for a ReplicaSet whose pods would not belong to it. The message names the field."""
+def set_fault(one: objects.ReplicaSet) -> str:
+    """Returns why the pods of a ReplicaSet would not belong to it, or an empty text. It names the field."""
     fault = selector_fault(one.selector)
     if not fault:
         why = mismatch(one.selector, one.template_labels)
-        fault = f"template_labels: the selector does not match them: {why}" if why else ""
-    if fault:
-        raise ValueError(f"ReplicaSet {one.namespace}/{one.name}: {fault}")
+        fault = why and f"template_labels: the selector does not match them: {why}"
+    return fault and f"ReplicaSet {one.namespace}/{one.name}: {fault}"
 
 
 def selector_fault(selector: objects.LabelSelector) -> str:
@@ -51,9 +51,19 @@ def mismatch(selector: objects.LabelSelector, labels: Mapping[str, str]) -> str:
 
 
 def pod_fault(owner: objects.ReplicaSet, pod: objects.Pod) -> str:
-    """Returns why a ReplicaSet does not count its pod, or an empty text."""
-    why = mismatch(owner.selector, pod.labels) if is_running(pod) else ""
-    return why and f"pod {pod.namespace}/{pod.name}: labels: the selector of ReplicaSet {owner.namespace}/{owner.name} does not match them: {why}"
+    """Returns why a ReplicaSet does not count its pod, or an empty text. An empty kind or name of the controller is filled in elsewhere."""
+    kind, name, fault = pod.controller.kind, pod.controller.name, ""
+    if not is_running(pod):
+        return ""
+    if kind not in ("", OWNER_KIND):
+        fault = f"controller.kind: it is {quoted(kind)}, and its uid is that of a ReplicaSet"
+    elif name not in ("", owner.name):
+        fault = f"controller.name: it is {quoted(name)}, and the ReplicaSet of its uid is {quoted(owner.name)}"
+    elif pod.namespace != owner.namespace:
+        fault = f"namespace: it is {quoted(pod.namespace)}, and that of its ReplicaSet is {quoted(owner.namespace)}"
+    elif why := mismatch(owner.selector, pod.labels):
+        fault = f"labels: the selector of ReplicaSet {owner.namespace}/{owner.name} does not match them: {why}"
+    return fault and f"pod {pod.namespace}/{pod.name}: {fault}"
 
 
 def made_fault(owner: objects.ReplicaSet, name: str, made: object, known: objects.Pod | None) -> str:
@@ -99,8 +109,12 @@ def is_running(pod: objects.Pod) -> bool:
 
 def is_name_of(owner: objects.ReplicaSet, name: str) -> bool:
     """Returns whether a server can choose this name for a ReplicaSet. No other name may become a file, a process or a host."""
-    prefixes = {owner.name[:58], f"{owner.name}-"[:58]}
-    return name[:-5] in prefixes and re.fullmatch("[bcdfghjklmnpqrstvwxz2456789]{5}", name[-5:]) is not None
+    return name[:-5] in bases_of(owner) and re.fullmatch("[bcdfghjklmnpqrstvwxz2456789]{5}", name[-5:]) is not None
+
+
+def bases_of(owner: objects.ReplicaSet) -> list[str]:
+    """Returns what precedes the letters in the names of the pods of a ReplicaSet."""
+    return list(dict.fromkeys([owner.name[:58], f"{owner.name}-"[:58]]))
 
 
 def quoted(text: str) -> str:

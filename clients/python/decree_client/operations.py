@@ -309,11 +309,10 @@ class Claim(Operation):
             return failed_with(batches.FAILURE_CLASS_NOT_FOUND, "the pod is gone")
         changed = copied(known)
         changed.ClearField("controller")
-        self.view.owned.discard(changed.uid)
         if self.controller:
             changed.controller.CopyFrom(self.controller)
-            if not hasattr(self.engine.cluster, self.what):
-                self.view.owned.add(changed.uid)
+        if not hasattr(self.engine.cluster, self.what):
+            self.view.owned.add(changed.uid)
         return done_pod(self.view.store_pod(changed))
 
 

@@ -5,11 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from decree_client.check import check_replica_set, is_name_of, is_running, pod_fault
+from decree_client.check import OWNER_KIND, bases_of, is_name_of, is_running, pod_fault, set_fault
 from decree_client.removals import LONG_AGO, Removal, Removals
 from decree_client.v1 import event_pb2 as events, object_pb2 as objects
 
 Name = tuple[str, str]
+Key = TypeVar("Key")
+# UIDs by a key, in the order of their arrival.
+Index = dict[Key, dict[str, None]]
 Copied = TypeVar("Copied", objects.Pod, objects.ReplicaSet)
 
 
@@ -22,8 +25,11 @@ class View:
         self.version = 0
         self.pods: dict[str, objects.Pod] = {}
         self.replica_sets: dict[str, objects.ReplicaSet] = {}
-        # UIDs of pods by name, and the number of active pods by the UID of their ReplicaSet.
-        self.names: dict[Name, list[str]] = {}
+        # UIDs of pods by name, and by the UID of their controller; without one, by the base of their name. UIDs of ReplicaSets by the bases of
+        # the names of their pods. The number of active pods by the UID of their ReplicaSet.
+        self.names: Index[Name] = {}
+        self.groups: Index[str | Name] = {}
+        self.bases: Index[Name] = {}
         self.active: Counter[str] = Counter()
         # The names of pods that are being created, by the UID of their ReplicaSet, and that UID by name.
         self.creating_of: dict[str, set[Name]] = {}
@@ -48,12 +54,9 @@ class View:
             raise ValueError(without_uid(pod))
         if self.gone_pods.get(pod.uid).is_answered:
             return
-        pod = self.completed(pod)
-        fault = self.fault(pod)
+        fault = self.change_pod(self.completed(pod))
         if fault:
             raise ValueError(fault)
-        self.store_pod(pod)
-        self.change(events.Event(pod_applied=pod))
 
     def remove_pod(self, uid: str) -> None:
         if uid in self.pods:
@@ -62,7 +65,9 @@ class View:
             self.gone_pods.add(uid, Removal(self.next_version(), at=self.clock()))
 
     def apply_replica_set(self, replica_set: objects.ReplicaSet) -> None:
-        check_replica_set(replica_set)
+        fault = self.replica_set_fault(replica_set)
+        if fault:
+            raise ValueError(fault)
         changed = copied(replica_set)
         known = self.replica_sets.get(changed.uid)
         if known and known.HasField("status") and not changed.HasField("status"):
@@ -100,12 +105,9 @@ class View:
                 pod.resource_version = known.resource_version
             if pod == known:
                 continue
-            fault = self.fault(pod)
+            fault = self.change_pod(pod)
             if fault:
                 faults.append(fault)
-            else:
-                self.store_pod(pod)
-                self.change(events.Event(pod_applied=pod))
         for uid, known in list(self.pods.items()):
             if uid not in listed and int(known.resource_version) <= since and now >= self.settling.get(uid, now):
                 self.drop_pod(uid)
@@ -124,12 +126,10 @@ class View:
         faults, listed = [], set()
         for one in replica_sets:
             listed.add(one.uid)
-            try:
-                check_replica_set(one)
-            except ValueError as fault:
-                faults.append(str(fault))
-                continue
-            if self.applied.get(one.uid, 0) <= since and self.gone_replica_sets.get(one.uid).version <= since:
+            fault = self.replica_set_fault(one)
+            if fault:
+                faults.append(fault)
+            elif self.applied.get(one.uid, 0) <= since and self.gone_replica_sets.get(one.uid).version <= since:
                 self.sync_replica_set(copied(one), since)
         for uid in list(self.replica_sets):
             if uid not in listed and self.applied[uid] <= since:
@@ -149,7 +149,9 @@ class View:
     # States.
 
     def completed(self, pod: objects.Pod) -> objects.Pod:
-        """Returns a copy with what its source forgets: when the pod was created, that a delete returned it, and labels and controller of own pods."""
+        """Returns a copy with what its source forgets: when the pod was created, that a delete returned it, labels and controller of own pods, and
+        the kind and the name of a ReplicaSet with the UID of the controller.
+        """
         pod, known = copied(pod), self.pods.get(pod.uid)
         owner = self.replica_sets.get(self.creating.get((pod.namespace, pod.name), ""))
         if owner:
@@ -164,18 +166,39 @@ class View:
                     pod.labels.update(known.labels)
                 if known.HasField("controller") and not pod.controller.uid:
                     pod.controller.CopyFrom(known.controller)
+        owner = self.replica_sets.get(pod.controller.uid)
+        if owner:
+            name_owner(pod, owner)
         return pod
+
+    def change_pod(self, pod: objects.Pod) -> str:
+        """Stores a pod that the controller shows, and tells the server. Returns why not if the pod would be doubled."""
+        fault = self.fault(pod)
+        if not fault:
+            creator = self.creating.get((pod.namespace, pod.name))
+            if creator and pod.controller.uid == creator:
+                self.owned.add(pod.uid)  # Whatever the create returns.
+            self.store_pod(pod)
+            self.change(events.Event(pod_applied=pod))
+        return fault
 
     def fault(self, pod: objects.Pod) -> str:
         """Returns why a pod would be doubled: its ReplicaSet would not count it. Returns an empty text for all others."""
-        owner = self.replica_sets.get(pod.controller.uid)
-        if owner:
-            return pod_fault(owner, pod)
-        if pod.labels or pod.controller.uid:
-            return ""
-        # The names of the server show whose pod this is.
-        owners = (one for one in self.replica_sets.values() if one.namespace == pod.namespace and is_name_of(one, pod.name))
-        return next((pod_fault(one, pod) for one in owners), "")
+        uids = (pod.controller.uid,) if pod.controller.uid else self.bases.get(base_of(pod), ())
+        owners = (self.replica_sets[uid] for uid in uids if uid in self.replica_sets)
+        return next((fault for owner in owners if (fault := fault_of(owner, pod))), "")
+
+    def replica_set_fault(self, one: objects.ReplicaSet) -> str:
+        """Returns why the view does not take a ReplicaSet: it is invalid, or it is new and would not count pods that the view has of it."""
+        fault = set_fault(one)
+        if not fault and one.uid not in self.replica_sets:
+            fault = "; ".join(fault for pod in self.pods_of(one) if (fault := fault_of(one, pod)))
+        return fault
+
+    def pods_of(self, owner: objects.ReplicaSet) -> list[objects.Pod]:
+        """Returns the pods that have the ReplicaSet as their controller, and those without one whose names are like its names."""
+        keys: list[str | Name] = [owner.uid, *((owner.namespace, base) for base in bases_of(owner))]
+        return [self.pods[uid] for key in keys for uid in self.groups.get(key, ())]
 
     def next_version(self) -> int:
         self.version += 1
@@ -187,7 +210,8 @@ class View:
             pod.created.FromSeconds(int(time.time()))
         self.take(pod.uid)
         self.pods[pod.uid] = pod
-        self.names.setdefault((pod.namespace, pod.name), []).append(pod.uid)
+        enter(self.names, (pod.namespace, pod.name), pod.uid)
+        enter(self.groups, group_of(pod), pod.uid)
         self.count(pod, 1)
         self.gone_pods.discard(pod.uid)
         return pod
@@ -196,10 +220,8 @@ class View:
         """Removes a pod from the indexes, and returns it."""
         pod = self.pods.pop(uid, None)
         if pod:
-            uids = self.names[pod.namespace, pod.name]
-            uids.remove(uid)
-            if not uids:
-                del self.names[pod.namespace, pod.name]
+            leave(self.names, (pod.namespace, pod.name), uid)
+            leave(self.groups, group_of(pod), uid)
             self.count(pod, -1)
         return pod
 
@@ -227,17 +249,36 @@ class View:
 
     def store_replica_set(self, replica_set: objects.ReplicaSet) -> None:
         replica_set.resource_version = str(self.next_version())
+        self.forget_replica_set(replica_set.uid)
         self.replica_sets[replica_set.uid] = replica_set
+        for base in bases_of(replica_set):
+            enter(self.bases, (replica_set.namespace, base), replica_set.uid)
+
+    def forget_replica_set(self, uid: str) -> objects.ReplicaSet | None:
+        """Removes a ReplicaSet from the indexes, and returns it."""
+        known = self.replica_sets.pop(uid, None)
+        if known:
+            for base in bases_of(known):
+                leave(self.bases, (known.namespace, base), uid)
+        return known
 
     def take_replica_set(self, replica_set: objects.ReplicaSet) -> None:
+        """Stores a ReplicaSet and tells the server. A new one completes the controller of the pods that were there before it."""
+        is_new = replica_set.uid not in self.replica_sets
         self.store_replica_set(replica_set)
         self.applied[replica_set.uid] = self.version
         self.gone_replica_sets.discard(replica_set.uid)
         self.change(events.Event(replica_set_applied=replica_set))
+        for known in self.pods_of(replica_set) if is_new else ():
+            pod = self.completed(known)
+            if pod != known:
+                self.change(events.Event(pod_applied=self.store_pod(pod)))
 
     def drop_replica_set(self, uid: str) -> None:
         self.applied.pop(uid)
-        self.change(deleted_event(objects.KIND_REPLICA_SET, self.replica_sets.pop(uid), self.next_version()))
+        known = self.forget_replica_set(uid)
+        assert known
+        self.change(deleted_event(objects.KIND_REPLICA_SET, known, self.next_version()))
         self.gone_replica_sets.add(uid, Removal(self.version))
 
     # Calls.
@@ -274,7 +315,11 @@ class View:
 
     def places(self, owner: str) -> int:
         """Counts the active pods of a ReplicaSet, and those that are being created and that nothing has shown yet."""
-        return self.active[owner] + sum(name not in self.names for name in self.creating_of.get(owner, ()))
+        return self.active[owner] + sum(not self.is_shown(name, owner) for name in self.creating_of.get(owner, ()))
+
+    def is_shown(self, name: Name, owner: str) -> bool:
+        """Returns whether the view has the pod with the name. Another controller's pod is none."""
+        return any(self.pods[uid].controller.uid == owner for uid in self.names.get(name, ()))
 
 
 def without_uid(pod: objects.Pod) -> str:
@@ -289,8 +334,40 @@ def complete(pod: objects.Pod, owner: objects.ReplicaSet) -> None:
         pod.labels.update(owner.template_labels)
 
 
+def name_owner(pod: objects.Pod, owner: objects.ReplicaSet) -> None:
+    """Fills in what the server needs beside the UID of the controller."""
+    pod.controller.kind, pod.controller.name = pod.controller.kind or OWNER_KIND, pod.controller.name or owner.name
+
+
+def fault_of(owner: objects.ReplicaSet, pod: objects.Pod) -> str:
+    """Returns why a ReplicaSet would not count a pod. Without labels and controller, its name shows that it is a pod of the ReplicaSet."""
+    is_own = pod.controller.uid == owner.uid
+    is_bare = not pod.controller.uid and not pod.labels
+    return pod_fault(owner, pod) if is_own or is_bare and is_name_of(owner, pod.name) else ""
+
+
+def base_of(pod: objects.Pod) -> Name:
+    """Returns the namespace and what precedes the letters that a server appends."""
+    return pod.namespace, pod.name[:-5]
+
+
+def group_of(pod: objects.Pod) -> str | Name:
+    return pod.controller.uid or base_of(pod)
+
+
+def enter(index: Index[Key], key: Key, uid: str) -> None:
+    index.setdefault(key, {})[uid] = None
+
+
+def leave(index: Index[Key], key: Key, uid: str) -> None:
+    uids = index[key]
+    del uids[uid]
+    if not uids:
+        del index[key]
+
+
 def controller_of(owner: objects.ReplicaSet) -> objects.OwnerReference:
-    return objects.OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=owner.name, uid=owner.uid)
+    return objects.OwnerReference(api_version="apps/v1", kind=OWNER_KIND, name=owner.name, uid=owner.uid)
 
 
 def deleted_event(kind: "objects.Kind", known: objects.Pod | objects.ReplicaSet, version: int) -> events.Event:
