@@ -5,6 +5,7 @@ from decree_client.failure import Failure
 from decree_client.pace import Pace
 from decree_client.removals import REMOVALS_MAX
 from decree_client.session import Session
+from decree_client.view import copied
 from decree_client.v1 import batch_pb2 as batches, decision_service_pb2 as service, object_pb2 as objects, session_pb2 as sessions
 
 LABELS = {"app": "x"}
@@ -224,6 +225,26 @@ def case_pod_of_another_controller_does_not_count_in_place_of_a_create():
     for owner, places in [("o", 1), ("u", 1)]:
         case.view.apply_pod(pod("set-bbbbb", uid=owner, controller=owner))
         assert case.view.places("u") == places
+
+
+def case_calls_receive_copies():
+    case = Case().open()
+    case.sync(pod("set-bbbbb"), pod("orphan", controller=""))
+    status = objects.ReplicaSetStatus(replicas=7)
+    orphan = objects.ObjectRef(namespace="local", name="orphan", uid="orphan")
+    calls = [case.create("set-ccccc")]
+    case.view.scale("u", 0)
+    calls += [case.delete("set-bbbbb"), case.ask(claim=batches.Claim(adopts=[orphan])), case.ask(write_status=batches.WriteStatus(status=status))]
+    before = {**case.view.pods, **case.view.replica_sets}
+    copies = {uid: copied(one) for uid, one in before.items()}
+    for call in calls:
+        for one in call.call.args:
+            if not isinstance(one, str):
+                one.Clear()
+        call.returned(None, None)
+    assert before == copies
+    assert case.view.replica_sets["u"].status == status
+    assert case.view.pods["orphan"].controller.uid == "u"
 
 
 def play_cases():

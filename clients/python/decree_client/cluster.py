@@ -11,7 +11,7 @@ class Cluster(Protocol):
 
     The outcome of a call that takes longer than `operation_timeout` is TIMEOUT. Until that call returns, its name is not requested again, its
     pod counts as being created, and its effect enters the view when it returns. A `Failure` says that the call had no effect. After any
-    other exception the effect is unknown, and the server retries.
+    other exception the effect is unknown, and the server retries. Objects that a call receives are copies, for it to keep or change.
     """
 
     def create(self, owner: objects.ReplicaSet, name: str) -> objects.Pod:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf.message import Message
+
 from decree_client.check import deleted_fault, is_name_of, made_fault
 from decree_client.cluster import OPTIONAL
 from decree_client.failure import Failure, UnstartedError, failed, say, text_of
@@ -97,9 +99,9 @@ class Operation:
         raise NotImplementedError
 
     def bind(self, *arguments: object) -> None:
-        """Sets the call."""
+        """Sets the call. Its objects are copies, which the code of the controller may change."""
         method = getattr(self.engine.cluster, self.what, ignore) if self.what in OPTIONAL else getattr(self.engine.cluster, self.what)
-        self.call = partial(method, *arguments)
+        self.call = partial(method, *(copied(one) if isinstance(one, Message) else one for one in arguments))
 
     def returned(self, value: object, error: BaseException | None) -> None:
         """Ends the operation. If its outcome was sent before, its effect becomes an event."""

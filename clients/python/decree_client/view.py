@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from google.protobuf.message import Message
+
 from decree_client.check import OWNER_KIND, bases_of, is_name_of, is_running, pod_fault, set_fault
 from decree_client.removals import LONG_AGO, Removal, Removals
 from decree_client.v1 import event_pb2 as events, object_pb2 as objects
@@ -13,7 +15,7 @@ Name = tuple[str, str]
 Key = TypeVar("Key")
 # UIDs by a key, in the order of their arrival.
 Index = dict[Key, dict[str, None]]
-Copied = TypeVar("Copied", objects.Pod, objects.ReplicaSet)
+Copied = TypeVar("Copied", bound=Message)
 
 
 class View:
