@@ -1,5 +1,8 @@
 """Single cases of the rules of the client for Python, without threads, a server or time. `rules.py` plays them before its random sessions."""
 
+import threading
+
+from decree_client import Agent
 from decree_client.engine import Engine
 from decree_client.failure import Failure
 from decree_client.pace import Pace
@@ -245,6 +248,29 @@ def case_calls_receive_copies():
     assert before == copies
     assert case.view.replica_sets["u"].status == status
     assert case.view.pods["orphan"].controller.uid == "u"
+
+
+def case_list_that_fails_on_its_way_changes_nothing_and_holds_no_lock():
+    agent, threads = Agent(Cluster(), "c"), []
+    agent.apply_replica_set(SET)
+    agent.apply_pod(pod("set-bbbbb"))
+
+    def listing(one):
+        threads.append(threading.Thread(target=agent.mark, daemon=True))
+        threads[-1].start()
+        threads[-1].join(10)
+        assert not threads[-1].is_alive(), "the lock is held"
+        yield one
+        raise OSError("the list breaks off")
+
+    for sync, one in [(agent.sync_pods, pod("set-ccccc")), (agent.sync_replica_sets, OTHER)]:
+        try:
+            sync(listing(one), agent.mark())
+        except OSError:
+            continue
+        raise AssertionError("it raises")
+    assert [one.name for one in agent.pods()] == ["set-bbbbb"]
+    assert list(agent._view.replica_sets) == ["u"]
 
 
 def play_cases():

@@ -87,6 +87,7 @@ class BaseAgent:
         Raises ValueError for pods without a UID and for pods that `apply_pod` refuses, after storing the others, and for a mark that is too
         old, which changes nothing. The first list without an error lets the server decide.
         """
+        pods = list(pods)  # The code of the controller may wait, raise, or call the Agent: not with the lock held.
         with self._lock:
             faults = self._view.sync_pods(pods, since)
             if faults:
@@ -98,6 +99,7 @@ class BaseAgent:
 
         If `apply_replica_set` would refuse one, its earlier state stays, and this raises ValueError after storing the others.
         """
+        replica_sets = list(replica_sets)
         with self._lock:
             faults = self._view.sync_replica_sets(replica_sets, since)
             if faults:
