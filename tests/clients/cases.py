@@ -2,7 +2,12 @@
 
 import threading
 
+import grpc
+from google.protobuf import duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+
 from decree_client import Agent
+from decree_client.ends import end_of
 from decree_client.engine import Engine
 from decree_client.failure import Failure
 from decree_client.pace import Pace
@@ -271,6 +276,42 @@ def case_list_that_fails_on_its_way_changes_nothing_and_holds_no_lock():
         raise AssertionError("it raises")
     assert [one.name for one in agent.pods()] == ["set-bbbbb"]
     assert list(agent._view.replica_sets) == ["u"]
+
+
+class Refusal(grpc.RpcError):
+    """A status of the server."""
+
+    def __init__(self, code, reason="", wait=0):
+        super().__init__()
+        self.kind, self.status = code, status_pb2.Status()
+        if reason:
+            self.status.details.add().Pack(error_details_pb2.ErrorInfo(domain="decree.dev", reason=reason))
+        if wait:
+            self.status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=wait)))
+
+    def code(self):
+        return self.kind
+
+    def details(self):
+        return "why"
+
+    def trailing_metadata(self):
+        return [("grpc-status-details-bin", self.status.SerializeToString())]
+
+
+def case_end_of_a_session_is_what_the_server_says():
+    for code, reason in [(grpc.StatusCode.FAILED_PRECONDITION, "EPOCH_TOO_OLD"), (grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED")]:
+        refusal = end_of(Refusal(code, reason), "", False).refusal
+        assert refusal and (refusal.reason, refusal.message) == (reason, "why")
+        assert not end_of(Refusal(code, reason), "", True).refusal, "the session was welcome"
+    another = end_of(Refusal(grpc.StatusCode.UNIMPLEMENTED), "", False)
+    assert not another.refusal and another.text == "UNIMPLEMENTED: what answers is no decision server: why"
+    nobody = end_of(Refusal(grpc.StatusCode.UNAVAILABLE), "", False)
+    assert nobody.text == "UNAVAILABLE: the server cannot be reached: why" and not nobody.is_ordinary
+    drains = end_of(Refusal(grpc.StatusCode.UNAVAILABLE, "SERVER_DRAINING", wait=7), "", False)
+    assert drains.text == "UNAVAILABLE: why" and drains.is_ordinary and drains.after == 7
+    ended = end_of(Refusal(grpc.StatusCode.UNAVAILABLE, "SESSION_ENDED"), "", True)
+    assert (ended.cause, ended.text) == ("SESSION_ENDED", "UNAVAILABLE: why") and not ended.is_ordinary
 
 
 def play_cases():

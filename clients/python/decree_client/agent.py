@@ -28,7 +28,8 @@ class Agent(BaseAgent):
     def run(self, channel: grpc.Channel, metadata: Callable[[], Metadata] = tuple) -> None:
         """Keeps a session with the server until `stop`. It calls `metadata` for each session, so that the token can change.
 
-        Raises RefusedError if the server refuses the agent for a reason that no retry can change, and RuntimeError if it runs already.
+        Raises RefusedError if the server refuses the agent for a reason that no retry can change, such as a later epoch, and RuntimeError if it
+        runs already.
         """
         _Threads(self, channel, metadata).run()
 

@@ -11,8 +11,8 @@ from decree_client.failure import RefusedError, text_of
 # How long a superseded agent stays away. Without this delay, two agents would end each other's sessions forever.
 SUPERSEDED_SECONDS = 60.0
 SUPERSEDED = "SESSION_SUPERSEDED"
-# Reasons of docs/errors.md that depend on the agent alone.
-FINAL = {"BURST_UNSUPPORTED", "CAPABILITY_UNSUPPORTED", "INVALID_FIELD", "PROTOCOL_UNSUPPORTED", "UNIMPLEMENTED"}
+# Reasons of docs/errors.md that no retry changes: they depend on the agent and the version of the server. A later epoch does not end.
+FINAL = {"BURST_UNSUPPORTED", "CAPABILITY_UNSUPPORTED", "EPOCH_TOO_OLD", "INVALID_FIELD", "PROTOCOL_UNSUPPORTED", "UNIMPLEMENTED"}
 # Reasons of which each server tells a few in ordinary times.
 ORDINARY = {"SERVER_DRAINING"}
 
@@ -43,6 +43,8 @@ def end_of(error: BaseException | None, cause: str, was_welcome: bool) -> End:
         details, after = f"another agent of this cluster has taken over; stop one of the two: {details}", max(after, SUPERSEDED_SECONDS)
     elif not reason and code == "UNAVAILABLE":
         details = f"the server cannot be reached: {details}"
+    elif not reason and code == "UNIMPLEMENTED":
+        details = f"what answers is no decision server: {details}"
     return End(reason or code, f"{code}: {details}", after, reason in ORDINARY, refusal)
 
 

@@ -24,7 +24,7 @@ class UnstartedError(Failure):
 
 
 class RefusedError(Exception):
-    """The server refuses the agent for a reason that no retry can change, such as an invalid `cluster_uid`.
+    """The server refuses the agent for a reason that no retry can change, such as an invalid `cluster_uid` or a later epoch.
 
     `reason` is one of docs/errors.md.
     """
