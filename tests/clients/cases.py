@@ -314,6 +314,17 @@ def case_end_of_a_session_is_what_the_server_says():
     assert (ended.cause, ended.text) == ("SESSION_ENDED", "UNAVAILABLE: why") and not ended.is_ordinary
 
 
+def case_batch_before_the_lists_of_its_session_has_no_effect():
+    case = Case()
+    case.view.apply_replica_set(SET)
+    case.view.apply_pod(pod("set-bbbbb"))
+    case.welcome()
+    assert not case.create("set-ccccc")
+    assert case.outcome().not_started == batches.NotStarted(cause=batches.NOT_STARTED_CAUSE_GUARD, message="view: the agent has listed nothing yet")
+    case.engine.synced()
+    assert case.create("set-ccccc")
+
+
 def play_cases():
     for name, case in list(globals().items()):
         if name.startswith("case_"):

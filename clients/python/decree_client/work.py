@@ -91,6 +91,8 @@ class Work:
             return guarded("session: the batch is of another session or epoch")
         if self.engine.hello.mode not in ENFORCING or not self.session.is_live():
             return not_started(batches.NOT_STARTED_CAUSE_NOT_ENFORCING, "the agent only watches, or drains")
+        if not self.session.is_listed:
+            return guarded("view: the agent has listed nothing yet")
         if not owner or (owner.namespace, owner.name) != (name.namespace, name.name):
             return guarded("reference: there is no such ReplicaSet")
         if owner.HasField("deleted") and self.action != "write_status":
