@@ -325,6 +325,13 @@ def case_batch_before_the_lists_of_its_session_has_no_effect():
     assert case.create("set-ccccc")
 
 
+def case_platform_is_another_one_unless_the_controller_says_so():
+    for said, platform in [({}, sessions.PLATFORM_OTHER), ({"platform": 0}, sessions.PLATFORM_OTHER), ({"platform": 1}, sessions.PLATFORM_KUBERNETES)]:
+        session = Session(Agent(Cluster(), "c", **said)._engine)
+        session.open()
+        assert session.next_frame().hello.platform == platform
+
+
 def play_cases():
     for name, case in list(globals().items()):
         if name.startswith("case_"):

@@ -14,10 +14,12 @@ class BaseAgent:
     _is_async = False
 
     def __init__(self, cluster: object, cluster_uid: str, *, cluster_name: str = "", shard: str = "", epoch: int = 0,
-                 mode: "sessions.Mode" = sessions.MODE_ENFORCE, options: sessions.Options | None = None, operation_timeout: float = 20.0,
+                 mode: "sessions.Mode" = sessions.MODE_ENFORCE, options: sessions.Options | None = None,
+                 platform: "sessions.Platform" = sessions.PLATFORM_OTHER, operation_timeout: float = 20.0,
                  creates_per_second: float | None = 20.0, create_burst: int = 100, calls_max: int = 100, settle: float = 60.0) -> None:
         """`cluster_uid` names the cluster, and must be unique on the server. `shard` names the part of it whose objects the agent reports.
         `epoch` is the number of elections before this process became the leader: a session with a lower one is refused. 0 means no elections.
+        `platform` is what runs the pods: for PLATFORM_KUBERNETES, `decree explain` names commands of kubectl.
 
         `operation_timeout` limits each call of the cluster, in seconds. `create_burst` creates may begin at once, and then `creates_per_second`;
         None means no limit. A create that would wait for longer than `operation_timeout` does not start.
@@ -26,7 +28,8 @@ class BaseAgent:
         or of the wrong kind.
         """
         check_cluster(cluster, is_async=self._is_async)
-        hello = sessions.Hello(cluster_uid=cluster_uid, cluster_name=cluster_name, shard=shard, epoch=epoch, mode=mode, options=options)
+        hello = sessions.Hello(cluster_uid=cluster_uid, cluster_name=cluster_name, shard=shard, epoch=epoch, mode=mode, options=options,
+                               platform=platform or sessions.PLATFORM_OTHER)
         pace = Pace(creates_per_second, create_burst)
         self._engine = Engine(cluster, hello, operation_timeout=operation_timeout, pace=pace, settle=settle, calls_max=calls_max)
         self._lock, self._view = self._engine.lock, self._engine.view
