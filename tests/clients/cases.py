@@ -138,6 +138,19 @@ def case_removal_is_remembered_while_lists_may_lag_behind_it():
     case.view.sync_pods([], mark)
 
 
+def case_removal_that_is_told_again_counts_once_and_is_the_newest():
+    case = Case(settle=0.0).open()
+    for number in range(REMOVALS_MAX):
+        case.view.remove_pod(str(number))
+    mark = case.view.version
+    case.view.remove_pod("0")
+    case.view.sync_pods([], 1)
+    case.view.remove_pod("one-more")
+    assert "too old" in refused(case.view.sync_pods, [], 1)
+    case.view.sync_pods([pod("set-bbbbb", uid="0"), pod("set-ccccc", uid="1")], mark)
+    assert list(case.view.pods) == ["1"], "only the oldest removal is forgotten"
+
+
 def case_last_applied_state_says_whether_a_pod_is_being_deleted():
     case = Case().open()
     going = pod("set-bbbbb")
@@ -164,6 +177,18 @@ def case_list_ends_a_pod_at_once_that_a_delete_returned():
     case.view.apply_pod(pod("set-bbbbb"))
     case.sync(pod("set-bbbbb"))
     assert not case.view.pods, "its delete was answered"
+
+
+def case_list_ends_a_pod_at_once_whose_delete_returns_before_its_create():
+    case = Case().open()
+    create = case.create("set-bbbbb")
+    case.view.apply_pod(pod("set-bbbbb"))
+    case.view.scale("u", 0)
+    delete = case.delete("set-bbbbb")
+    delete.returned(delete.pod, None)
+    create.returned(pod("set-bbbbb"), None)
+    case.sync()
+    assert not case.view.pods
 
 
 def case_empty_kind_and_name_of_a_controller_are_filled_in():

@@ -222,8 +222,9 @@ class Create(Operation):
         complete(pod, self.owner)
         if not known and view.gone_pods.get(pod.uid).version > self.began:
             view.removed.append(pod.uid)
-        # Also if a watch has shown the pod: a list may lag behind the watch.
-        view.settling[pod.uid] = self.engine.clock() + view.settle
+        # Also if a watch has shown the pod: a list may lag behind the watch. A delete of the pod may have returned before its create.
+        if pod.uid not in view.leaving:
+            view.settling[pod.uid] = self.engine.clock() + view.settle
         view.owned.add(pod.uid)
         return done_pod(view.store_pod(pod))
 
