@@ -357,6 +357,33 @@ def case_platform_is_another_one_unless_the_controller_says_so():
         assert session.next_frame().hello.platform == platform
 
 
+def case_on_synced_follows_both_the_welcome_and_the_lists_of_each_session():
+    case, told = Case(), []
+    case.engine.on_synced, case.engine.start_notice = case.engine.stop, told.append
+    case.welcome()
+    assert not told
+    case.engine.synced()
+    assert told == [case.engine.stop]
+    case.say(resync=sessions.Resync(kind=objects.KIND_POD))
+    assert len(told) == 1
+    case.session.closed(None)
+    case.session, case.sequence = Session(case.engine), 0
+    case.session.open()
+    assert len(told) == 1, "the lists are sent, and the server has not welcomed the agent"
+    case.say(welcome=sessions.Welcome(session_id="t"))
+    assert len(told) == 2
+
+    async def is_async():
+        pass
+
+    try:
+        Agent(Cluster(), "c", on_synced=is_async)
+    except TypeError as error:
+        assert str(error) == "on_synced: it is async; use an AsyncAgent"
+    else:
+        raise AssertionError("it would do nothing")
+
+
 def play_cases():
     for name, case in list(globals().items()):
         if name.startswith("case_"):

@@ -12,6 +12,7 @@ import grpc
 
 from decree_client.base import BaseAgent
 from decree_client.cluster import is_unstarted
+from decree_client.engine import notice_failed
 from decree_client.failure import UnstartedError
 from decree_client.operations import Operation
 from decree_client.session import Session
@@ -45,7 +46,7 @@ class _Threads:
     def run(self) -> None:
         engine = self.engine
         with engine.lock:
-            engine.enter(self.news.notify_all, self.start_call)
+            engine.enter(self.news.notify_all, self.start_call, self.start_notice)
         try:
             while not engine.stopping:
                 began, session = engine.clock(), Session(engine)
@@ -113,6 +114,15 @@ class _Threads:
 
     def start_call(self, operation: Operation) -> None:
         self.workers.submit(partial(self.call, operation))
+
+    def start_notice(self, call: Callable[[], object]) -> None:
+        self.workers.submit(partial(self.notice, call))
+
+    def notice(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except BaseException as error:  # pylint: disable=broad-except
+            notice_failed(error)
 
     def call(self, operation: Operation) -> None:
         """Makes a call. Whatever it raises, the operation has an outcome."""

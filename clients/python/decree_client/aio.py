@@ -3,13 +3,14 @@
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine
 from typing import Any
 
 import grpc
 
 from decree_client.agent import Metadata
 from decree_client.base import BaseAgent
+from decree_client.engine import notice_failed
 from decree_client.operations import Operation
 from decree_client.session import Session
 from decree_client.v1 import decision_service_pb2 as service
@@ -38,7 +39,7 @@ class _Tasks:
 
     async def run(self) -> None:
         engine = self.engine
-        engine.enter(self.wake, self.start_call)
+        engine.enter(self.wake, self.start_call, self.start_notice)
         try:
             while not engine.stopping:
                 began, session = engine.clock(), Session(engine)
@@ -130,10 +131,25 @@ class _Tasks:
             pass  # The reader meets the end of the call.
 
     def start_call(self, operation: Operation) -> None:
-        task = self.loop.create_task(self.call(operation))
+        operation.cancel = self.start(self.call(operation)).cancel
+
+    def start_notice(self, call: Callable[[], object]) -> None:
+        """Makes a call, in the event loop also if another thread has completed the lists."""
+        self.loop.call_soon_threadsafe(lambda: self.start(self.notice(call)))
+
+    def start(self, call: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self.loop.create_task(call)
         self.calls.add(task)
         task.add_done_callback(self.calls.discard)
-        operation.cancel = task.cancel
+        return task
+
+    async def notice(self, call: Callable[[], object]) -> None:
+        try:
+            returned = call()
+            if inspect.isawaitable(returned):
+                await returned
+        except Exception as error:  # pylint: disable=broad-except
+            notice_failed(error)
 
     async def call(self, operation: Operation) -> None:
         """Makes a call. Whatever it raises, the operation has an outcome."""

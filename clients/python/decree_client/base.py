@@ -1,8 +1,8 @@
 """The methods that `Agent` and `AsyncAgent` share: a controller reports its objects by them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from decree_client.cluster import check_cluster
+from decree_client.cluster import check_cluster, check_function
 from decree_client.engine import Engine
 from decree_client.pace import Pace
 from decree_client.v1 import object_pb2 as objects, session_pb2 as sessions
@@ -16,7 +16,8 @@ class BaseAgent:
     def __init__(self, cluster: object, cluster_uid: str, *, cluster_name: str = "", shard: str = "", epoch: int = 0,
                  mode: "sessions.Mode" = sessions.MODE_ENFORCE, options: sessions.Options | None = None,
                  platform: "sessions.Platform" = sessions.PLATFORM_OTHER, operation_timeout: float = 20.0,
-                 creates_per_second: float | None = 20.0, create_burst: int = 100, calls_max: int = 100, settle: float = 60.0) -> None:
+                 creates_per_second: float | None = 20.0, create_burst: int = 100, calls_max: int = 100, settle: float = 60.0,
+                 on_synced: Callable[[], object] | None = None) -> None:
         """`cluster_uid` names the cluster, and must be unique on the server. `shard` names the part of it whose objects the agent reports.
         `epoch` is the number of elections before this process became the leader: a session with a lower one is refused. 0 means no elections.
         `platform` is what runs the pods: for PLATFORM_KUBERNETES, `decree explain` names commands of kubectl.
@@ -24,14 +25,19 @@ class BaseAgent:
         `operation_timeout` limits each call of the cluster, in seconds. `create_burst` creates may begin at once, and then `creates_per_second`;
         None means no limit. A create that would wait for longer than `operation_timeout` does not start.
         `calls_max` limits the concurrent calls; calls that take longer than `operation_timeout` do not count.
-        `settle` is how many seconds a list may lag behind `create` and `delete`. Raises TypeError for a cluster with a method that is missing
-        or of the wrong kind.
+        `settle` is how many seconds a list may lag behind `create` and `delete`.
+        `on_synced` is called in each session when the server has welcomed the agent, and the lists have been sent: from now on the server decides.
+        It runs in a thread of its own, or in the event loop, where it may be async.
+
+        Raises TypeError for a cluster with a method that is missing or of the wrong kind.
         """
         check_cluster(cluster, is_async=self._is_async)
+        if on_synced:
+            check_function(on_synced, "on_synced", is_async=self._is_async)
         hello = sessions.Hello(cluster_uid=cluster_uid, cluster_name=cluster_name, shard=shard, epoch=epoch, mode=mode, options=options,
                                platform=platform or sessions.PLATFORM_OTHER)
         pace = Pace(creates_per_second, create_burst)
-        self._engine = Engine(cluster, hello, operation_timeout=operation_timeout, pace=pace, settle=settle, calls_max=calls_max)
+        self._engine = Engine(cluster, hello, operation_timeout=operation_timeout, pace=pace, settle=settle, calls_max=calls_max, on_synced=on_synced)
         self._lock, self._view = self._engine.lock, self._engine.view
 
     def apply_pod(self, pod: objects.Pod) -> None:

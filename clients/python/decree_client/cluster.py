@@ -1,6 +1,7 @@
 """What a controller provides: the methods that create and remove its things."""
 
 import inspect
+from collections.abc import Callable
 from typing import Protocol
 
 from decree_client.v1 import object_pb2 as objects, report_pb2 as reports
@@ -67,10 +68,15 @@ def check_cluster(cluster: object, *, is_async: bool) -> None:
             continue
         if not callable(method):
             raise TypeError(f"{kind}.{name}: there is no such method")
-        if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
-            raise TypeError(f"{kind}.{name}: it is a generator function, whose call does nothing")
-        if inspect.iscoroutinefunction(method) and not is_async:
-            raise TypeError(f"{kind}.{name}: it is async; use an AsyncAgent")
+        check_function(method, f"{kind}.{name}", is_async=is_async)
+
+
+def check_function(function: Callable[..., object], name: str, *, is_async: bool) -> None:
+    """Raises TypeError for a function whose call would do nothing."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{name}: it is a generator function, whose call does nothing")
+    if inspect.iscoroutinefunction(function) and not is_async:
+        raise TypeError(f"{name}: it is async; use an AsyncAgent")
 
 
 def is_unstarted(returned: object) -> bool:

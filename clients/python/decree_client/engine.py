@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from decree_client.ends import end_of
-from decree_client.failure import say
+from decree_client.failure import say, text_of
 from decree_client.pace import Pace
 from decree_client.session import Session
 from decree_client.timers import Timer, Timers
@@ -29,7 +29,7 @@ class Engine:
     """The state of an Agent. The lock guards all of it; each method needs the lock."""
 
     def __init__(self, cluster: object, hello: sessions.Hello, *, operation_timeout: float, pace: Pace, settle: float, calls_max: int,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 on_synced: Callable[[], object] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         hello.protocol_min = hello.protocol_max = 1
         hello.agent_instance = str(uuid.uuid4())
         self.cluster, self.hello, self.pace, self.operation_timeout, self.clock = cluster, hello, pace, operation_timeout, clock
@@ -45,16 +45,29 @@ class Engine:
         self.told: dict[str, float] = {}
         self.wake: Callable[[], None] = nothing
         self.start_call: Callable[[Operation], None] = unset
+        self.on_synced = on_synced
+        self.start_notice: Callable[[Callable[[], object]], None] = unset_notice
 
-    def enter(self, wake: Callable[[], None], start_call: "Callable[[Operation], None]") -> None:
-        """Begins to run with a driver: `wake` says that there is a frame, a timer or an end, and `start_call` makes the call of an operation."""
+    def enter(self, wake: Callable[[], None], start_call: "Callable[[Operation], None]", start_notice: Callable[[Callable[[], object]], None]) -> None:
+        """Begins to run with a driver: `wake` says that there is a frame, a timer or an end, and `start_call` makes the call of an operation.
+
+        `start_notice` makes a call without an outcome.
+        """
         if self.is_running:
             raise RuntimeError("this agent is running already")
-        self.is_running, self.wake, self.start_call = True, wake, start_call
+        self.is_running, self.wake, self.start_call, self.start_notice = True, wake, start_call, start_notice
 
     def leave(self) -> None:
         """Ends the run."""
-        self.is_running, self.wake, self.start_call = False, nothing, unset
+        self.is_running, self.wake, self.start_call, self.start_notice = False, nothing, unset, unset_notice
+
+    def tell_synced(self) -> None:
+        """Calls `on_synced`, without the lock."""
+        if self.on_synced:
+            try:
+                self.start_notice(self.on_synced)
+            except RuntimeError as error:  # The process cannot start more threads.
+                notice_failed(error)
 
     def change(self, event: events.Event) -> None:
         """Sends an event. Without a session it sends nothing, because the next session begins with lists."""
@@ -117,3 +130,11 @@ def nothing() -> None:
 
 def unset(_operation: "Operation") -> None:
     raise RuntimeError("the agent does not run")
+
+
+def unset_notice(_call: Callable[[], object]) -> None:
+    """Is what an Agent that does not run notifies with."""
+
+
+def notice_failed(error: BaseException) -> None:
+    say(logging.WARNING, "on_synced failed: %s", text_of(error), error=error)

@@ -65,6 +65,12 @@ class Session:
         self.is_listed = True
         self.list(objects.KIND_REPLICA_SET)
         self.list(objects.KIND_POD)
+        self.tell_synced()
+
+    def tell_synced(self) -> None:
+        """Calls `on_synced` after both the Welcome and the lists."""
+        if self.id and self.is_listed:
+            self.engine.tell_synced()
 
     def list(self, kind: "objects.Kind") -> None:
         known: dict[str, Any] = self.view.pods if kind == objects.KIND_POD else self.view.replica_sets
@@ -153,6 +159,7 @@ class Session:
                 self.interval = min(max(seconds(frame.welcome.heartbeat_interval), 0.1), 60.0)
                 self.beat()
                 self.listen()
+                self.tell_synced()
             case "batches":
                 for batch in frame.batches.batches:
                     self.start(batch)

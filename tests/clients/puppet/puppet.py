@@ -20,11 +20,16 @@ class Puppet:
 
     def __init__(self, address, timeout, per_second, burst, mode, settle):
         self.address = address
-        # The behavior of the next creates and deletes.
-        self.how, self.released, self.since = {"create": ["make"], "delete": ["remove"]}, threading.Event(), 0
+        # The behavior of the next creates and deletes, and of `on_synced`.
+        self.how, self.released, self.since = {"create": ["make"], "delete": ["remove"], "synced": ["return"]}, threading.Event(), 0
         self.agent = self.agent_class(
             self, "puppet", mode=int(mode), operation_timeout=int(timeout) / 1_000,
-            creates_per_second=float(per_second) or None, create_burst=int(burst), settle=int(settle) / 1_000)
+            creates_per_second=float(per_second) or None, create_burst=int(burst), settle=int(settle) / 1_000,
+            on_synced=self.synced)
+
+    def synced(self):
+        say("synced", str(len(self.agent.pods())))
+        self.act(*self.how["synced"])
 
     def create(self, _owner, name):
         (how, *rest), released = self.next("create")
@@ -83,7 +88,7 @@ class Puppet:
 
     def obey(self, word, rest):
         match word:
-            case "create" | "delete":
+            case "create" | "delete" | "synced":
                 self.how[word] = rest
             case "release":
                 self.released.set()
@@ -113,6 +118,10 @@ class Puppet:
 
 class AsyncPuppet(Puppet):
     agent_class = AsyncAgent
+
+    async def synced(self):
+        await asyncio.sleep(0)
+        super().synced()
 
     async def create(self, _owner, name):
         (how, *rest), released = self.next("create")
