@@ -158,7 +158,7 @@ export function showBoard(main, query) {
     else if (standing.sessions === 0) say('No agent is connected', 'ReplicaSets appear as soon as an agent connects. To see those of your cluster, and change nothing: ', makeCommand('decree up --cluster kubernetes'));
     else if (standing.synced < standing.sessions) say('An agent is listing its cluster', 'Its ReplicaSets appear as the list arrives.');
     else if (standing.stale.some((view) => view.missing)) say('A session does not answer', 'Its ReplicaSets appear when it does.');
-    else say('No ReplicaSets', 'The connected clusters have none that you have access to. To compare: ', makeCommand('kubectl get replicasets -A'));
+    else say('No ReplicaSets', 'The connected clusters have none that you have access to.', ...(standing.kubernetes ? [' To compare: ', makeCommand('kubectl get replicasets -A')] : []));
   }
 
   function fill(element, item) {

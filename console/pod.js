@@ -44,6 +44,8 @@ export function makePod(subject, query, mark) {
     if (!isClosed) element.scrollIntoView({ block: 'nearest' });
   }
 
+  /** Shows a command, if the pods are those of Kubernetes. */
+  const showCommand = (line, command) => line.show(known?.kubernetes ? command : '');
   const podOf = () => known?.pods.find((pod) => pod.name === name);
 
   function draw() {
@@ -58,7 +60,7 @@ export function makePod(subject, query, mark) {
     const since = (seconds) => (seconds ? age(now() - 1000 * seconds) : 'unknown');
     const shown = pod ? [['Node', pod.node ?? 'none yet'], ['Age', since(pod.created)], ['Ready for', pod.ready ? since(pod.readySince) : '–'], ['Restarts', pod.restarts], ['Deletion cost', pod.deletionCost]] : [];
     reconcile(facts, shown, ([fact]) => fact, ([fact]) => h('div', {}, h('dt', {}, fact), h('dd', {})), (item, [, value]) => setText(item.lastChild, String(value)));
-    describe.show(pod ? `kubectl -n ${subject.namespace} describe pod ${name}` : '');
+    showCommand(describe, pod ? `kubectl -n ${subject.namespace} describe pod ${name}` : '');
     if (pod) return;
     setText(order, absence());
     setText(keep, '');
@@ -113,7 +115,7 @@ export function makePod(subject, query, mark) {
   function showKeep(size, answer) {
     const cost = answer?.changes.find(({ change }) => change === 'deletionCost')?.value;
     setText(keep, answer ? keeping(size, answer) : '');
-    annotate.show(cost === undefined ? '' : `kubectl -n ${subject.namespace} annotate pod ${name} --overwrite controller.kubernetes.io/pod-deletion-cost=${cost}`);
+    showCommand(annotate, cost === undefined ? '' : `kubectl -n ${subject.namespace} annotate pod ${name} --overwrite controller.kubernetes.io/pod-deletion-cost=${cost}`);
   }
 
   return {

@@ -141,6 +141,31 @@ async fn pages_show_no_labels_and_the_board_says_what_is_gone() {
 }
 
 #[tokio::test]
+async fn page_knows_whether_commands_of_kubectl_help() {
+    let server = Running::start().await;
+    for (cluster, platform, is_kubernetes) in [
+        ("other", v1::Platform::Other, false),
+        ("unsaid", v1::Platform::Unspecified, true),
+    ] {
+        let hello = v1::Hello {
+            platform: platform.into(),
+            ..hello(cluster)
+        };
+        let (mut agent, _) = Agent::open_with(&server, hello).await;
+        let sets = vec![replica_set("web").replicas(1).build()];
+        agent.snapshot(sets, vec![pod("a", "web").build()]).await;
+        agent.prove_alive().await;
+        let view = format!("replicaset&cluster={cluster}&namespace=default&name=web");
+        let path = format!("/console/api/stream?view={view}");
+        let pods = ask(&server, &path, "").await.event("pods").await;
+        let board = ask(&server, BOARD, "").await.event("board").await;
+        for data in [pods, board] {
+            assert_eq!(data.expect("it is there")["kubernetes"], is_kubernetes);
+        }
+    }
+}
+
+#[tokio::test]
 async fn console_demands_what_the_grpc_port_demands() {
     let guarded = Guarded::start().await;
     let Guarded { server, issuer, .. } = &guarded;

@@ -20,7 +20,7 @@ class BaseAgent:
                  on_synced: Callable[[], object] | None = None) -> None:
         """`cluster_uid` names the cluster, and must be unique on the server. `shard` names the part of it whose objects the agent reports.
         `epoch` is the number of elections before this process became the leader: a session with a lower one is refused. 0 means no elections.
-        `platform` is what runs the pods: for PLATFORM_KUBERNETES, `decree explain` names commands of kubectl.
+        `platform` is what runs the pods: for PLATFORM_KUBERNETES, `decree explain` and the console name commands of kubectl.
 
         `operation_timeout` limits each call of the cluster, in seconds. `create_burst` creates may begin at once, and then `creates_per_second`;
         None means no limit. A create that would wait for longer than `operation_timeout` does not start.

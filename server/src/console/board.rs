@@ -82,6 +82,7 @@ impl Board {
             "gone": gone,
             "sessions": sessions.len(),
             "synced": synced.count(),
+            "kubernetes": state.is_kubernetes(caller, ""),
             "stale": stale.iter().map(stale_view).collect::<Vec<_>>(),
         });
         reader.send(event("board", &data.to_string())).await;

@@ -12,7 +12,7 @@ const SIBLINGS_MAX: usize = 100;
 
 /// The first [`SHOWN_MAX`] pods by name, the number of pods, the owner of their ReplicaSet, and the names of the first [`SIBLINGS_MAX`] other
 /// ReplicaSets in its namespace, by name. `None` if the ReplicaSet is not known.
-pub(crate) fn pods(around: &Surroundings) -> Option<Value> {
+pub(crate) fn pods(around: &Surroundings, is_kubernetes: bool) -> Option<Value> {
     let (own, others) = around.replica_sets().split_first()?;
     let mut pods: Vec<_> = around.owned().collect();
     pods.sort_by(|left, right| left.name.cmp(&right.name));
@@ -24,7 +24,13 @@ pub(crate) fn pods(around: &Surroundings) -> Option<Value> {
     let mut siblings: Vec<_> = others.map(|key| &*key.name).collect();
     siblings.sort_unstable();
     siblings.truncate(SIBLINGS_MAX);
-    Some(json!({"count": pods.len(), "pods": shown, "owner": owner, "siblings": siblings}))
+    Some(json!({
+        "kubernetes": is_kubernetes,
+        "count": pods.len(),
+        "pods": shown,
+        "owner": owner,
+        "siblings": siblings,
+    }))
 }
 
 fn pod(pod: &Pod) -> Value {

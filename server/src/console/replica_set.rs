@@ -18,8 +18,11 @@ pub(crate) async fn poll(
     reader: &mut PageReader,
 ) -> Result<(), Refused> {
     // The decisions are as new as the pods, and come first, because they name the pods.
-    let pods = state.compute(caller, subject, |around, _| Ok(pods(around)));
-    let pods = if_there(pods.await)?;
+    let is_kubernetes = state.is_kubernetes(caller, &subject.cluster);
+    let read = state.compute(caller, subject, move |around, _| {
+        Ok(pods(around, is_kubernetes))
+    });
+    let pods = if_there(read.await)?;
     let request = ask(caller, subject.clone());
     let found = state.inspection.get_replica_set(request).await;
     let replica_set = if_there(found.map_err(Refused::from))?.map(|found| {

@@ -90,6 +90,12 @@ impl ConsoleState {
         Ok(answer.await?)
     }
 
+    /// Whether a cluster that the caller may see runs on Kubernetes, or any of them for the empty text. Elsewhere, no command of kubectl helps.
+    pub(crate) fn is_kubernetes(&self, caller: &Caller, cluster: &str) -> bool {
+        let sessions = visible(&self.shared, caller, cluster);
+        sessions.iter().any(|one| one.identity.is_kubernetes)
+    }
+
     fn until(&self) -> Instant {
         Instant::now() + self.shared.config.deadline
     }
