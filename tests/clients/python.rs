@@ -113,6 +113,26 @@ fn nothing_is_listed_before_the_first_list_of_the_controller() {
     });
 }
 
+/// As the test above, with a server that decides.
+#[test]
+fn first_list_that_fails_makes_no_pod() {
+    in_python(|language| {
+        let server = world::server_with("127.0.0.1:0", &["--heartbeat-interval", "1s"]);
+        let address = server.address("grpc");
+        let mut puppet = Puppet::start(language, &address, LIMITS);
+        puppet.obey(&set_command(&replica_set(5)));
+        let mut without_uid = pod("set-fffff", "made");
+        without_uid.uid.clear();
+        assert!(list(&mut puppet, &[without_uid]).starts_with("refused"));
+        puppet.obey("begin");
+        assert!(!world::is_synced_at_a_heartbeat(&address));
+        list(&mut puppet, &listed(&five()));
+        world::wait_until_converged(&address, 5);
+        assert_eq!(puppet.said("create"), [""; 0]);
+        assert_eq!(puppet.said("delete"), [""; 0]);
+    });
+}
+
 #[test]
 fn list_that_forgets_labels_and_owner_makes_no_pod_and_wrong_labels_are_an_error() {
     in_python(|language| {
@@ -163,6 +183,21 @@ fn first_list_that_forgets_labels_is_an_error() {
         }
         list(&mut play.puppet, &listed(&["set-bbbbb".to_owned()]));
         assert_eq!(play.server.listed_pods(&mut play.session), 1);
+    });
+}
+
+#[test]
+fn on_synced_follows_the_lists_of_each_session() {
+    in_python(|language| {
+        let mut play = Play::before_the_first_list(language, 5);
+        play.puppet.obey("synced throw");
+        list(&mut play.puppet, &listed(&five()));
+        assert_eq!(play.puppet.wait_for("synced", 1), ["5"]);
+        let failed = play.puppet.wait_for("log on_synced failed:", 1);
+        assert_eq!(failed, ["boom"]);
+        play.session.drain();
+        let play = play.next_session();
+        assert_eq!(play.puppet.wait_for("synced", 2), ["5"; 2]);
     });
 }
 

@@ -3,27 +3,33 @@
 use std::process::Command;
 
 use decree::v1::{
-    ListReplicaSetsRequest, ReplicaSetState, inspection_service_client::InspectionServiceClient,
+    ListReplicaSetsRequest, ListSessionsRequest, ReplicaSetState, SessionSummary,
+    inspection_service_client::InspectionServiceClient,
 };
 use tests::{
     binaries,
     running::{Running, Voice, until_found},
 };
-use tonic::transport::Endpoint;
+use tokio::runtime::Runtime;
+use tonic::transport::{Channel, Endpoint};
 
 /// Starts a server with only a gRPC listen address.
 pub(crate) fn server(listen: &str) -> Running {
+    server_with(listen, &[])
+}
+
+/// Starts a server with further flags.
+pub(crate) fn server_with(listen: &str, flags: &[&str]) -> Running {
     let mut command = Command::new(binaries::folder().join("decree-server"));
-    command.args(["--listen", listen, "--admin", "off"]);
+    command
+        .args(["--listen", listen, "--admin", "off"])
+        .args(flags);
     Running::start(command, Voice::Stderr)
 }
 
 /// Waits until the server has one ReplicaSet with this many desired and current pods, and no operation in flight.
 pub(crate) fn wait_until_converged(server: &str, replicas: u32) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = runtime();
     until_found("what is wanted", || {
         let known = runtime.block_on(counts(server)).unwrap_or_default();
         let is_rest = known == [(i64::from(replicas), i64::from(replicas))];
@@ -31,13 +37,41 @@ pub(crate) fn wait_until_converged(server: &str, replicas: u32) {
     });
 }
 
-/// Returns the desired and available pods of each ReplicaSet, with -1 for the available pods of a ReplicaSet that is not in sync.
-async fn counts(server: &str) -> Option<Vec<(i64, i64)>> {
+/// Waits until the server has read a heartbeat in its only session, and returns whether it had both lists then.
+pub(crate) fn is_synced_at_a_heartbeat(server: &str) -> bool {
+    let runtime = runtime();
+    until_found("a heartbeat", || {
+        let session = runtime.block_on(session(server));
+        let read = session.iter().find(|one| one.view_age.is_some());
+        read.map(|one| one.synced).ok_or(session)
+    })
+}
+
+fn runtime() -> Runtime {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().expect("a runtime")
+}
+
+async fn client(server: &str) -> Option<InspectionServiceClient<Channel>> {
     let endpoint = Endpoint::from_shared(format!("http://{server}"));
     let channel = endpoint.expect("it is an address").connect().await.ok()?;
+    Some(InspectionServiceClient::new(channel))
+}
+
+async fn session(server: &str) -> Option<SessionSummary> {
+    let request = ListSessionsRequest::default();
+    let answer = client(server).await?.list_sessions(request).await.ok()?;
+    answer.into_inner().sessions.pop()
+}
+
+/// Returns the desired and available pods of each ReplicaSet, with -1 for the available pods of a ReplicaSet that is not in sync.
+async fn counts(server: &str) -> Option<Vec<(i64, i64)>> {
     let request = ListReplicaSetsRequest::default();
-    let mut client = InspectionServiceClient::new(channel);
-    let answer = client.list_replica_sets(request).await.ok()?;
+    let answer = client(server)
+        .await?
+        .list_replica_sets(request)
+        .await
+        .ok()?;
     let known = answer.into_inner().replica_sets.into_iter().map(|one| {
         let is_in_sync = one.state() == ReplicaSetState::InSync;
         let available = if is_in_sync { one.available } else { -1 };
