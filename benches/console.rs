@@ -7,6 +7,8 @@
 mod browser;
 #[path = "../tests/console/crowd.rs"]
 mod crowd;
+#[path = "../tests/console/pages.rs"]
+mod pages;
 #[path = "../tests/console/stage.rs"]
 #[expect(dead_code, reason = "the stories have other stages, too")]
 mod stage;

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use service::admission::deadline;
 use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
@@ -77,8 +77,9 @@ where
         // The caller's deadline bounds streams too. A session is the exception, because it ends with a frame.
         let last = asked.filter(|_| !counted.is_session());
         let last = last.map(|asked| Instant::now() + asked);
+        let is_http2 = request.version() == Version::HTTP_2;
         let mut request =
-            request.map(|body| Received::new(body, Arc::clone(&shared), peer.clone()));
+            request.map(|body| Received::new(body, is_http2, Arc::clone(&shared), peer.clone()));
         if let Some(slot) = &counted.slot {
             request.extensions_mut().insert(slot.handle().clone());
         }

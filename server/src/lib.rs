@@ -43,6 +43,7 @@ mod session;
 mod shared;
 mod visible;
 mod watchers;
+mod web;
 
 pub use access::args::AccessArgs;
 pub use args::{Args, Config, Limits, Recording};

@@ -14,7 +14,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::server::NamedService;
 use tonic_health::{ServingStatus, server::HealthReporter};
-use tower::layer::util::{Identity, Stack};
+use tower::{
+    layer::util::{Identity, Stack},
+    util::{Either, option_layer},
+};
 
 use crate::{
     access::Access,
@@ -28,6 +31,7 @@ use crate::{
     recorder::{FINISH_WITHIN, Recorder},
     service::{DecisionServiceServer, Decisions},
     shared::Shared,
+    web::WebLayer,
 };
 
 /// How long the final frames of ended calls have to reach their readers before the connections are closed.
@@ -183,15 +187,22 @@ impl Server {
     }
 }
 
+/// The layers of every call, the outer one last.
+type Layers = Stack<CallLayer, Stack<Either<WebLayer, Identity>, Identity>>;
+
 /// Tonic's server, with the limits that tonic and hyper do not set by default. Every call is guarded.
-fn builder(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
+fn builder(shared: &Arc<Shared>) -> tonic::transport::Server<Layers> {
+    let origins = &shared.config.access.grpc_web_origins;
+    let web = (!origins.is_empty()).then(|| WebLayer(origins.as_slice().into()));
     tonic::transport::Server::builder()
+        .accept_http1(web.is_some())
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_max_local_error_reset_streams(Some(RESETS_MAX))
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .layer(option_layer(web))
         .layer(CallLayer(Arc::clone(shared)))
 }
 

@@ -43,7 +43,8 @@ pub(crate) fn is_synced_at_a_heartbeat(server: &str) -> bool {
     until_found("a heartbeat", || {
         let session = runtime.block_on(session(server));
         let read = session.iter().find(|one| one.view_age.is_some());
-        read.map(|one| one.synced).ok_or(session)
+        read.map(|one| one.synced)
+            .ok_or_else(|| format!("{session:?}"))
     })
 }
 

@@ -10,6 +10,7 @@
 mod browser;
 mod crowd;
 mod moving;
+mod pages;
 mod stage;
 
 use std::process::Command;
@@ -105,6 +106,7 @@ stories! {
     fn shadow_shows_the_cluster_and_one_badge() on shadow;
     fn what_limits_hold_back_is_shown_until_when() on held;
     fn token_opens_the_pages() on guarded;
+    fn pages_of_a_declared_origin_ask_the_server() on asked_by_pages;
     fn page_without_a_grant_says_which_one_it_lacks() on ungranted;
     fn board_puts_causes_first() on open;
     fn back_returns_to_the_place_on_the_board() on open;

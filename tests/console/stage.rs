@@ -18,6 +18,8 @@ use tests::{
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::pages;
+
 const NAMESPACE: &str = "default";
 const QUOTA: &str = "pods";
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -60,6 +62,8 @@ pub(crate) struct Stage {
     admin: SocketAddr,
     grpc: SocketAddr,
     issuer: Option<(Issuer, TempDir)>,
+    /// Two origins of pages; the server names the first.
+    origins: [String; 2],
 }
 
 struct Part(JoinHandle<()>, CancellationToken);
@@ -93,10 +97,21 @@ impl Stage {
             access_interval: Duration::from_millis(50),
             token_keys: Some(issuer.file().display().to_string()),
             token_issuer: Some(ISSUER.to_owned()),
-            ..AccessArgs::default()
+            ..config.access
         };
         let config = Config { access, ..config };
         Self::open_in(ENFORCE, config, Some((issuer, folder))).await
+    }
+
+    /// Opens a guarded stage whose server answers the pages of one of two origins.
+    pub(crate) async fn asked_by_pages(mut config: Config) -> Self {
+        let origins = [pages::origin().await, pages::origin().await];
+        let named = origins[0].parse().expect("printable");
+        config.access.grpc_web_origins = vec![named];
+        Self {
+            origins,
+            ..Self::guarded(config).await
+        }
     }
 
     /// Opens a stage with a policy that grants pages nothing, and the agent its role without a credential.
@@ -142,6 +157,7 @@ impl Stage {
             admin: SocketAddr::from(([127, 0, 0, 1], 0)),
             grpc: SocketAddr::from(([127, 0, 0, 1], 0)),
             issuer,
+            origins: Default::default(),
         };
         stage.start_server().await;
         stage.start_agent();
@@ -179,6 +195,7 @@ impl Stage {
             "stop server" => stop(&mut self.server).await,
             "start server" => self.start_server().await,
             "token" => return self.token(&name),
+            "pages" => return pages::described(self.grpc, &self.origins),
             other => panic!("a story asks for {other:?}"),
         }
         json!({"done": true})

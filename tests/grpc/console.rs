@@ -2,7 +2,7 @@
 
 use decree::v1;
 use serde_json::Value;
-use tests::objects::{replica_set, set_ref};
+use tests::objects::{pod, replica_set, set_ref};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,

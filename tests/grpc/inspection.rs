@@ -10,7 +10,7 @@ use tonic_types::StatusExt as _;
 
 use crate::{
     agent::{Agent, get_web, hello, named},
-    refusal::assert_refusal,
+    refusal::{assert_field, assert_refusal},
     running::{Running, soon},
 };
 

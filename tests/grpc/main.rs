@@ -27,3 +27,4 @@ mod stale;
 mod tls;
 mod tokens;
 mod watch;
+mod web;

@@ -3,7 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args as Group;
+use http::HeaderValue;
 use service::config;
+
+use crate::web;
 
 /// Policy and authentication.
 #[derive(Clone, Debug, PartialEq, Eq, Group)]
@@ -38,6 +41,11 @@ pub struct AccessArgs {
         value_name = "AUDIENCE"
     )]
     pub token_audience: String,
+
+    /// Answer gRPC-web calls of browser pages of these exact origins, such as `https://dashboard.example.org`, also over HTTP/1.1. Without
+    /// this flag, the server answers gRPC over HTTP/2 only
+    #[arg(long, env = "DECREE_GRPC_WEB_ORIGINS", value_delimiter = ',', value_name = "ORIGIN,…", value_parser = web::origin)]
+    pub grpc_web_origins: Vec<HeaderValue>,
 }
 
 impl Default for AccessArgs {

@@ -26,6 +26,7 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) struct Received {
     /// `None` after the end.
     body: Option<Body>,
+    is_http2: bool,
     shared: Arc<Shared>,
     peer: ConnectionPeer,
     framing: Framing,
@@ -47,9 +48,15 @@ struct Framing {
 
 impl Received {
     /// Counts the bytes of `body` for `peer`.
-    pub(super) fn new(body: Body, shared: Arc<Shared>, peer: ConnectionPeer) -> Self {
+    pub(super) fn new(
+        body: Body,
+        is_http2: bool,
+        shared: Arc<Shared>,
+        peer: ConnectionPeer,
+    ) -> Self {
         Self {
             body: Some(body),
+            is_http2,
             shared,
             peer,
             framing: Framing::default(),
@@ -126,13 +133,14 @@ impl http_body::Body for Received {
             self.held = None;
             return Poll::Ready(Some(Err(refused(why))));
         }
+        let is_http2 = self.is_http2;
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
         let polled = Pin::new(&mut *body).poll_frame(cx);
         match &polled {
-            Poll::Ready(None) if body.is_end_stream() => self.body = None,
-            // hyper also ends the body of a stream that was reset without an error. Nobody reads an answer on a broken stream. For tonic,
+            Poll::Ready(None) if !is_http2 || body.is_end_stream() => self.body = None,
+            // hyper also ends the body of a stream of HTTP/2 that was reset without an error. Nobody reads an answer on a broken stream. For tonic,
             // `CANCELLED` would be an end in order, and `INTERNAL` a message that cannot be decoded.
             Poll::Ready(None | Some(Err(_))) => {
                 self.body = None;

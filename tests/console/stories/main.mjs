@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { causes } from './causes.mjs';
 import { measured } from './frames.mjs';
 import { makeUp } from './made-up.mjs';
+import { pages as ofOthers } from './pages.mjs';
 import { stories } from './stories.mjs';
 import { subject } from './subject.mjs';
 import { whatIf } from './what-if.mjs';
@@ -114,7 +115,7 @@ const violations = [];
 try {
   const axe = fs.readFileSync(path.join(modules, 'axe-core/axe.min.js'), 'utf8');
   const forgive = (...patterns) => (forgiven = patterns);
-  await { ...stories, ...causes, ...subject, ...measured, ...whatIf }[story]({ open, until, row, act, picture, photograph, moving, assert, audit, axe, url, forgive });
+  await { ...stories, ...causes, ...subject, ...measured, ...ofOthers, ...whatIf }[story]({ open, until, row, act, picture, photograph, moving, assert, audit, axe, url, forgive });
   for (const page of await browser.pages()) violations.push(...((await page.evaluate(() => window.violations).catch(() => [])) ?? []));
   const left = [...violations, ...faults].filter((fault) => !forgiven.some((pattern) => pattern.test(fault)));
   assert(left.length === 0, `left behind:\n${left.join('\n')}`);
