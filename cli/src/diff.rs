@@ -15,6 +15,7 @@ use crate::{
     exit::{Exit, Failure},
     format,
     page::{Io, Page, one_line},
+    pages,
     server::{self, Server},
     source::{self, Source},
     stale,
@@ -31,9 +32,9 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
             cluster: cluster.clone(),
             namespace: scope.namespace.clone(),
             name: scope.name.clone(),
+            ..v1::ListDifferencesRequest::default()
         };
-        let answer = server.inspection().list_differences(request).await;
-        let answer = server.answer(answer)?;
+        let answer = pages::differences(&server, request).await?;
         let mut missing = Vec::new();
         for named in &scope.only {
             let mut sets = answer.differences.iter().map(|it| &it.replica_set);

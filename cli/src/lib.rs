@@ -52,6 +52,7 @@ mod near;
 mod not_found;
 mod page;
 mod pages;
+mod paging;
 mod replay;
 mod resume;
 mod sandbox;

@@ -1,28 +1,13 @@
 //! All pages of an answer, joined as one.
 
 use decree::v1::{self, simulate_cluster_request::Change};
-use prost::Message;
 
 use crate::{
-    exit::{Exit, Failure},
+    exit::Failure,
+    paging::{PAGE_SIZE, Pages},
     server::Server,
     stale,
 };
-
-/// The number of ReplicaSets in a request.
-const PAGE_SIZE: i32 = 1_000;
-/// The maximum size of all pages of one answer, encoded. A page counts as this many bytes more, so their number has a limit too.
-const BYTES_MAX: usize = 1 << 30;
-const PAGE_COST: usize = 1 << 16;
-const HINT: &str = "check that it is a server of Decree; ask for one namespace with -n";
-
-/// The pages received so far, and the token of the next.
-#[derive(Debug, Default)]
-struct Pages {
-    bytes: usize,
-    /// The token of the next request; empty for the first.
-    token: String,
-}
 
 /// Requests the ReplicaSets of a namespace, or of all for the empty text: at least `most`, or to the last page. Fails if the server sends
 /// pages without end.
@@ -78,37 +63,27 @@ pub(crate) async fn effect(
     }
 }
 
-impl Pages {
-    /// Counts a page. Returns whether another page follows.
-    fn add(&mut self, page: &impl Message, next_token: &str) -> Result<bool, Failure> {
-        self.bytes += page.encoded_len() + PAGE_COST;
-        if self.bytes > BYTES_MAX {
-            let failure = Failure::new(Exit::Refused, "the server sends pages without end");
-            return Err(failure.hint(HINT));
-        }
-        next_token.clone_into(&mut self.token);
-        Ok(!next_token.is_empty())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_without_end_are_refused() {
-        let page = v1::ListReplicaSetsResponse::default();
-        for (bytes, next_token, expected) in [
-            (0, "b", Some(true)),
-            (0, "", Some(false)),
-            (BYTES_MAX - PAGE_COST, "b", Some(true)),
-            (BYTES_MAX - PAGE_COST + 1, "b", None),
-        ] {
-            let mut pages = Pages {
-                bytes,
-                token: "a".to_owned(),
-            };
-            assert_eq!(pages.add(&page, next_token).ok(), expected);
+/// Requests the differences that a request asks for. Fails if the server sends pages without end.
+pub(crate) async fn differences(
+    server: &Server,
+    request: v1::ListDifferencesRequest,
+) -> Result<v1::ListDifferencesResponse, Failure> {
+    let mut client = server.inspection();
+    let (mut pages, mut all) = (Pages::default(), Vec::new());
+    loop {
+        let request = v1::ListDifferencesRequest {
+            page_size: PAGE_SIZE,
+            page_token: pages.token.clone(),
+            ..request.clone()
+        };
+        let page = server.answer(client.list_differences(request).await)?;
+        let has_next = pages.add(&page, &page.next_page_token)?;
+        all.extend(page.differences);
+        if !has_next {
+            return Ok(v1::ListDifferencesResponse {
+                differences: all,
+                ..page
+            });
         }
     }
 }

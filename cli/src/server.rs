@@ -23,7 +23,10 @@ use tonic::{
 };
 use tonic_types::StatusExt as _;
 
-use crate::exit::{Exit, Failure};
+use crate::{
+    exit::{Exit, Failure},
+    paging::{PAGE_SIZE, Pages},
+};
 
 /// The maximum size of an answer. A page of ReplicaSets or the decision on 5,000 pods is many times smaller.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -146,8 +149,22 @@ impl Server {
         &self,
         cluster: &str,
     ) -> Result<v1::ListSessionsResponse, Failure> {
-        let request = v1::ListSessionsRequest {};
-        let mut list = self.answer(self.inspection().list_sessions(request).await)?;
+        let mut client = self.inspection();
+        let (mut pages, mut list) = (Pages::default(), v1::ListSessionsResponse::default());
+        loop {
+            let request = v1::ListSessionsRequest {
+                page_size: PAGE_SIZE,
+                page_token: pages.token.clone(),
+            };
+            let page = self.answer(client.list_sessions(request).await)?;
+            let has_next = pages.add(&page, &page.next_page_token)?;
+            list.sessions.extend(page.sessions);
+            list.server_version = page.server_version;
+            list.stale_views = page.stale_views;
+            if !has_next {
+                break;
+            }
+        }
         let is_named = |names: [&str; 2]| cluster.is_empty() || names.contains(&cluster);
         list.sessions
             .retain(|session| is_named([&session.cluster_uid, &session.cluster_name]));

@@ -22,7 +22,7 @@ use crate::{
     input,
     near::is_plain,
     page::{Io, Page, say},
-    resume,
+    pages, resume,
     sandbox::{
         self, AGAIN, CLUSTER, Cluster, RunningAgent, RunningServer, ServerSettings, beginning,
     },
@@ -217,9 +217,8 @@ async fn follow(client: &Server, io: &mut Io<'_>) -> Result<(), Failure> {
 }
 
 async fn report(server: &RunningServer, io: &mut Io<'_>) -> Result<(), Failure> {
-    let request = v1::ListDifferencesRequest::default();
-    let client = server.client().await?;
-    let answer = client.answer(client.inspection().list_differences(request).await)?;
+    let all = v1::ListDifferencesRequest::default();
+    let answer = pages::differences(&server.client().await?, all).await?;
     writeln!(io.stdout)?;
     Ok(diff::report(&answer, Page::new(io), io.stdout)?)
 }

@@ -1,6 +1,6 @@
 //! `InspectionService`: the state of the sessions.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::sync::Arc;
 
 use decree::v1::{self, inspection_service_server::InspectionService};
 use server_core::Timestamp;
@@ -107,15 +107,24 @@ impl InspectionService for Inspection {
         &self,
         request: Request<v1::ListSessionsRequest>,
     ) -> Result<Response<v1::ListSessionsResponse>, Status> {
-        let sessions = visible(&self.0, &Caller::of(request.extensions()), "");
+        let (_, extensions, request) = request.into_parts();
+        let limit = page::size(request.page_size)?;
+        let start = Page::parse(&request.page_token)?;
+        let all = visible(&self.0, &Caller::of(&extensions), "");
         let config = self.0.session_config();
-        let summaries = sessions
-            .iter()
-            .map(|one| one.handle.shown.summarize(&one.identity, &config));
+        let pages = all.iter().map(|one| (Page::of_session(&one.identity), one));
+        let rest = pages.filter(|(page, _)| *page > start);
+        let found = rest.map(|(page, one)| {
+            let summary = one.handle.shown.summarize(&one.identity, &config);
+            (page, summary)
+        });
+        let max = self.0.config.limits.frame_bytes_max;
+        let (sessions, next_page_token) = page::cut(found.collect(), limit, max);
         Ok(Response::new(v1::ListSessionsResponse {
             server_version: service::build_info::text().to_owned(),
-            sessions: summaries.collect(),
-            stale_views: stale_views(&self.0, &sessions, &[]),
+            sessions,
+            next_page_token,
+            stale_views: stale_views(&self.0, &all, &[]),
         }))
     }
 
@@ -129,7 +138,11 @@ impl InspectionService for Inspection {
             cluster,
             namespace,
             name,
+            page_size,
+            page_token,
         } = request;
+        let limit = page::size(page_size)?;
+        let start = Page::parse(&page_token)?;
         let caller = Caller::of(&extensions);
         let sessions = visible_of(&self.0, &caller, &cluster)?;
         if sessions.is_empty() && !cluster.is_empty() {
@@ -140,13 +153,19 @@ impl InspectionService for Inspection {
         });
         let answers = answers.await;
         let mut answer = v1::ListDifferencesResponse::default();
-        let found = answers.given.into_iter().filter_map(|(_, found)| found);
-        found.for_each(|found| add(&mut answer, found));
+        let mut found = Vec::new();
+        for (_, mut one) in answers
+            .given
+            .into_iter()
+            .filter_map(|(at, one)| Some((at, one?)))
+        {
+            found.extend(numbered(std::mem::take(&mut one.differences)));
+            add(&mut answer, one);
+        }
+        found.retain(|(page, _)| *page > start);
+        let max = self.0.config.limits.frame_bytes_max;
+        (answer.differences, answer.next_page_token) = page::cut(found, limit, max);
         answer.stale_views = stale_views(&self.0, &sessions, &answers.missing);
-        answer.differences.sort_by_key(|difference| {
-            let time = difference.time.unwrap_or_default();
-            Reverse((time.seconds, time.nanos))
-        });
         Ok(Response::new(answer))
     }
 
@@ -206,9 +225,23 @@ fn listing(
     }
 }
 
+/// The differences of a session, the newest first, with their places. One ReplicaSet may have several of one time. The newest of them is
+/// number 0, so their numbers stay when the session forgets the oldest.
+fn numbered(differences: Vec<v1::Difference>) -> Vec<(Page, v1::Difference)> {
+    let mut found: Vec<(Page, _)> = Vec::with_capacity(differences.len());
+    for difference in differences {
+        let same = found.iter().rev();
+        let same = same.take_while(|(_, last): &&(_, v1::Difference)| last.time == difference.time);
+        let same = same.filter(|(_, last)| last.replica_set == difference.replica_set);
+        let page = Page::of_difference(&difference, same.count());
+        found.push((page, difference));
+    }
+    found
+}
+
 fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesResponse) {
     let v1::ListDifferencesResponse {
-        mut differences,
+        differences: _,
         shadows,
         compared,
         agreements,
@@ -216,8 +249,8 @@ fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesRespo
         replica_sets,
         since,
         stale_views: _,
+        next_page_token: _,
     } = found;
-    answer.differences.append(&mut differences);
     answer.shadows += shadows;
     answer.compared += compared;
     answer.deleted_by_others += deleted_by_others;

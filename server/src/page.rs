@@ -1,4 +1,4 @@
-//! Pagination of ReplicaSets, with tokens that the next request returns.
+//! Pagination of lists, with tokens that the next request returns.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,8 @@ use crate::error::Refusal;
 const SIZE_DEFAULT: usize = 500;
 const SIZE_MAX: usize = 1_000;
 
-/// The position of a ReplicaSet in this order: its cluster, the cluster's uid, its namespace and its name. The default is before the first.
+/// The position of an item in its list, by texts that are compared one after another: of a ReplicaSet, its cluster, the cluster's uid, its
+/// namespace and its name. The default is before the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Page([String; 4]);
 
@@ -73,6 +74,23 @@ impl Page {
         Self(texts.map(str::to_owned))
     }
 
+    /// The position of a session: by cluster and shard.
+    pub(crate) fn of_session(identity: &SessionIdentity) -> Self {
+        let texts = [identity.cluster(), &identity.cluster_uid, &identity.shard];
+        let [cluster, uid, shard] = texts.map(str::to_owned);
+        Self([cluster, uid, shard, String::new()])
+    }
+
+    /// The position of a difference, the newest first. `number` sets it apart from others of the same time and ReplicaSet.
+    pub(crate) fn of_difference(found: &v1::Difference, number: usize) -> Self {
+        let time = found.time.unwrap_or_default();
+        let (seconds, nanos) = (i64::MAX - time.seconds.max(0), i32::MAX - time.nanos);
+        let set = found.replica_set.as_ref();
+        let set = set.map_or_else(String::new, |it| format!("{}/{}", it.namespace, it.name));
+        let age = format!("{seconds:019}.{nanos:010}");
+        Self([age, found.cluster_uid.clone(), set, format!("{number:09}")])
+    }
+
     /// The namespace and name after which the page continues in a cluster; `None` if the cluster is done.
     pub(crate) fn after_in(&self, identity: &SessionIdentity) -> Option<(String, String)> {
         let [cluster, uid, namespace, name] = &self.0;
@@ -104,6 +122,29 @@ mod tests {
             let refusal = Page::parse(token).expect_err(token);
             assert_eq!(refusal.reason(), "INVALID_FIELD");
         }
+    }
+
+    #[test]
+    fn differences_are_in_pages_from_the_newest_to_the_oldest() {
+        let at = |seconds, nanos, name: &str| v1::Difference {
+            time: Some(prost_types::Timestamp { seconds, nanos }),
+            replica_set: Some(v1::ObjectRef {
+                name: name.to_owned(),
+                ..v1::ObjectRef::default()
+            }),
+            ..v1::Difference::default()
+        };
+        let order = [
+            (at(1_000, 0, "a"), 0),
+            (at(999, 10, "a"), 0),
+            (at(999, 10, "a"), 1),
+            (at(999, 10, "b"), 0),
+            (at(999, 9, "a"), 0),
+            (at(9, 0, "a"), 0),
+            (v1::Difference::default(), 0),
+        ];
+        let pages = order.map(|(found, number)| Page::of_difference(&found, number));
+        assert!(pages.is_sorted() && pages[0] > Page::default(), "{pages:?}");
     }
 
     #[test]

@@ -85,7 +85,7 @@ async fn draining_server_says_so_and_begins_nothing() {
         .expect_err("nothing begins");
     assert_refusal(&streamed, Code::Unavailable, "SERVER_DRAINING");
     let sessions = inspection
-        .list_sessions(v1::ListSessionsRequest {})
+        .list_sessions(v1::ListSessionsRequest::default())
         .await
         .expect("still shown");
     assert_eq!(sessions.into_inner().sessions.len(), 1);

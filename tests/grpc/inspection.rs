@@ -167,8 +167,28 @@ async fn sessions_are_listed_with_what_they_hold() {
     let server = Running::start().await;
     let _sessions = three_sessions(&server).await;
     let mut client = server.inspection().await;
-    let answer = client.list_sessions(v1::ListSessionsRequest {}).await;
+    let answer = client
+        .list_sessions(v1::ListSessionsRequest::default())
+        .await;
     let sessions = answer.expect("valid").into_inner().sessions;
+    let mut request = v1::ListSessionsRequest {
+        page_size: 2,
+        ..v1::ListSessionsRequest::default()
+    };
+    let mut pages = Vec::new();
+    while pages.is_empty() || !request.page_token.is_empty() {
+        let page = client.list_sessions(request.clone()).await;
+        let page = page.expect("valid").into_inner();
+        request.page_token = page.next_page_token;
+        pages.push(page.sessions);
+    }
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+    let id = |session: &v1::SessionSummary| session.session_id.clone();
+    let ids = |sessions: &[v1::SessionSummary]| sessions.iter().map(id).collect::<Vec<_>>();
+    assert_eq!(ids(&pages.concat()), ids(&sessions));
+    request.page_token = "made up".to_owned();
+    let refusal = client.list_sessions(request).await.expect_err("not ours");
+    assert_field(&refusal, "page_token", "INVALID_TEXT");
     let places: Vec<_> = sessions
         .iter()
         .map(|session| (session.cluster_uid.as_str(), session.shard.as_str()))
@@ -183,6 +203,24 @@ async fn sessions_are_listed_with_what_they_hold() {
     assert_eq!(north.mode(), v1::Mode::Enforce);
     assert_eq!(north.replica_sets_version, "100");
     assert!(north.synced && north.started.is_some());
+}
+
+/// All differences, in pages of one.
+async fn one_by_one(
+    ask: &mut impl AsyncFnMut(v1::ListDifferencesRequest) -> v1::ListDifferencesResponse,
+) -> Vec<v1::Difference> {
+    let mut request = v1::ListDifferencesRequest {
+        page_size: 1,
+        ..v1::ListDifferencesRequest::default()
+    };
+    let mut pages = Vec::new();
+    while pages.is_empty() || !request.page_token.is_empty() {
+        let page = ask(request.clone()).await;
+        assert_eq!((page.differences.len(), page.shadows), (1, 1));
+        request.page_token = page.next_page_token;
+        pages.extend(page.differences);
+    }
+    pages
 }
 
 #[tokio::test]
@@ -205,21 +243,22 @@ async fn differences_of_a_shadow_are_listed() {
         ..hello("east")
     };
     let (mut shadow, _) = Agent::open_with(&server, watching).await;
-    shadow
-        .snapshot(vec![replica_set("web").build()], vec![])
-        .await;
-    // The other controller adopts a pod that its ReplicaSet does not select.
-    let stranger = v1::Pod {
-        labels: [("app".to_owned(), "other".to_owned())].into(),
-        ..pod("stranger", "web").version(102).build()
-    };
-    let orphan = v1::Pod {
-        controller: None,
-        resource_version: "101".to_owned(),
-        ..stranger.clone()
-    };
-    for pod in [orphan, stranger] {
-        shadow.event(v1::event::Event::PodApplied(pod)).await;
+    let sets = ["api", "web"].map(|name| replica_set(name).build());
+    shadow.snapshot(sets.into(), vec![]).await;
+    // The other controller adopts pods that their ReplicaSets do not select.
+    for (name, set, version) in [("stranger", "web", 102), ("wanderer", "api", 104)] {
+        let stranger = v1::Pod {
+            labels: [("app".to_owned(), "other".to_owned())].into(),
+            ..pod(name, set).version(version).build()
+        };
+        let orphan = v1::Pod {
+            controller: None,
+            resource_version: (version - 1).to_string(),
+            ..stranger.clone()
+        };
+        for pod in [orphan, stranger] {
+            shadow.event(v1::event::Event::PodApplied(pod)).await;
+        }
     }
     let mut looks = time::interval(Duration::from_millis(25));
     let told = soon(async {
@@ -227,12 +266,15 @@ async fn differences_of_a_shadow_are_listed() {
             looks.tick().await;
             let answer = ask(all.clone()).await;
             assert_eq!(answer.shadows, 1);
-            if let [told] = answer.differences.as_slice() {
-                return told.clone();
+            if answer.differences.len() == 2 {
+                return answer.differences;
             }
         }
     })
     .await;
+    assert_eq!(one_by_one(&mut ask).await, told);
+    let of_web = |it: &v1::Difference| it.replica_set.as_ref().is_some_and(|it| it.name == "web");
+    let told = told.into_iter().find(of_web).expect("it is told");
     assert_eq!(told.subject(), v1::Subject::Adoption);
     let sides = [&*told.decided, &told.done];
     assert_eq!(sides, ["leave stranger alone", "adopted stranger"]);

@@ -65,7 +65,9 @@ async fn scale_up(agent: &mut Agent, client: &mut Client) -> v1::ListSessionsRes
         if number < SETS {
             agent.event(scaled(number)).await;
         }
-        let listed = client.list_sessions(v1::ListSessionsRequest {}).await;
+        let listed = client
+            .list_sessions(v1::ListSessionsRequest::default())
+            .await;
         let listed = listed.expect("valid").into_inner();
         if !listed.stale_views.is_empty() {
             return listed;
@@ -115,7 +117,9 @@ async fn read_on(agent: &mut Agent, client: &mut Client) {
         let mut ticks = time::interval(Duration::from_millis(25));
         loop {
             ticks.tick().await;
-            let listed = client.list_sessions(v1::ListSessionsRequest {}).await;
+            let listed = client
+                .list_sessions(v1::ListSessionsRequest::default())
+                .await;
             if listed.expect("valid").into_inner().stale_views.is_empty() {
                 return;
             }

@@ -70,7 +70,9 @@ async fn calls_and_sessions_by_the_thousand_are_a_few_lines_of_each_message() {
     let token = token.parse().expect("it is ASCII");
     let mut client = InspectionServiceClient::new(channel.clone());
     for _ in 0..TIMES {
-        let denied = client.list_sessions(v1::ListSessionsRequest {}).await;
+        let denied = client
+            .list_sessions(v1::ListSessionsRequest::default())
+            .await;
         denied.expect_err("it has no token");
         open(&channel, &token, "c1").await;
         open(&channel, &token, "no uid\u{202e}").await;

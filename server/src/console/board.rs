@@ -14,7 +14,7 @@ use super::{
     reader::{PageReader, event, seconds},
     state::{ConsoleState, ask},
 };
-use crate::{access::Caller, clock};
+use crate::{access::Caller, clock, visible::visible};
 
 /// The number of ReplicaSets in one request to a session, and the maximum number of rows in an event.
 const PAGE: i32 = 500;
@@ -72,10 +72,10 @@ impl Board {
         if is_complete {
             self.sent.retain(|key, _| seen.contains(key));
         }
-        let request = ask(caller, v1::ListSessionsRequest::default());
-        let sessions = state.inspection.list_sessions(request).await?.into_inner();
-        let sessions = sessions.sessions;
-        let synced = sessions.iter().filter(|session| session.synced);
+        let sessions = visible(&state.shared, caller, "");
+        let synced = sessions
+            .iter()
+            .filter(|one| one.handle.shown.stats().synced);
         // The board is up to date.
         let data = json!({
             "seconds": seconds(clock::now()),

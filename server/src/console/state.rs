@@ -2,13 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use decree::{json::Json, v1};
+use decree::{
+    json::Json,
+    v1::{self, inspection_service_server::InspectionService as _},
+};
 use prost::Message;
 use serde_json::{Value, json};
 use server_core::{Interrupted, Surroundings};
 use service::admission::Yields;
 use tokio::time::Instant;
-use tonic::Request;
+use tonic::{Request, Status};
 
 use super::answer::Refused;
 use crate::{
@@ -98,6 +101,30 @@ impl ConsoleState {
 
     fn until(&self) -> Instant {
         Instant::now() + self.shared.config.deadline
+    }
+
+    /// The differences of all sessions that the caller may see, of all pages. The sessions remember a limited number.
+    pub(crate) async fn differences(
+        &self,
+        caller: &Caller,
+    ) -> Result<v1::ListDifferencesResponse, Status> {
+        let mut request = v1::ListDifferencesRequest {
+            page_size: i32::MAX,
+            ..v1::ListDifferencesRequest::default()
+        };
+        let mut found = Vec::new();
+        loop {
+            let page = self
+                .inspection
+                .list_differences(ask(caller, request.clone()));
+            let mut page = page.await?.into_inner();
+            found.append(&mut page.differences);
+            request.page_token = std::mem::take(&mut page.next_page_token);
+            if request.page_token.is_empty() {
+                page.differences = found;
+                return Ok(page);
+            }
+        }
     }
 
     /// The nodes of a cluster by name, each with the number of its active pods.

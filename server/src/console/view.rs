@@ -2,15 +2,9 @@
 
 use std::collections::HashMap;
 
-use decree::v1::{self, inspection_service_server::InspectionService as _};
+use decree::v1;
 
-use super::{
-    answer::Refused,
-    board::Board,
-    reader::PageReader,
-    replica_set,
-    state::{ConsoleState, ask},
-};
+use super::{answer::Refused, board::Board, reader::PageReader, replica_set, state::ConsoleState};
 use crate::access::Caller;
 
 /// A page.
@@ -61,9 +55,8 @@ impl PageView {
                 reader.show("sessions", state.sessions(caller)).await;
             }
             Self::Differences => {
-                let request = ask(caller, v1::ListDifferencesRequest::default());
-                let found = state.inspection.list_differences(request).await?;
-                let differences = state.json("ListDifferencesResponse", found.get_ref());
+                let found = state.differences(caller).await?;
+                let differences = state.json("ListDifferencesResponse", &found);
                 reader.show("differences", differences).await;
             }
         }

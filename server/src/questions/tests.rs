@@ -114,7 +114,7 @@ async fn lists_have_every_session_and_name_the_one_that_is_stuck() {
     });
     let _registrations: Vec<_> = registrations.collect();
     let inspection = Inspection(Arc::clone(&shared));
-    let mut request = Request::new(v1::ListSessionsRequest {});
+    let mut request = Request::new(v1::ListSessionsRequest::default());
     request.extensions_mut().insert(viewer());
     let listed = inspection
         .list_sessions(request)

@@ -1739,7 +1739,11 @@ func (x *DecisionTarget) GetReason() *Reason {
 
 // Asks for the sessions.
 type ListSessionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The maximum number of results, 1 to 1,000; 0 means 500.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// Where to continue: `next_page_token` of the previous answer.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1774,15 +1778,31 @@ func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
 	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
 }
 
+func (x *ListSessionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSessionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // Answers with the sessions, sorted by cluster and shard. The answer does not wait for a session.
 type ListSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// All sessions, each as it was after its last decision.
+	// One page, each session as it was after its last decision.
 	Sessions []*SessionSummary `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
 	// The server's version, for people.
 	ServerVersion string `protobuf:"bytes,2,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
-	// The stale views among them.
-	StaleViews    []*StaleView `protobuf:"bytes,3,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
+	// The stale views among all sessions.
+	StaleViews []*StaleView `protobuf:"bytes,3,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
+	// Where to continue; empty at the end.
+	NextPageToken string `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1836,6 +1856,13 @@ func (x *ListSessionsResponse) GetStaleViews() []*StaleView {
 		return x.StaleViews
 	}
 	return nil
+}
+
+func (x *ListSessionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // Shows one session.
@@ -2054,7 +2081,11 @@ type ListDifferencesRequest struct {
 	// The namespace; empty for all.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The ReplicaSet's name; empty for all.
-	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// The maximum number of results, 1 to 1,000; 0 means 500.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// Where to continue: `next_page_token` of the previous answer.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2110,10 +2141,24 @@ func (x *ListDifferencesRequest) GetName() string {
 	return ""
 }
 
+func (x *ListDifferencesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListDifferencesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // Answers with differences.
 type ListDifferencesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The differences, the newest first.
+	// One page, the newest differences first. Everything else in the answer is about all pages.
 	Differences []*Difference `protobuf:"bytes,1,rep,name=differences,proto3" json:"differences,omitempty"`
 	// The number of shadow-mode sessions. Without one, nothing is compared.
 	Shadows int32 `protobuf:"varint,2,opt,name=shadows,proto3" json:"shadows,omitempty"`
@@ -2129,7 +2174,9 @@ type ListDifferencesResponse struct {
 	// The start of the oldest of those sessions; absent without one.
 	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	// The stale views among the requested clusters.
-	StaleViews    []*StaleView `protobuf:"bytes,8,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
+	StaleViews []*StaleView `protobuf:"bytes,8,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
+	// Where to continue; empty at the end.
+	NextPageToken string `protobuf:"bytes,9,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2218,6 +2265,13 @@ func (x *ListDifferencesResponse) GetStaleViews() []*StaleView {
 		return x.StaleViews
 	}
 	return nil
+}
+
+func (x *ListDifferencesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // Counts the comparisons of one subject.
@@ -3048,13 +3102,17 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"clusterUid\"O\n" +
 	"\x0eDecisionTarget\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
-	"\x06reason\x18\x02 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"\x15\n" +
-	"\x13ListSessionsRequest\"\xab\x01\n" +
+	"\x06reason\x18\x02 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"Q\n" +
+	"\x13ListSessionsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\xd3\x01\n" +
 	"\x14ListSessionsResponse\x125\n" +
 	"\bsessions\x18\x01 \x03(\v2\x19.decree.v1.SessionSummaryR\bsessions\x12%\n" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x125\n" +
 	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
-	"staleViews\"\xc2\x05\n" +
+	"staleViews\x12&\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xc2\x05\n" +
 	"\x0eSessionSummary\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
@@ -3078,11 +3136,14 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x10memory_bytes_max\x18\x11 \x01(\x03R\x0ememoryBytesMax\x12\x1f\n" +
 	"\vobjects_max\x18\x12 \x01(\x03R\n" +
 	"objectsMax\x12+\n" +
-	"\x03age\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x03age\"d\n" +
+	"\x03age\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x03age\"\xa0\x01\n" +
 	"\x16ListDifferencesRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xf6\x02\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"\x9e\x03\n" +
 	"\x17ListDifferencesResponse\x127\n" +
 	"\vdifferences\x18\x01 \x03(\v2\x15.decree.v1.DifferenceR\vdifferences\x12\x18\n" +
 	"\ashadows\x18\x02 \x01(\x05R\ashadows\x12\x1a\n" +
@@ -3094,7 +3155,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\freplica_sets\x18\x06 \x01(\x03R\vreplicaSets\x120\n" +
 	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x125\n" +
 	"\vstale_views\x18\b \x03(\v2\x14.decree.v1.StaleViewR\n" +
-	"staleViews\"\xb8\x01\n" +
+	"staleViews\x12&\n" +
+	"\x0fnext_page_token\x18\t \x01(\tR\rnextPageToken\"\xb8\x01\n" +
 	"\tAgreement\x12,\n" +
 	"\asubject\x18\x01 \x01(\x0e2\x12.decree.v1.SubjectR\asubject\x12\x1a\n" +
 	"\bcompared\x18\x02 \x01(\x04R\bcompared\x12\x1c\n" +

@@ -41,7 +41,7 @@ type InspectionServiceClient interface {
 	GetReplicaSet(ctx context.Context, in *GetReplicaSetRequest, opts ...grpc.CallOption) (*GetReplicaSetResponse, error)
 	// Streams decisions as the server makes them. A slow reader receives the number of decisions that it missed.
 	WatchDecisions(ctx context.Context, in *WatchDecisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDecisionsResponse], error)
-	// Lists the sessions.
+	// Lists the sessions, sorted by cluster and shard.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// Lists the acts of another controller that differ from decisions, in shadow-mode sessions: the last 500 of each session, newest first.
 	ListDifferences(ctx context.Context, in *ListDifferencesRequest, opts ...grpc.CallOption) (*ListDifferencesResponse, error)
@@ -138,7 +138,7 @@ type InspectionServiceServer interface {
 	GetReplicaSet(context.Context, *GetReplicaSetRequest) (*GetReplicaSetResponse, error)
 	// Streams decisions as the server makes them. A slow reader receives the number of decisions that it missed.
 	WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error
-	// Lists the sessions.
+	// Lists the sessions, sorted by cluster and shard.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// Lists the acts of another controller that differ from decisions, in shadow-mode sessions: the last 500 of each session, newest first.
 	ListDifferences(context.Context, *ListDifferencesRequest) (*ListDifferencesResponse, error)
