@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use decree::{json::Json, v1};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tonic::Streaming;
+use tonic_types::StatusExt;
 
 use crate::{
     age,
@@ -25,6 +27,12 @@ const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 
 /// How often the command looks whether the named ReplicaSets are still there.
 const PERIOD: Duration = Duration::from_secs(1);
+/// The cause if a stream ends without a status.
+const ENDED: &str = "the server ended the watch";
+/// The reason of a refusal: the server does not have all decisions since the watch broke.
+const EXPIRED: &str = "RESUME_TOKEN_EXPIRED";
+/// How often the command tries to continue a watch that broke, once a second.
+const TRIES: usize = 10;
 
 struct Printer {
     output: Format,
@@ -75,26 +83,35 @@ pub(crate) async fn follow(
             io.notice(&format!("{agent}: its decisions are not executed"))?;
         }
     }
-    let request = v1::WatchDecisionsRequest {
+    let mut request = v1::WatchDecisionsRequest {
         cluster: cluster.to_owned(),
         namespace: scope.namespace.clone(),
         name: scope.name.clone(),
+        resume_token: String::new(),
     };
-    let decisions = server.inspection().watch_decisions(request).await;
+    let decisions = server.inspection().watch_decisions(request.clone()).await;
     let mut decisions = server.answer(decisions)?;
     let mut watched = None;
     look(server, cluster, scope, &mut watched, io).await?;
     let mut printer = Printer::new(output, io)?;
     while left != Some(0) {
-        let Ok(next) = timeout(PERIOD, decisions.message()).await else {
-            look(server, cluster, scope, &mut watched, io).await?;
-            continue;
+        let next = match timeout(PERIOD, decisions.message()).await {
+            Err(_) => look(server, cluster, scope, &mut watched, io)
+                .await
+                .map(|()| None),
+            Ok(Ok(Some(next))) => Ok(Some(next)),
+            Ok(Ok(None)) => Err(Failure::new(Exit::Unreachable, ENDED)),
+            Ok(Err(status)) => Err(server.failure(&status)),
         };
-        let next = next.map_err(|status| server.failure(&status))?;
-        let next = next.ok_or_else(|| {
-            Failure::new(Exit::Unreachable, "the server ended the watch")
-                .hint("start it again once the server is back")
-        })?;
+        let mut next = match next {
+            Ok(Some(next)) => next,
+            Ok(None) => continue,
+            Err(lost) => {
+                decisions = resume(server, &mut request, lost, io).await?;
+                continue;
+            }
+        };
+        request.resume_token = std::mem::take(&mut next.resume_token);
         if let Some(record) = &next.decision {
             if !scope.has(record.replica_set.as_ref()) {
                 continue;
@@ -110,6 +127,40 @@ pub(crate) async fn follow(
         }
     }
     Ok(())
+}
+
+/// Continues a watch that broke after the last message that came. Says so if decisions may be missing. Fails if the server does not come
+/// back, or refuses.
+async fn resume(
+    server: &Server,
+    request: &mut v1::WatchDecisionsRequest,
+    lost: Failure,
+    io: &mut Io<'_>,
+) -> Result<Streaming<v1::WatchDecisionsResponse>, Failure> {
+    if lost.exit == Exit::Unreachable {
+        io.notice(&format!("{}; trying again", lost.cause))?;
+        for _ in 0..TRIES {
+            sleep(PERIOD).await;
+            let resumed = server.inspection().watch_decisions(request.clone()).await;
+            let status = match resumed {
+                Ok(decisions) => {
+                    if request.resume_token.is_empty() {
+                        io.notice("decisions before now may have been missed")?;
+                    }
+                    return Ok(decisions.into_inner());
+                }
+                Err(status) => status,
+            };
+            let details = status.get_error_details();
+            let failure = server.failure(&status);
+            if details.error_info().is_some_and(|it| it.reason == EXPIRED) {
+                request.resume_token.clear();
+            } else if failure.exit != Exit::Unreachable {
+                return Err(failure);
+            }
+        }
+    }
+    Err(lost)
 }
 
 /// Fails if one of the names is wrong, as soon as the agents have sent all ReplicaSets. From then on, `watched` has the named ReplicaSets,
@@ -160,7 +211,11 @@ impl Printer {
     }
 
     fn print(&mut self, next: &v1::WatchDecisionsResponse, io: &mut Io<'_>) -> Result<(), Failure> {
-        let v1::WatchDecisionsResponse { decision, missed } = next;
+        let v1::WatchDecisionsResponse {
+            decision,
+            missed,
+            resume_token: _,
+        } = next;
         if !self.output.is_for_people() {
             let set = decision.iter().filter_map(|it| it.replica_set.as_ref());
             let names: Vec<_> = set.map(|set| set.name.as_str()).collect();

@@ -59,6 +59,10 @@ pub(crate) enum Refusal {
     ClusterUnknown(String),
     #[error("ReplicaSet {namespace}/{name} not found")]
     ReplicaSetUnknown { namespace: String, name: String },
+    #[error(
+        "the server does not have all decisions after this resume_token any more; watch without it"
+    )]
+    ResumeTokenExpired,
     #[error("the session has ended")]
     SessionEnded,
     #[error("the session failed and was ended")]
@@ -132,6 +136,7 @@ impl Refusal {
             Self::ClusterAmbiguous { .. } => (Code::InvalidArgument, "CLUSTER_AMBIGUOUS", vec![]),
             Self::ClusterUnknown(_) => (Code::NotFound, "CLUSTER_UNKNOWN", vec![]),
             Self::ReplicaSetUnknown { .. } => (Code::NotFound, "REPLICA_SET_UNKNOWN", vec![]),
+            Self::ResumeTokenExpired => (Code::OutOfRange, "RESUME_TOKEN_EXPIRED", vec![]),
             Self::SessionEnded => (Code::Unavailable, "SESSION_ENDED", vec![]),
             Self::Panicked => (Code::Internal, "INTERNAL_FAILURE", vec![]),
             Self::CertificateEnded(ended) => {

@@ -1,10 +1,15 @@
 //! The readers of `WatchDecisions`. Each has a bounded queue, and a slow reader learns how many decisions it missed.
+//!
+//! One lock orders all decisions, from the first watch on: each reader gets those that it wants in this order, so the place of one tells
+//! which ones the reader has. A reader that comes back with a token gets the later ones from the [`Past`].
 
 use std::{
+    collections::VecDeque,
+    mem,
     pin::Pin,
     sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
 };
@@ -17,33 +22,47 @@ use tonic::Status;
 
 use server_session::SessionIdentity;
 
+use self::past::{Past, PastDecision, Place};
 use crate::{
     access::{Caller, OpenStream},
     capacity::{EndSignal, Pool, Slot},
     error::Refusal,
 };
 
+mod past;
+
 #[derive(Debug)]
 pub(crate) struct Watchers {
-    readers: RwLock<Vec<Watcher>>,
-    /// Whether there are readers: sessions do not share a lock for nobody.
+    state: Mutex<State>,
+    /// Whether there has been a reader: sessions do not share a lock for nobody.
     is_read: AtomicBool,
     pool: Arc<Pool>,
     buffer: usize,
 }
 
 #[derive(Debug)]
+struct State {
+    readers: Vec<Watcher>,
+    past: Past,
+}
+
+/// The decisions that a reader missed and was not told of: how many, and the place of the last one.
+type Missed = Arc<Mutex<(u64, Place)>>;
+
+#[derive(Debug)]
 struct Watcher {
     filter: v1::WatchDecisionsRequest,
     caller: Caller,
     queue: mpsc::Sender<v1::WatchDecisionsResponse>,
-    missed: Arc<AtomicU64>,
+    missed: Missed,
 }
 
 /// The stream of one reader. Dropping it ends the watch.
 pub(crate) struct Watch {
+    /// The decisions after the reader's token, before those of the queue.
+    past: VecDeque<PastDecision>,
     queue: mpsc::Receiver<v1::WatchDecisionsResponse>,
-    missed: Arc<AtomicU64>,
+    missed: Missed,
     watchers: Arc<Watchers>,
     final_status: Option<Refusal>,
     /// Ready when the reader loses the permission.
@@ -56,7 +75,10 @@ impl Watchers {
     /// `max` is the number of readers, `buffer` the length of each queue.
     pub(crate) fn new(max: usize, buffer: usize) -> Self {
         Self {
-            readers: RwLock::default(),
+            state: Mutex::new(State {
+                readers: Vec::new(),
+                past: Past::new(),
+            }),
             is_read: AtomicBool::default(),
             pool: Pool::new(max, Yields::Newest, Refusal::exhausted("watchers", max)),
             buffer,
@@ -64,6 +86,9 @@ impl Watchers {
     }
 
     /// Starts a watch, which `end_signal` ends. The reader gets `final_status` when the server drains.
+    ///
+    /// # Errors
+    /// If there are too many, or the decisions after the filter's token are not kept.
     pub(crate) fn watch(
         self: Arc<Self>,
         filter: v1::WatchDecisionsRequest,
@@ -73,15 +98,22 @@ impl Watchers {
     ) -> Result<Watch, Refusal> {
         let slot = self.pool.take(caller.owner(), 1, end_signal.clone())?;
         let (sender, queue) = mpsc::channel(self.buffer);
-        let missed = Arc::new(AtomicU64::new(0));
+        let missed = Missed::default();
         let watcher = Watcher {
             filter,
             caller,
             queue: sender,
             missed: Arc::clone(&missed),
         };
-        self.change(|readers| readers.push(watcher));
+        let mut state = self.state();
+        self.is_read.store(true, Ordering::Release);
+        let past = state.past.after(&watcher.filter.resume_token)?;
+        let past = past.filter(|it| watcher.wants(&it.identity, &it.record));
+        let past = past.cloned().collect();
+        state.readers.push(watcher);
+        drop(state);
         Ok(Watch {
+            past,
             queue,
             missed,
             watchers: self,
@@ -93,28 +125,32 @@ impl Watchers {
     }
 
     /// Sends a decision to all readers whose filter matches and whose callers may see the cluster.
-    pub(crate) fn publish(&self, identity: &SessionIdentity, record: &Arc<v1::DecisionRecord>) {
+    pub(crate) fn publish(
+        &self,
+        identity: &Arc<SessionIdentity>,
+        record: &Arc<v1::DecisionRecord>,
+    ) {
         if !self.is_read.load(Ordering::Acquire) {
             return;
         }
-        let readers = self.readers.read().unwrap_or_else(PoisonError::into_inner);
-        for reader in readers
-            .iter()
-            .filter(|reader| reader.wants(identity, record))
-        {
-            reader.offer(record);
-        }
+        let mut state = self.state();
+        let State { readers, past } = &mut *state;
+        let place = past.push(identity, record);
+        let readers = readers.iter().filter(|it| it.wants(identity, record));
+        readers.for_each(|reader| reader.offer(place, record));
     }
 
     pub(crate) fn close(&self) {
-        self.change(Vec::clear);
+        self.state().readers.clear();
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Watcher>)) {
-        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
-        change(&mut readers);
-        self.is_read.store(!readers.is_empty(), Ordering::Release);
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watcher {
@@ -123,6 +159,7 @@ impl Watcher {
             cluster,
             namespace,
             name,
+            resume_token: _,
         } = &self.filter;
         let object = record.replica_set.as_ref();
         let is = |wanted: &str, have: Option<&str>| wanted.is_empty() || have == Some(wanted);
@@ -132,15 +169,19 @@ impl Watcher {
             && is(name, object.map(|object| object.name.as_str()))
     }
 
-    fn offer(&self, record: &Arc<v1::DecisionRecord>) {
+    fn offer(&self, place: Place, record: &v1::DecisionRecord) {
         match self.queue.try_reserve() {
             Ok(room) => {
-                let missed = self.missed.swap(0, Ordering::AcqRel);
-                let decision = Some(v1::DecisionRecord::clone(record));
-                room.send(v1::WatchDecisionsResponse { decision, missed });
+                let (missed, _) = mem::take(&mut *lock(&self.missed));
+                room.send(v1::WatchDecisionsResponse {
+                    decision: Some(record.clone()),
+                    missed,
+                    resume_token: place.token(),
+                });
             }
             Err(mpsc::error::TrySendError::Full(())) => {
-                self.missed.fetch_add(1, Ordering::AcqRel);
+                let mut missed = lock(&self.missed);
+                *missed = (missed.0 + 1, place);
             }
             Err(mpsc::error::TrySendError::Closed(())) => {}
         }
@@ -156,18 +197,27 @@ impl Stream for Watch {
             && let Poll::Ready(refusal) = self.denied.as_mut().poll(cx)
         {
             self.final_status = None;
+            self.past.clear();
             self.queue.close();
             while self.queue.try_recv().is_ok() {}
             return Poll::Ready(Some(Err(refusal.into())));
         }
+        if let Some(PastDecision { place, record, .. }) = self.past.pop_front() {
+            return Poll::Ready(Some(Ok(v1::WatchDecisionsResponse {
+                decision: Some(Arc::unwrap_or_clone(record)),
+                missed: 0,
+                resume_token: place.token(),
+            })));
+        }
         if let Poll::Ready(Some(decision)) = self.queue.poll_recv(cx) {
             return Poll::Ready(Some(Ok(decision)));
         }
-        let missed = self.missed.swap(0, Ordering::AcqRel);
+        let (missed, last) = mem::take(&mut *lock(&self.missed));
         if missed > 0 {
             return Poll::Ready(Some(Ok(v1::WatchDecisionsResponse {
                 decision: None,
                 missed,
+                resume_token: last.token(),
             })));
         }
         match ready!(self.queue.poll_recv(cx)) {
@@ -181,7 +231,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.queue.close();
         let is_open = |reader: &Watcher| !reader.queue.is_closed();
-        self.watchers.change(|readers| readers.retain(is_open));
+        self.watchers.state().readers.retain(is_open);
     }
 }
 

@@ -49,6 +49,7 @@ async fn watch_can_be_narrowed() {
         cluster: "c2".to_owned(),
         namespace: "default".to_owned(),
         name: "b".to_owned(),
+        ..all()
     };
     let mut watch = watch(&server, only).await;
     let sets = || {
@@ -81,4 +82,29 @@ async fn watchers_beyond_the_limit_are_refused_until_one_goes() {
         assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
         again = soon(client.watch_decisions(all())).await;
     }
+}
+
+#[tokio::test]
+async fn watch_continues_where_it_broke_or_is_refused() {
+    let server = Running::start().await;
+    let mut first = watch(&server, all()).await;
+    let sets = |name: &str| vec![replica_set(name).replicas(1).build()];
+    let mut one = Agent::open_on(&server, "c1", sets("a"), vec![]).await;
+    one.batch().await;
+    let token = next(&mut first).await.resume_token;
+    drop(first);
+    let mut two = Agent::open_on(&server, "c2", sets("b"), vec![]).await;
+    two.batch().await;
+    let resumed = v1::WatchDecisionsRequest {
+        resume_token: token.clone(),
+        ..all()
+    };
+    let mut again = watch(&server, resumed.clone()).await;
+    let seen = next(&mut again).await.decision.expect("a decision");
+    assert_eq!(seen.cluster, "c2");
+    // Another server, or this one after a restart, does not know what came.
+    let other = Running::start().await;
+    let refusal = other.inspection().await.watch_decisions(resumed).await;
+    let refusal = refusal.expect_err("not its token");
+    assert_refusal(&refusal, Code::OutOfRange, "RESUME_TOKEN_EXPIRED");
 }

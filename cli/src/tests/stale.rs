@@ -8,7 +8,8 @@ use decree::v1::{
 };
 use tokio::{net::TcpListener, runtime::Builder};
 use tokio_stream::{Stream, wrappers::TcpListenerStream};
-use tonic::{Request, Response, Status, transport::Server};
+use tonic::{Code, Request, Response, Status, transport::Server};
+use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::decree;
 use crate::Exit;
@@ -102,11 +103,31 @@ impl InspectionService for HalfServer {
         }))
     }
 
+    /// Each watch ends after one decision. The second can continue after the first, and a third cannot.
     async fn watch_decisions(
         &self,
-        _: Request<v1::WatchDecisionsRequest>,
+        request: Request<v1::WatchDecisionsRequest>,
     ) -> Answer<Self::WatchDecisionsStream> {
-        Err(Status::unimplemented("nobody asks"))
+        let (action, token) = match &*request.get_ref().resume_token {
+            "" => ("create", "first"),
+            "first" => ("delete", "second"),
+            _ => {
+                let reason = "RESUME_TOKEN_EXPIRED";
+                let details = ErrorDetails::with_error_info(reason, "decree.dev", []);
+                let code = Code::OutOfRange;
+                return Err(Status::with_error_details(code, "too late", details));
+            }
+        };
+        let decision = v1::DecisionRecord {
+            action: action.to_owned(),
+            ..v1::DecisionRecord::default()
+        };
+        let one = v1::WatchDecisionsResponse {
+            decision: Some(decision),
+            missed: 0,
+            resume_token: token.to_owned(),
+        };
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(one)))))
     }
 
     async fn list_differences(
@@ -168,4 +189,18 @@ fn stale_views_are_named_and_missing_ones_are_no_success() {
         sessions.out.contains("south") && sessions.err.contains(text),
         "{sessions:?}"
     );
+}
+
+#[test]
+fn watch_that_breaks_goes_on_after_its_last_decision_or_says_that_it_cannot() {
+    let url = format!("http://{}", start());
+    let words = ["watch", "--count", "3", "--server", &url];
+    let ended = decree(&words);
+    const BROKEN: &str = "notice: the server ended the watch; trying again\n";
+    const MISSED: &str = "notice: decisions before now may have been missed\n";
+    assert_eq!(ended.err, [BROKEN, BROKEN, MISSED].concat());
+    let actions = ended.out.lines().skip(1).map(|line| line.split_whitespace().nth(2));
+    let actions: Vec<_> = actions.flatten().collect();
+    assert_eq!(actions, ["create", "delete", "create"], "{}", ended.out);
+    assert_eq!(ended.exit, Exit::Done);
 }

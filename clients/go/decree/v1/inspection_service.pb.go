@@ -1444,7 +1444,10 @@ type WatchDecisionsRequest struct {
 	// The namespace; empty for all.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The ReplicaSet's name; empty for all.
-	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Where to continue: `resume_token` of the last message that came. Empty for the decisions from now on. If the server does not have all later decisions any
+	// more, it refuses the call with RESUME_TOKEN_EXPIRED.
+	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1500,13 +1503,22 @@ func (x *WatchDecisionsRequest) GetName() string {
 	return ""
 }
 
+func (x *WatchDecisionsRequest) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
 // Carries one decision, or the number of missed decisions.
 type WatchDecisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The decision; absent in a notice of missed decisions.
 	Decision *DecisionRecord `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
 	// The number of decisions that the reader missed before this one.
-	Missed        uint64 `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
+	Missed uint64 `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The place of this message among the decisions of this server; never empty.
+	ResumeToken   string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1553,6 +1565,13 @@ func (x *WatchDecisionsResponse) GetMissed() uint64 {
 		return x.Missed
 	}
 	return 0
+}
+
+func (x *WatchDecisionsResponse) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
 }
 
 // Records one decision that left the server.
@@ -3076,14 +3095,16 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x05class\x18\x06 \x01(\x0e2\x17.decree.v1.FailureClassR\x05class\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12\x14\n" +
 	"\x05times\x18\b \x01(\x05R\x05times\x12.\n" +
-	"\x04last\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"c\n" +
+	"\x04last\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"\x86\x01\n" +
 	"\x15WatchDecisionsRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"g\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12!\n" +
+	"\fresume_token\x18\x04 \x01(\tR\vresumeToken\"\x8a\x01\n" +
 	"\x16WatchDecisionsResponse\x125\n" +
 	"\bdecision\x18\x01 \x01(\v2\x19.decree.v1.DecisionRecordR\bdecision\x12\x16\n" +
-	"\x06missed\x18\x02 \x01(\x04R\x06missed\"\x9c\x03\n" +
+	"\x06missed\x18\x02 \x01(\x04R\x06missed\x12!\n" +
+	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\"\x9c\x03\n" +
 	"\x0eDecisionRecord\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x125\n" +

@@ -39,7 +39,8 @@ type InspectionServiceClient interface {
 	ListReplicaSets(ctx context.Context, in *ListReplicaSetsRequest, opts ...grpc.CallOption) (*ListReplicaSetsResponse, error)
 	// Shows one ReplicaSet with its cause for waiting and its last decisions.
 	GetReplicaSet(ctx context.Context, in *GetReplicaSetRequest, opts ...grpc.CallOption) (*GetReplicaSetResponse, error)
-	// Streams decisions as the server makes them. A slow reader receives the number of decisions that it missed.
+	// Streams decisions as the server makes them. A slow reader receives the number of decisions that it missed. After a break, `resume_token` continues
+	// the stream without a gap.
 	WatchDecisions(ctx context.Context, in *WatchDecisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDecisionsResponse], error)
 	// Lists the sessions, sorted by cluster and shard.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
@@ -136,7 +137,8 @@ type InspectionServiceServer interface {
 	ListReplicaSets(context.Context, *ListReplicaSetsRequest) (*ListReplicaSetsResponse, error)
 	// Shows one ReplicaSet with its cause for waiting and its last decisions.
 	GetReplicaSet(context.Context, *GetReplicaSetRequest) (*GetReplicaSetResponse, error)
-	// Streams decisions as the server makes them. A slow reader receives the number of decisions that it missed.
+	// Streams decisions as the server makes them. A slow reader receives the number of decisions that it missed. After a break, `resume_token` continues
+	// the stream without a gap.
 	WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error
 	// Lists the sessions, sorted by cluster and shard.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
