@@ -10,7 +10,7 @@ use crate::{
     held::HeldQueue,
     index::SetId,
     names::NameSeed,
-    object::{Kind, OwnerReference, Pod, PodState, ReplicaSet, ResourceVersion, Timestamp, Uid},
+    object::{Kind, OwnerReference, Pod, ReplicaSet, ResourceVersion, Timestamp},
     queue::Priority,
     reason::{Reason, Rule},
     report::{ControllerReport, Decision},
@@ -22,6 +22,18 @@ const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 /// The caller ended a computation before it had a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
+
+/// Decides for one ReplicaSet, if all operations succeed. `pods` are those of its namespace; the order does not matter. New pods get the
+/// first free names, whatever the configuration says about names.
+///
+/// [`decide_while`] also knows other ReplicaSets, and can be interrupted.
+pub fn decide(set: &ReplicaSet, pods: &[Pod], now: Timestamp, config: &Config) -> Decision {
+    let (sets, pods) = (vec![set.clone()], pods.to_vec());
+    let place = (&*set.key.namespace, &*set.key.name);
+    let decided = decide_while(now, config.clone(), place, sets, pods, &|| true);
+    let decided = decided.expect("nothing interrupts it");
+    decided.expect("the ReplicaSet is listed")
+}
 
 /// Decides for one ReplicaSet from a snapshot, if all operations succeed, while `go_on` returns `true`. Calls `go_on` before each object and
 /// each step.
@@ -200,15 +212,8 @@ fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<Aft
 
 fn created(name: &Arc<str>, set: &ReplicaSet) -> Pod {
     Pod {
-        namespace: Arc::clone(&set.key.namespace),
-        name: Arc::clone(name),
-        uid: Uid(format!("created-{name}").into()),
         version: Some(LATER),
-        labels: set.template_labels.clone(),
-        controller: Some(OwnerReference::to_replica_set(&set.key)),
-        node: None,
-        deleted: None,
-        state: PodState::default(),
+        ..Pod::of(set, Arc::clone(name), format!("created-{name}"))
     }
 }
 

@@ -1,4 +1,10 @@
 //! Decides: the ReplicaSet controller of Kubernetes as one state machine without I/O.
+#![doc = include_str!("../README.md")]
+//!
+//! # Stable items
+//!
+//! The items of this page follow semantic versioning; before 1.0, a minor version can add fields and rules. The hidden public items follow
+//! the programs of Decree.
 //!
 //! # Theory of operation
 //!
@@ -53,28 +59,38 @@ mod reason;
 mod report;
 mod selector;
 mod sync;
+#[doc(hidden)]
 pub mod syntax;
+#[doc(hidden)]
 pub mod wording;
 
-pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
+pub use batch::{PodRef, Victim};
 pub use config::{Brake, Config};
-pub use controller::{
-    Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,
-    Sizes, Surroundings, SurroundingsCopy, SurroundingsIndex, keep_within,
-};
-pub use decide::{Interrupted, controller_of, decide_while};
-pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
-pub use held::{Counted, Held, HeldMap, HeldQueue};
-pub use index::ledger::{Account, Ledger, Loss};
+pub use decide::{Interrupted, decide, decide_while};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use object::{
-    ByKind, Condition, Key, Kind, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet,
-    ResourceVersion, Resume, Span, Status, Timestamp, Uid,
+    Condition, Key, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span,
+    Status, Timestamp, Uid,
 };
-pub use pod_view::{OwnerView, PodView};
 pub use reason::{Reason, Rule};
-pub use report::{Answered, ControllerReport, Decision, OutcomeCounts, ScaleDown, State, View};
+pub use report::Decision;
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
-pub use sync::rank::{Candidate, DeletionPosition, RankedPod, deletion_positions};
 pub use sync::status::REPLICA_FAILURE;
+
+#[doc(hidden)]
+pub use {
+    batch::{Action, ActionKind, Batch, BatchId},
+    controller::{
+        Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,
+        Sizes, Surroundings, SurroundingsCopy, SurroundingsIndex, keep_within,
+    },
+    decide::controller_of,
+    event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome},
+    held::{Counted, Held, HeldMap, HeldQueue},
+    index::ledger::{Account, Ledger, Loss},
+    object::{ByKind, Kind, Resume},
+    pod_view::{OwnerView, PodView},
+    report::{Answered, ControllerReport, OutcomeCounts, ScaleDown, State, View},
+    sync::rank::{Candidate, DeletionPosition, RankedPod, deletion_positions},
+};

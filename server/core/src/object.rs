@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use crate::{
     labels::Labels,
-    selector::{Quarantine, Selector},
+    selector::{Parts, Quarantine, Selector},
 };
 
 /// A point in time: nanoseconds since 1970-01-01T00:00:00Z, saturating at both ends (years 1677 and 2262).
@@ -319,6 +319,65 @@ impl<T> ByKind<T> {
     }
 }
 
+impl Pod {
+    /// A pod of a ReplicaSet: it has the labels of the template, and was just accepted. Set the other fields as they are.
+    pub fn of(set: &ReplicaSet, name: impl Into<Arc<str>>, uid: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace: Arc::clone(&set.key.namespace),
+            name: name.into(),
+            uid: Uid(uid.into()),
+            version: None,
+            labels: set.template_labels.clone(),
+            controller: Some(OwnerReference::to_replica_set(&set.key)),
+            node: None,
+            deleted: None,
+            state: PodState::default(),
+        }
+    }
+}
+
+impl ReplicaSet {
+    /// A new ReplicaSet. Its template has these labels, and its selector requires them. If there are none, or one is invalid, the selector
+    /// is an error, and the ReplicaSet is quarantined. Set the other fields as they are.
+    pub fn new(
+        namespace: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        uid: impl Into<Arc<str>>,
+        replicas: u32,
+        labels: &[(&str, &str)],
+    ) -> Self {
+        let labels = labels
+            .iter()
+            .map(|&(key, value)| (key.into(), value.into()));
+        let template_labels: Labels = labels.collect();
+        let parts = Parts {
+            match_labels: template_labels.texts().collect(),
+            ..Parts::default()
+        };
+        let selector = Selector::parse(Some(parts)).and_then(|selector| {
+            selector.verify(&template_labels)?;
+            Ok(selector)
+        });
+        Self {
+            key: Key {
+                namespace: namespace.into(),
+                name: name.into(),
+                uid: Uid(uid.into()),
+            },
+            version: None,
+            generation: 1,
+            deleting: false,
+            controller: None,
+            replicas: i32::try_from(replicas).unwrap_or(i32::MAX),
+            min_ready_seconds: 0,
+            selector,
+            template_labels,
+            status: Status::default(),
+            resume: Arc::default(),
+        }
+    }
+}
+
 impl PodState {
     /// Whether the pod counts as a replica (spec 1.3).
     pub const fn is_active(&self) -> bool {
@@ -350,6 +409,7 @@ impl Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Config, Decision, decide};
 
     #[test]
     fn versions_are_decimal_without_a_leading_zero() {
@@ -358,6 +418,25 @@ mod tests {
         assert_eq!(parsed("18446744073709551615"), Some(u64::MAX));
         for bad in ["", "0", "01", "+1", "-1", "1a", "18446744073709551616"] {
             assert_eq!(parsed(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn new_replica_set_selects_its_own_pods_or_is_quarantined() {
+        let decided = |labels: &[_], ready| {
+            let set = ReplicaSet::new("shop", "web", "1", 1, labels);
+            let mut pod = Pod::of(&set, "web-one", "2");
+            pod.state.ready.ready = ready;
+            let pods = [pod, Pod::of(&set, "web-two", "3")];
+            decide(&set, &pods, Timestamp::default(), &Config::default())
+        };
+        let victims = |decision: Decision| decision.deletes.into_iter().map(|it| it.pod.name);
+        let good = decided(&[("app", "web")], true);
+        assert!(victims(good).eq(["web-two".into()]), "it is not ready");
+        for bad in [&[][..], &[("app", "-")]] {
+            let decision = decided(bad, true);
+            assert!(decision.quarantined.is_some(), "{decision:?}");
+            assert_eq!(victims(decision).len(), 0);
         }
     }
 }
