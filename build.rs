@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     tonic_prost_build::configure()
         .build_client(true)
         .build_server(true)
-        .build_transport(false)
+        .build_transport(env::var_os("CARGO_FEATURE_CONNECT").is_some())
         .client_mod_attribute(".", "#[cfg(feature = \"client\")]")
         .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
         .compile_fds(compiler.file_descriptor_set())?;

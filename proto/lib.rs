@@ -1,9 +1,5 @@
-//! The contract between servers and agents, as Rust types.
-//!
-//! The `.proto` files beside this file are the product. `build.rs` generates this crate from them.
-//! `docs/protocol.md` states the rules of a session in words.
-//!
-//! The features `client` and `server` add the tonic code, and `json` adds canonical JSON. Without them the crate has only the messages.
+//! The contract between servers and agents, as Rust types, which `build.rs` generates from the `.proto` files beside this file.
+#![doc = include_str!("README.md")]
 
 /// Version 1 of the contract.
 pub mod v1 {
@@ -32,6 +28,7 @@ pub mod recording {
 /// The contract and its imports as an encoded `google.protobuf.FileDescriptorSet`, comments included.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decree.v1.bin"));
 
+#[doc(hidden)]
 pub mod causes;
 #[cfg(feature = "json")]
 pub mod json;

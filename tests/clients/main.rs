@@ -1,4 +1,4 @@
-//! Tier: clients and examples in other languages, built from the contract with their own tools and run against the real server.
+//! Tier: the published crates, and clients and examples in other languages, built from the contract with their own tools and run against the real server.
 //!
 //! If the tools of a language are missing, its tests print a notice and are skipped; with `CI` set they fail.
 
@@ -17,6 +17,7 @@ macro_rules! test_each_language {
 mod admission;
 mod conformance;
 mod coverage;
+mod crates;
 mod decide;
 mod document;
 mod embedded;
