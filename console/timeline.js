@@ -159,12 +159,12 @@ export function makeTimeline(travel) {
     const total = end.done + end.failed + end.notStarted;
     const [, one, many] = ACTIONS[end.action];
     const parts = [`${end.done} of ${count(total, one, many)} done`];
-    if (end.failed > 0) parts.push(`${end.failed} failed (${word(end.class, 'FAILURE_CLASS_')})`);
+    if (end.failed > 0) parts.push(`${end.failed} failed (${word(end.failureClass, 'FAILURE_CLASS_')})`);
     if (end.notStarted > 0) parts.push(`${end.notStarted} not started`);
     const isWatched = mode !== '' && end.notStarted === total;
     if (isWatched) parts.splice(0, parts.length, `not executed (${mode}): ${count(total, one, many)}`);
     const lane = isWatched ? 'watched' : end.done === total ? 'outcome' : end.done > 0 ? 'partial' : 'failed';
-    const fold = ['failed', 'watched'].includes(lane) ? `failed ${end.action} ${parts} ${end.class}` : '';
+    const fold = ['failed', 'watched'].includes(lane) ? `failed ${end.action} ${parts} ${end.failureClass}` : '';
     ends.set(time, { last: end.last, entry: add(lane, Date.parse(end.last), parts.join(', '), { detail: isWatched ? '' : end.message, fold, times: Math.max(1, end.times), first: Date.parse(time) }) });
   }
 

@@ -165,7 +165,7 @@ pub(crate) fn newest_refusal(timeline: &[v1::TimelineEntry]) -> Option<String> {
     });
     let (entry, answered) = answered?;
     // A failure that is decided again at once is worth a word only if it comes back.
-    if answered.failed == 0 || (answered.times < 2 && !is_refusal(answered.class())) {
+    if answered.failed == 0 || (answered.times < 2 && !is_refusal(answered.failure_class())) {
         return None;
     }
     let mut text = failure_class(answered).to_owned();
@@ -194,7 +194,7 @@ fn is_refusal(class: FailureClass) -> bool {
 
 /// The word of a failure, such as `QUOTA`.
 pub(crate) fn failure_class(answered: &v1::Answered) -> &'static str {
-    let class = answered.class().as_str_name();
+    let class = answered.failure_class().as_str_name();
     class.strip_prefix("FAILURE_CLASS_").unwrap_or(class)
 }
 

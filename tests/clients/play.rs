@@ -17,7 +17,7 @@ pub(crate) fn set_command(set: &ReplicaSet) -> String {
 #[track_caller]
 pub(crate) fn failed(outcome: &Outcome, class: FailureClass) -> &str {
     match outcome {
-        Outcome::Failed(failed) if failed.class() == class => &failed.message,
+        Outcome::Failed(failed) if failed.failure_class() == class => &failed.message,
         Outcome::Failed(_) | Outcome::Done(_) | Outcome::NotStarted(_) => panic!("{outcome:?}"),
     }
 }

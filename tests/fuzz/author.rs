@@ -194,7 +194,7 @@ impl Author<'_> {
         use v1::outcome::Outcome;
         match self.rng.between(0, 9) {
             0 => Outcome::Failed(v1::Failed {
-                class: i32::try_from(self.rng.between(0, 13)).expect("small"),
+                failure_class: i32::try_from(self.rng.between(0, 13)).expect("small"),
                 message: contract::name(self.rng),
                 retry_after: None,
             }),

@@ -94,7 +94,7 @@ fn outcome(template: &Template, number: u64) -> v1::Outcome {
     let text = |key: &str| template.text(key, number).unwrap_or_default();
     let outcome = match text("as").as_str() {
         "failed" => Some(v1::outcome::Outcome::Failed(v1::Failed {
-            class: template.value("class", number).unwrap_or(4),
+            failure_class: template.value("class", number).unwrap_or(4),
             message: text("message"),
             retry_after: None,
         })),

@@ -245,7 +245,7 @@ fn replica_sets(count: usize, replicas: i32) -> Vec<v1::ReplicaSet> {
 fn failed(class: v1::FailureClass) -> Outcome {
     let message = "quota exceeded ".repeat(2_000);
     Outcome::Failed(v1::Failed {
-        class: class.into(),
+        failure_class: class.into(),
         message,
         ..v1::Failed::default()
     })

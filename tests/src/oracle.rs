@@ -106,7 +106,7 @@ impl Oracle {
         match &outcome.outcome {
             Some(outcome::Outcome::Done(done)) => self.done(&batch, outcome.operation, done),
             Some(outcome::Outcome::Failed(failed))
-                if failed.class() == v1::FailureClass::NotFound =>
+                if failed.failure_class() == v1::FailureClass::NotFound =>
             {
                 let pod = pod_of(&batch, outcome.operation as usize);
                 pod.iter()

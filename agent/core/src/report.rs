@@ -87,7 +87,7 @@ impl Report {
             Some(OutcomeKind::Done(_)) => ("done".into(), ""),
             Some(OutcomeKind::NotStarted(it)) => ("not_started".into(), it.message.as_str()),
             Some(OutcomeKind::Failed(failed)) => {
-                let class = failed.class().as_str_name();
+                let class = failed.failure_class().as_str_name();
                 let word = class.trim_start_matches("FAILURE_CLASS_").to_lowercase();
                 (word.into(), failed.message.as_str())
             }

@@ -284,7 +284,7 @@ pub(crate) fn word(outcome: &v1::Outcome) -> &'static str {
     match outcome.outcome.as_ref().expect("an outcome says something") {
         OutcomeKind::Done(done) if done.already_existed => "already existed",
         OutcomeKind::Done(_) => "done",
-        OutcomeKind::Failed(failed) => failed.class().as_str_name(),
+        OutcomeKind::Failed(failed) => failed.failure_class().as_str_name(),
         OutcomeKind::NotStarted(not_started) => not_started.cause().as_str_name(),
     }
 }

@@ -308,5 +308,5 @@ func guard(message string) any {
 }
 
 func failure(class v1.FailureClass, message string) any {
-	return &v1.Failed{Class: class, Message: message}
+	return &v1.Failed{FailureClass: class, Message: message}
 }

@@ -149,9 +149,9 @@ const defaultCallsMax = 100
 
 func failureOf(err error) *v1.Failed {
 	var failure *Failure
-	failed := &v1.Failed{Class: v1.FailureClass_FAILURE_CLASS_TIMEOUT, Message: err.Error()}
+	failed := &v1.Failed{FailureClass: v1.FailureClass_FAILURE_CLASS_TIMEOUT, Message: err.Error()}
 	if errors.As(err, &failure) {
-		failed.Class, failed.Message = failure.Class, failure.Message
+		failed.FailureClass, failed.Message = failure.Class, failure.Message
 		if failure.RetryAfter > 0 {
 			failed.RetryAfter = durationpb.New(failure.RetryAfter)
 		}

@@ -51,12 +51,12 @@ func TestEachOperationHasOneOutcomeWhateverACallDoes(t *testing.T) {
 		do = one.do
 		must(t, p.agent.ApplyReplicaSet(sample(2)))
 		session.create("set-bbbbb")
-		if class := session.outcome().GetFailed().GetClass(); class != one.create {
+		if class := session.outcome().GetFailed().GetFailureClass(); class != one.create {
 			t.Errorf("%s: create: %v", one.name, class)
 		}
 		must(t, p.agent.ApplyReplicaSet(sample(0)))
 		session.delete("set-old")
-		if class := session.outcome().GetFailed().GetClass(); class != one.drop {
+		if class := session.outcome().GetFailed().GetFailureClass(); class != one.drop {
 			t.Errorf("%s: delete: %v", one.name, class)
 		}
 	}

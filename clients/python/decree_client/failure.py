@@ -1,7 +1,6 @@
 """Errors of the controller and of the server, and the outcomes of failed operations."""
 
 import logging
-from typing import Any
 
 from decree_client.v1 import batch_pb2 as batches
 
@@ -46,8 +45,7 @@ def failed(error: BaseException) -> batches.Outcome:
 
 
 def with_class(kind: "batches.FailureClass", message: str, retry_after: float | None = None) -> batches.Outcome:
-    fields: dict[str, Any] = {"class": kind, "message": utf8(str(message))}
-    outcome = batches.Failed(**fields)
+    outcome = batches.Failed(failure_class=kind, message=utf8(str(message)))
     if retry_after:
         outcome.retry_after.FromMilliseconds(int(retry_after * 1_000))
     return batches.Outcome(failed=outcome)

@@ -372,7 +372,7 @@ impl AttemptResult {
             done: wire::int32(counts.done),
             failed: wire::int32(counts.failed),
             not_started: wire::int32(counts.not_started),
-            class: class.into(),
+            failure_class: class.into(),
             message: message.clone(),
             times: wire::int32(self.times),
             last: Some(encode::time(*at)),

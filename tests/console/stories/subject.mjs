@@ -45,12 +45,12 @@ function refusedLedger() {
     time: at(2 * number + 3), cluster: 'north', clusterUid: 'north-uid', replicaSet: object, batchId: String(60 - number), action: 'create', operations: 8, reasons: [reason('TOO_FEW_REPLICAS', '30 active pods, 38 desired')],
     targets: Array.from({ length: 8 }, (_, pod) => ({ name: `ledger-n${number}-${pod}`, reason: null })), status: null,
   }));
-  const answer = { action: 'create', done: 0, failed: 1, notStarted: 7, class: 'FAILURE_CLASS_QUOTA', message: WORDS, times: 36, last: at(2), batchId: '60' };
+  const answer = { action: 'create', done: 0, failed: 1, notStarted: 7, failureClass: 'FAILURE_CLASS_QUOTA', message: WORDS, times: 36, last: at(2), batchId: '60' };
   const writes = [1, 4, 7].map((ago) => ({ ...decisions[0], time: at(ago), batchId: String(70 - ago), action: 'status', operations: 1, targets: [], reasons: [reason('STATUS_DIFFERS', `30 replicas, ${30 - Math.floor(ago / 3)} ready`)] }));
   const timeline = [
     { time: at(120), answered: answer },
     { time: at(125), scaled: { from: 30, to: 38 } },
-    { time: at(170), answered: { action: 'delete', done: 20, failed: 2, notStarted: 0, class: 'FAILURE_CLASS_CONFLICT', message: '', times: 1, last: at(169), batchId: '20' } },
+    { time: at(170), answered: { action: 'delete', done: 20, failed: 2, notStarted: 0, failureClass: 'FAILURE_CLASS_CONFLICT', message: '', times: 1, last: at(169), batchId: '20' } },
     { time: at(180), decided: { batchId: '20', action: 'delete', operations: 22, reason: reason('TOO_MANY_REPLICAS', '52 active pods, 30 desired') } },
     { time: at(181), scaled: { from: 52, to: 30 } },
   ];

@@ -139,13 +139,15 @@ impl FaultySession {
                 }
                 Some(done::Object::Gone(_)) | None => {}
             },
-            Some(Outcome::Failed(it)) if it.class() == v1::FailureClass::Timeout => match mutant {
-                Mutant::TakeTimeoutForRefusal | Mutant::ForgetUnanswered => {
-                    it.set_class(v1::FailureClass::Invalid)
+            Some(Outcome::Failed(it)) if it.failure_class() == v1::FailureClass::Timeout => {
+                match mutant {
+                    Mutant::TakeTimeoutForRefusal | Mutant::ForgetUnanswered => {
+                        it.set_failure_class(v1::FailureClass::Invalid)
+                    }
+                    Mutant::TakeTimeoutForGone => it.set_failure_class(v1::FailureClass::NotFound),
+                    _ => {}
                 }
-                Mutant::TakeTimeoutForGone => it.set_class(v1::FailureClass::NotFound),
-                _ => {}
-            },
+            }
             Some(Outcome::Failed(_) | Outcome::NotStarted(_)) | None => {}
         }
     }
@@ -384,7 +386,7 @@ fn names_of_gone_pods(frame: &request::Frame) -> Vec<String> {
 
 fn failed(class: v1::FailureClass) -> Outcome {
     Outcome::Failed(v1::Failed {
-        class: class.into(),
+        failure_class: class.into(),
         ..v1::Failed::default()
     })
 }

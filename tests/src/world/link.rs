@@ -294,7 +294,7 @@ fn leave_open(outcome: &mut v1::Outcome) {
         && matches!(done.object, Some(done::Object::Pod(_)))
     {
         outcome.outcome = Some(Outcome::Failed(v1::Failed {
-            class: v1::FailureClass::Timeout.into(),
+            failure_class: v1::FailureClass::Timeout.into(),
             ..v1::Failed::default()
         }));
     }

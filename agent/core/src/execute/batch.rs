@@ -247,7 +247,7 @@ impl ActiveBatch {
             OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_) => self.ramp.stop(),
         };
         let stops_round = matches!(&outcome, OutcomeKind::Failed(failed)
-            if failed.class() == FailureClass::NamespaceTerminating);
+            if failed.failure_class() == FailureClass::NamespaceTerminating);
         let skipped = if stops_round {
             std::mem::take(&mut self.ready)
         } else {

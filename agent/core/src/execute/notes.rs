@@ -33,7 +33,7 @@ pub(super) fn of_end(
     };
     let ((reason, words), detail) = match outcome {
         OutcomeKind::Done(_) => (done, pod),
-        OutcomeKind::Failed(failure) if !silent.contains(&failure.class()) => {
+        OutcomeKind::Failed(failure) if !silent.contains(&failure.failure_class()) => {
             (failed, failure.message.as_str())
         }
         OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_) => return None,
@@ -71,7 +71,7 @@ mod tests {
 
     fn failed(class: FailureClass) -> OutcomeKind {
         OutcomeKind::Failed(v1::Failed {
-            class: class.into(),
+            failure_class: class.into(),
             message: "no".into(),
             retry_after: None,
         })

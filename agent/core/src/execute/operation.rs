@@ -163,7 +163,7 @@ fn written(write: PodWrite, pod: v1::ObjectRef, answer: Answer) -> Step {
         return failed(FailureClass::Precondition, error.message);
     }
     let write_failure = refused(&error);
-    let class = write_failure.class();
+    let class = write_failure.failure_class();
     let may_be_ours = write == PodWrite::Create && class == FailureClass::NameTaken;
     if class != FailureClass::Timeout && !may_be_ours {
         return Step::Finish(OutcomeKind::Failed(write_failure));
@@ -287,7 +287,7 @@ fn refused(error: &ApiError) -> v1::Failed {
         nanos: 0,
     });
     v1::Failed {
-        class: class.into(),
+        failure_class: class.into(),
         message: error.message.clone(),
         retry_after,
     }
@@ -295,7 +295,7 @@ fn refused(error: &ApiError) -> v1::Failed {
 
 pub(crate) fn failure(class: FailureClass, message: impl Into<String>) -> v1::Failed {
     v1::Failed {
-        class: class.into(),
+        failure_class: class.into(),
         message: message.into(),
         retry_after: None,
     }

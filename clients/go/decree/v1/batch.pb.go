@@ -1054,7 +1054,7 @@ func (*Done_Gone) isDone_Object() {}
 type Failed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The class of the failure.
-	Class FailureClass `protobuf:"varint,1,opt,name=class,proto3,enum=decree.v1.FailureClass" json:"class,omitempty"`
+	FailureClass FailureClass `protobuf:"varint,1,opt,name=failure_class,json=failureClass,proto3,enum=decree.v1.FailureClass" json:"failure_class,omitempty"`
 	// The message of the cluster. The server copies it into the condition ReplicaFailure.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// For THROTTLED and UNAVAILABLE: how long to wait. More than a minute counts as a minute.
@@ -1093,9 +1093,9 @@ func (*Failed) Descriptor() ([]byte, []int) {
 	return file_decree_v1_batch_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *Failed) GetClass() FailureClass {
+func (x *Failed) GetFailureClass() FailureClass {
 	if x != nil {
-		return x.Class
+		return x.FailureClass
 	}
 	return FailureClass_FAILURE_CLASS_UNSPECIFIED
 }
@@ -1231,9 +1231,9 @@ const file_decree_v1_batch_proto_rawDesc = "" +
 	"replicaSet\x12\x14\n" +
 	"\x04gone\x18\x05 \x01(\bH\x00R\x04gone\x12'\n" +
 	"\x0falready_existed\x18\x06 \x01(\bR\x0ealreadyExistedB\b\n" +
-	"\x06object\"\x8d\x01\n" +
-	"\x06Failed\x12-\n" +
-	"\x05class\x18\x01 \x01(\x0e2\x17.decree.v1.FailureClassR\x05class\x12\x18\n" +
+	"\x06object\"\x9c\x01\n" +
+	"\x06Failed\x12<\n" +
+	"\rfailure_class\x18\x01 \x01(\x0e2\x17.decree.v1.FailureClassR\ffailureClass\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12:\n" +
 	"\vretry_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\"X\n" +
@@ -1322,7 +1322,7 @@ var file_decree_v1_batch_proto_depIdxs = []int32{
 	14, // 17: decree.v1.Outcome.not_started:type_name -> decree.v1.NotStarted
 	18, // 18: decree.v1.Done.pod:type_name -> decree.v1.Pod
 	19, // 19: decree.v1.Done.replica_set:type_name -> decree.v1.ReplicaSet
-	0,  // 20: decree.v1.Failed.class:type_name -> decree.v1.FailureClass
+	0,  // 20: decree.v1.Failed.failure_class:type_name -> decree.v1.FailureClass
 	20, // 21: decree.v1.Failed.retry_after:type_name -> google.protobuf.Duration
 	1,  // 22: decree.v1.NotStarted.cause:type_name -> decree.v1.NotStartedCause
 	23, // [23:23] is the sub-list for method output_type

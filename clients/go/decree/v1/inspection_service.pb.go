@@ -1332,7 +1332,7 @@ type Answered struct {
 	// The number of operations that did not start.
 	NotStarted int32 `protobuf:"varint,5,opt,name=not_started,json=notStarted,proto3" json:"not_started,omitempty"`
 	// The class of the first failure; unspecified if none failed.
-	Class FailureClass `protobuf:"varint,6,opt,name=class,proto3,enum=decree.v1.FailureClass" json:"class,omitempty"`
+	FailureClass FailureClass `protobuf:"varint,6,opt,name=failure_class,json=failureClass,proto3,enum=decree.v1.FailureClass" json:"failure_class,omitempty"`
 	// The message of the cluster, or of the agent for an operation that a guard refused; at most 512 bytes.
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
 	// The number of consecutive batches with this result.
@@ -1408,9 +1408,9 @@ func (x *Answered) GetNotStarted() int32 {
 	return 0
 }
 
-func (x *Answered) GetClass() FailureClass {
+func (x *Answered) GetFailureClass() FailureClass {
 	if x != nil {
-		return x.Class
+		return x.FailureClass
 	}
 	return FailureClass_FAILURE_CLASS_UNSPECIFIED
 }
@@ -3084,15 +3084,15 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\n" +
 	"operations\x18\x03 \x01(\x05R\n" +
 	"operations\x12)\n" +
-	"\x06reason\x18\x04 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"\x99\x02\n" +
+	"\x06reason\x18\x04 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"\xa8\x02\n" +
 	"\bAnswered\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x12\n" +
 	"\x04done\x18\x03 \x01(\x05R\x04done\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\x05R\x06failed\x12\x1f\n" +
 	"\vnot_started\x18\x05 \x01(\x05R\n" +
-	"notStarted\x12-\n" +
-	"\x05class\x18\x06 \x01(\x0e2\x17.decree.v1.FailureClassR\x05class\x12\x18\n" +
+	"notStarted\x12<\n" +
+	"\rfailure_class\x18\x06 \x01(\x0e2\x17.decree.v1.FailureClassR\ffailureClass\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12\x14\n" +
 	"\x05times\x18\b \x01(\x05R\x05times\x12.\n" +
 	"\x04last\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"\x86\x01\n" +
@@ -3365,7 +3365,7 @@ var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	15, // 25: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
 	16, // 26: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
 	37, // 27: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	42, // 28: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
+	42, // 28: decree.v1.Answered.failure_class:type_name -> decree.v1.FailureClass
 	38, // 29: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
 	19, // 30: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
 	38, // 31: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp

@@ -155,9 +155,9 @@ fn after(object: Option<&done::Object>) -> Result<Option<After>, Rejected> {
 }
 
 fn failed(failed: v1::Failed) -> OperationResult {
-    let class = class(failed.class());
+    let class = class(failed.failure_class());
     let v1::Failed {
-        class: _,
+        failure_class: _,
         message,
         retry_after,
     } = failed;

@@ -226,7 +226,7 @@ fn result_of(outcome: v1::outcome::Outcome) -> server_core::OperationResult {
 
 fn failed(class: i32, message: String) -> server_core::OperationResult {
     result_of(v1::outcome::Outcome::Failed(v1::Failed {
-        class,
+        failure_class: class,
         message,
         retry_after: None,
     }))

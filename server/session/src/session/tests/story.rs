@@ -148,7 +148,7 @@ impl Story {
         let batch = self.batches.remove(at.expect("it was decided"));
         let failed = |class: v1::FailureClass| {
             Outcome::Failed(v1::Failed {
-                class: class.into(),
+                failure_class: class.into(),
                 ..v1::Failed::default()
             })
         };
