@@ -183,7 +183,7 @@ export function showBoard(main, query) {
       if (!row) continue;
       const { namespace, name } = row.replicaSet;
       const path = `${row.cluster}/${namespace}/${name}`;
-      const since = row.unconvergedSince ? Date.parse(row.unconvergedSince) : CONVERGED;
+      const since = row.divergeTime ? Date.parse(row.divergeTime) : CONVERGED;
       fresh.set(keyOf(row), { key: keyOf(row), row, since, name: path, search: path.toLowerCase(), cause: causeOf(row), group: groupOf(row), severity: '' });
     }
   }

@@ -51,7 +51,7 @@ export function commandOf(row) {
 
 /** Returns the time of the next retry; empty if nothing is retried, or the server waits for something other than a time. */
 export function nextAttempt(row) {
-  const due = row.unconvergedSince && row.nextSync && !watchedIn(row) ? Date.parse(row.nextSync) : 0;
+  const due = row.divergeTime && row.nextSyncTime && !watchedIn(row) ? Date.parse(row.nextSyncTime) : 0;
   if (!due) return '';
   return due > now() ? `next attempt in ${span(due - now())}` : 'next attempt now';
 }

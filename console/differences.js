@@ -32,7 +32,7 @@ function countsOf({ agreements }) {
 function headline(answer, all) {
   const [compared, notCompared, unexplained] = [all.compared, all.notCompared, all.unexplained].map((number) => number.toLocaleString('en'));
   const differing = all.explained + all.unexplained;
-  const long = answer.since ? `, for ${age(now() - Date.parse(answer.since))}` : '';
+  const long = answer.startTime ? `, for ${age(now() - Date.parse(answer.startTime))}` : '';
   const rest = `${notCompared} not compared. ${share(all)} agree, of ${count(Number(answer.replicaSets), 'ReplicaSet')}${long}. Pods that others deleted: ${answer.deletedByOthers}.`;
   if (all.compared === 0) return ['Nothing is compared yet', rest];
   if (differing === 0) return [`${all.compared === 1 ? 'The only decision agrees' : `All ${compared} decisions agree`}`, rest];
@@ -47,7 +47,7 @@ function markdown(answer) {
     ...counts.map((one) => row(one.subject, one.compared, share(one), one.explained, one.unexplained, one.notCompared))];
   if (answer.differences.length > 0) {
     lines.push('', `## Differences: ${answer.differences.length}`, '', row(...HEADINGS), row(...HEADINGS.map(() => '---')));
-    for (const one of answer.differences) lines.push(row(one.time, pathOf(one), subjectOf(one), one.decided, one.done, why(one)));
+    for (const one of answer.differences) lines.push(row(one.detectTime, pathOf(one), subjectOf(one), one.decided, one.done, why(one)));
   }
   return `${lines.join('\n')}\n`;
 }
@@ -147,14 +147,14 @@ function makeRow({ members: [one] }) {
 }
 
 function drawRow(element, { members }) {
-  const newest = members.reduce((late, one) => (one.time > late.time ? one : late));
-  const at = Date.parse(newest.time);
+  const newest = members.reduce((late, one) => (one.detectTime > late.detectTime ? one : late));
+  const at = Date.parse(newest.detectTime);
   setText(element.time, `${age(now() - at)} ago`);
   setAttribute(element.time, 'title', fullTime(at));
   setText(element.decided, common(members, 'decided'));
   setText(element.done, common(members, 'done'));
   setText(element.reason, why({ ...newest, why: common(members, 'why') }));
-  const shown = members.map((one) => `${one.replicaSet.uid} ${one.time}`).join();
+  const shown = members.map((one) => `${one.replicaSet.uid} ${one.detectTime}`).join();
   if (element.dataset.shown === shown) return;
   element.dataset.shown = shown;
   const link = (one) => h('a', { href: hashOf(['replicasets', one.cluster, one.replicaSet.namespace, one.replicaSet.name]) }, pathOf(one));

@@ -73,10 +73,10 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     setText(mark, SEVERITIES[severity].mark);
     setText(state, SEVERITIES[severity].word);
     fillBadge(badge, watchedIn(row));
-    setText(since, row.unconvergedSince ? `unconverged for ${age(now() - Date.parse(row.unconvergedSince))}` : '');
-    setAttribute(since, 'title', row.unconvergedSince ? `since ${fullTime(Date.parse(row.unconvergedSince))}` : '');
+    setText(since, row.divergeTime ? `unconverged for ${age(now() - Date.parse(row.divergeTime))}` : '');
+    setAttribute(since, 'title', row.divergeTime ? `since ${fullTime(Date.parse(row.divergeTime))}` : '');
     setText(sentence, [cause || headline(row), retry].filter(Boolean).join(' · '));
-    setAttribute(sentence, 'title', retry ? `Next attempt at ${fullTime(Date.parse(row.nextSync))}` : '');
+    setAttribute(sentence, 'title', retry ? `Next attempt at ${fullTime(Date.parse(row.nextSyncTime))}` : '');
     next.show(commandOf(row));
     // The API server's message appears once: after the cause, unless the cause contains it.
     setText(words, row.failure);

@@ -46,7 +46,7 @@ export function showSessions(main) {
     const heard = session.age ? `, ${age(parseFloat(session.age) * 1000)} ago` : '';
     const view = session.viewAge ? `${parseFloat(session.viewAge).toFixed(1)} s at the last heartbeat${heard}` : `unknown${heard}`;
     const texts = [session.agentInstance, beside.identity ?? 'unknown', session.epoch, word(session.mode, 'MODE_').toLowerCase().replace('_', '-'),
-      session.started ? age(now() - Date.parse(session.started)) : '', session.synced ? 'complete' : 'incomplete', view, session.replicaSets, session.batchesInFlight, String(beside.quarantined)];
+      session.startTime ? age(now() - Date.parse(session.startTime)) : '', session.synced ? 'complete' : 'incomplete', view, session.replicaSets, session.batchesInFlight, String(beside.quarantined)];
     for (const [at, text] of texts.entries()) setText(element.values[at], String(text));
     const objects = Number(session.pods) + Number(session.replicaSets);
     const gauges = [['Pods and ReplicaSets', objects, Number(session.objectsMax), (number) => number.toLocaleString('en')], ['Memory', Number(session.memoryBytes), Number(session.memoryBytesMax), bytes]];

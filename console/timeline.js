@@ -7,7 +7,7 @@ import { age, clock, count, fullTime, now, word } from './format.js';
 const LANES = { change: ['Change', '◇'], decision: ['Decision', '◆'], operation: ['Operation', '▶'], outcome: ['Outcome', '✓'], partial: ['Outcome', '!'], failed: ['Outcome', '✕'], watched: ['Outcome', '◌'] };
 const LEGEND = [['change', 'Change'], ['decision', 'Decision'], ['operation', 'Operation'], ['outcome', 'Done'], ['partial', 'Partly done'], ['failed', 'Nothing done'], ['watched', 'Not executed']];
 /** The labels of each action: as a decision, and as a completed operation. */
-const ACTIONS = { create: ['create', 'create'], delete: ['delete', 'delete'], claim: ['adopt or release', 'adoption or release', 'adoptions and releases'], status: ['write the status', 'write of the status', 'writes of the status'] };
+const ACTIONS = { ACTION_CREATE: ['create', 'create'], ACTION_DELETE: ['delete', 'delete'], ACTION_CLAIM: ['adopt or release', 'adoption or release', 'adoptions and releases'], ACTION_WRITE_STATUS: ['write the status', 'write of the status', 'writes of the status'] };
 /** The order of entries with the same time. */
 const RANKS = ['scaled', 'decided', 'answered'];
 /** The maximum number of entries; the oldest ones are dropped. */
@@ -38,7 +38,7 @@ export function folded(entries) {
       else lines.push((writes = { ...entry, writes: [entry] }));
       continue;
     }
-    if (!entry.fold && (entry.lane !== 'change' || entry.desired)) writes = null;
+    if (!entry.fold && (entry.lane !== 'change' || entry.scaled)) writes = null;
     const line = entry.fold && open.get(entry.fold);
     if (line) {
       line.times += entry.times;
@@ -83,9 +83,9 @@ export function makeTimeline(travel) {
   const element = h('section', { class: 'panel history', 'aria-labelledby': 'history-title' }, h('div', { class: 'panel-head' }, h('h2', { id: 'history-title' }, 'Timeline'), legend), travel.element, empty, list);
 
   /** Adds an entry. Entries with the same `fold` are equal; an entry without it is never folded. */
-  function add(lane, time, text, { detail = '', fold = '', times = 1, first = time, desired = null, ready = null } = {}) {
+  function add(lane, time, text, { detail = '', fold = '', times = 1, first = time, scaled = null, ready = null } = {}) {
     number += 1;
-    const entry = { key: number, lane, time, text, detail, fold, times, first, desired, ready };
+    const entry = { key: number, lane, time, text, detail, fold, times, first, scaled, ready };
     // Newest first. Of entries with the same time, the later one is above.
     const at = entries.findIndex((other) => other.time <= time);
     entries.splice(at < 0 ? entries.length : at, 0, entry);
@@ -128,13 +128,13 @@ export function makeTimeline(travel) {
   }
 
   function record(decision) {
-    const id = `${decision.time} ${decision.batchId}`;
+    const id = `${decision.decideTime} ${decision.batchId}`;
     if (seen.has(id)) return;
     seen.add(id);
-    const time = Date.parse(decision.time);
+    const time = Date.parse(decision.decideTime);
     const [why] = decision.reasons;
     const detail = why ? `${word(why.rule, 'RULE_')}: ${why.detail}` : '';
-    if (decision.action === 'status') {
+    if (decision.action === 'ACTION_WRITE_STATUS') {
       // The detail names the numbers, such as `8 replicas, 7 ready, 7 available`.
       add('decision', time, 'write the status', { detail, ready: /([\d,]+) ready/.exec(detail)?.[1] ?? '?' });
       return;
@@ -146,15 +146,15 @@ export function makeTimeline(travel) {
     if (decision.targets) add('operation', time, `${mode && 'would '}${verb} ${names(decision.targets, decision.operations)}`, { fold: `operation ${fold}` });
   }
 
-  function scaled({ time, scaled: { from, to } }) {
+  function scaled({ eventTime: time, scaled: { previous, desired } }) {
     if (seen.has(`scaled ${time}`)) return;
     seen.add(`scaled ${time}`);
-    add('change', Date.parse(time), from == null ? `created, desired ${to}` : `desired ${from} → ${to}`, { desired: { from, to } });
+    add('change', Date.parse(time), previous == null ? `created, desired ${desired}` : `desired ${previous} → ${desired}`, { scaled: { previous, desired } });
   }
 
-  function answered({ time, answered: end }) {
+  function answered({ eventTime: time, answered: end }) {
     const shown = ends.get(time);
-    if (shown?.last === end.last) return;
+    if (shown?.last === end.lastTime) return;
     if (shown) entries = entries.filter((entry) => entry !== shown.entry);
     const total = end.done + end.failed + end.notStarted;
     const [, one, many] = ACTIONS[end.action];
@@ -165,17 +165,17 @@ export function makeTimeline(travel) {
     if (isWatched) parts.splice(0, parts.length, `not executed (${mode}): ${count(total, one, many)}`);
     const lane = isWatched ? 'watched' : end.done === total ? 'outcome' : end.done > 0 ? 'partial' : 'failed';
     const fold = ['failed', 'watched'].includes(lane) ? `failed ${end.action} ${parts} ${end.failureClass}` : '';
-    ends.set(time, { last: end.last, entry: add(lane, Date.parse(end.last), parts.join(', '), { detail: isWatched ? '' : end.message, fold, times: Math.max(1, end.times), first: Date.parse(time) }) });
+    ends.set(time, { last: end.lastTime, entry: add(lane, Date.parse(end.lastTime), parts.join(', '), { detail: isWatched ? '' : end.message, fold, times: Math.max(1, end.times), first: Date.parse(time) }) });
   }
 
   /** Adds the server's history, in order. A decision with all details names its pods. */
   function remember({ decisions, timeline }) {
-    const whole = decisions.map((decision) => ({ time: decision.time, rank: 1, add: () => record(decision) }));
+    const whole = decisions.map((decision) => ({ time: decision.decideTime, rank: 1, add: () => record(decision) }));
     const short = timeline.map((entry) => {
       const rank = RANKS.findIndex((kind) => entry[kind]);
       const { reason, ...decided } = entry.decided ?? {};
-      const add = [() => scaled(entry), () => record({ ...decided, time: entry.time, reasons: reason ? [reason] : [] }), () => answered(entry)][rank];
-      return { time: entry.answered?.last ?? entry.time, rank, add };
+      const add = [() => scaled(entry), () => record({ ...decided, decideTime: entry.eventTime, reasons: reason ? [reason] : [] }), () => answered(entry)][rank];
+      return { time: entry.answered?.lastTime ?? entry.eventTime, rank, add };
     });
     const all = [...whole, ...short].map((entry) => ({ ...entry, at: Date.parse(entry.time), within: nanos(entry.time) }));
     for (const entry of all.sort((a, b) => a.at - b.at || a.within - b.within || a.rank - b.rank)) entry.add?.();
@@ -194,11 +194,11 @@ export function makeTimeline(travel) {
     const tell = (name, action, text) => told[named.get(name) === action ? 'outcome' : 'change'].push(text);
     for (const [name, pod] of after) {
       const old = before.get(name);
-      if (!old) tell(name, 'create', `${name} created${pod.node ? ` on ${pod.node}` : ''}`);
-      else if (pod.terminating && !old.terminating) tell(name, 'delete', `${name} terminating`);
+      if (!old) tell(name, 'ACTION_CREATE', `${name} created${pod.node ? ` on ${pod.node}` : ''}`);
+      else if (pod.terminating && !old.terminating) tell(name, 'ACTION_DELETE', `${name} terminating`);
       else if (pod.active && pod.ready !== old.ready) told.change.push(`${name} ${pod.ready ? 'ready' : 'not ready'}`);
     }
-    for (const name of before.keys()) if (!after.has(name)) tell(name, 'delete', `${name} gone`);
+    for (const name of before.keys()) if (!after.has(name)) tell(name, 'ACTION_DELETE', `${name} gone`);
     for (const [lane, texts] of Object.entries(told)) {
       if (texts.length === 0) continue;
       const more = texts.length - NAMES;

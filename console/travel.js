@@ -46,10 +46,10 @@ export function makeTravel(show) {
 
   /** Returns the desired number at a time, from the changes before and after it. */
   function desired(time) {
-    const changes = entries.filter((entry) => entry.desired);
+    const changes = entries.filter((entry) => entry.scaled);
     const before = changes.find((entry) => entry.time <= time);
     const after = changes.findLast((entry) => entry.time > time);
-    const number = before ? before.desired.to : after?.desired.from;
+    const number = before ? before.scaled.desired : after?.scaled.previous;
     return number == null ? '' : `${number} desired`;
   }
 

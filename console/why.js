@@ -17,12 +17,12 @@ export function makeWhy() {
   const same = h('p', { class: 'dim', hidden: true });
   const element = h('section', { class: 'panel why', 'aria-labelledby': 'why-title' }, h('div', { class: 'panel-head' }, title, intro), ranks, same);
 
-  function showScaleDown({ time, from, to, chosen: total, pods }) {
+  function showScaleDown({ decideTime, previous, desired, chosen: total, pods }) {
     const victims = pods.filter((pod) => pod.chosen).length;
     const kept = pods.length - victims;
-    setText(title, `Last scale-down ${from} → ${to}, ${count(total, 'pod')}`);
+    setText(title, `Last scale-down ${previous} → ${desired}, ${count(total, 'pod')}`);
     const shown = `${victims < total ? `the last ${victims} of ${count(total, 'deleted pod')}` : count(victims, 'deleted pod')}${kept > 0 ? ` and the first ${kept} that stayed` : ''}`;
-    setText(intro, `${fullTime(Date.parse(time))}: ${shown}, in the order of deletion.${kept > 0 ? '' : from > total ? ' The pods that stayed were not compared.' : ' Every pod was deleted.'}`);
+    setText(intro, `${fullTime(Date.parse(decideTime))}: ${shown}, in the order of deletion.${kept > 0 ? '' : previous > total ? ' The pods that stayed were not compared.' : ' Every pod was deleted.'}`);
     ranks.hidden = false;
     const { table, alike } = rankTable(pods, victims);
     ranks.replaceChildren(table);
@@ -35,15 +35,15 @@ export function makeWhy() {
 
   /** Says that no table can be shown. It claims that there was no deletion only if nothing suggests one. */
   function showNone({ timeline }) {
-    const isKnown = timeline.some((entry) => (entry.decided ?? entry.answered)?.action === 'delete');
-    if (last) setText(intro, `${fullTime(Date.parse(last.time))}: ${count(last.operations, 'pod')}, first ${last.targets.slice(0, 4).map((pod) => pod.name).join(', ')}.`);
+    const isKnown = timeline.some((entry) => (entry.decided ?? entry.answered)?.action === 'ACTION_DELETE');
+    if (last) setText(intro, `${fullTime(Date.parse(last.decideTime))}: ${count(last.operations, 'pod')}, first ${last.targets.slice(0, 4).map((pod) => pod.name).join(', ')}.`);
     else setText(intro, isKnown ? 'The last deletion is no longer known.' : 'None since the agent connected.');
   }
 
   return {
     element,
     standing(found) {
-      last = found.decisions.find((decision) => decision.action === 'delete') ?? last;
+      last = found.decisions.find((decision) => decision.action === 'ACTION_DELETE') ?? last;
       if (!found.lastScaleDown) {
         if (ranks.hidden) showNone(found);
         return;

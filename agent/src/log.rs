@@ -44,10 +44,10 @@ pub(crate) fn write(report: &Report) {
             "the server asks for another list"
         ),
         Report::Skipped(error) => error!(%error, "an object is left out"),
-        Report::Rejected(rejection) => {
-            let object = rejection.object.clone().unwrap_or_default();
+        Report::Rejected(rejected) => {
+            let object = rejected.object.clone().unwrap_or_default();
             let (namespace, name) = (excerpt(&object.namespace), excerpt(&object.name));
-            let violations = rejection.violations.iter().take(FIELDS_MAX);
+            let violations = rejected.violations.iter().take(FIELDS_MAX);
             let fields: Vec<_> = violations.map(|it| excerpt(&it.field)).collect();
             warn!(
                 namespace,

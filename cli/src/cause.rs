@@ -72,7 +72,7 @@ pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
 pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> (i32, i64) {
     let severity = Some(severity(set)).filter(|it| *it != Severity::Unspecified);
     let severity = severity.map_or(i32::MAX, i32::from);
-    let since = set.unconverged_since.as_ref();
+    let since = set.diverge_time.as_ref();
     (severity, since.map_or(i64::MAX, |since| since.seconds))
 }
 
@@ -109,7 +109,7 @@ fn retry(set: &v1::ReplicaSetSummary, now: Timestamp) -> Option<String> {
     if !set.reasons.iter().any(waits) {
         return None;
     }
-    let left = age::wire_time(set.next_sync.as_ref()?)?.duration_since(now);
+    let left = age::wire_time(set.next_sync_time.as_ref()?)?.duration_since(now);
     let left = Duration::try_from(left).unwrap_or_default();
     Some(match left.as_secs() + u64::from(left.subsec_nanos() > 0) {
         0 => "retry now".to_owned(),
@@ -170,7 +170,7 @@ pub(crate) fn newest_refusal(timeline: &[v1::TimelineEntry]) -> Option<String> {
     }
     let mut text = failure_class(answered).to_owned();
     if answered.times > 1 {
-        let since = age::time_text(entry.time.as_ref());
+        let since = age::time_text(entry.event_time.as_ref());
         text.push_str(&format!(", {} times since {since}", answered.times));
     }
     match answered.message.as_str() {
@@ -219,7 +219,7 @@ mod tests {
     fn time_of_the_next_attempt_stands_behind_the_cause() {
         let now = Timestamp::from_second(1_000).expect("a time");
         let mut blocked = set(Severity::Blocked, "Quota exceeded", "");
-        blocked.next_sync = Some(prost_types::Timestamp {
+        blocked.next_sync_time = Some(prost_types::Timestamp {
             seconds: 1_007,
             nanos: 1,
         });

@@ -96,6 +96,17 @@ fn span(wait: &prost_types::Duration) -> Duration {
     Duration::try_from(*wait).unwrap_or_default()
 }
 
+/// The word for an action.
+pub(crate) const fn action(action: v1::Action) -> &'static str {
+    match action {
+        v1::Action::Unspecified => "unknown",
+        v1::Action::Create => "create",
+        v1::Action::Delete => "delete",
+        v1::Action::Claim => "claim",
+        v1::Action::WriteStatus => "status",
+    }
+}
+
 /// The action, the pod, the rule and its detail.
 type Line<'a> = (&'static str, Cow<'a, str>, Rule, String);
 

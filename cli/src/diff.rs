@@ -136,7 +136,7 @@ fn write_difference(difference: &Difference, page: Page, out: &mut dyn Write) ->
         "{}  {}  {}",
         one_line(&decision::path(difference.replica_set.as_ref())),
         subject(difference.subject()),
-        age::time_text(difference.time.as_ref())
+        age::time_text(difference.detect_time.as_ref())
     );
     writeln!(out)?;
     text.write(out, 2, &title)?;
@@ -240,7 +240,7 @@ fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
 /// The number of compared ReplicaSets, and the duration of the comparison.
 fn extent(answer: &v1::ListDifferencesResponse) -> String {
     let sets = count(answer.replica_sets, "ReplicaSet");
-    let since = answer.since.as_ref().and_then(age::wire_time);
+    let since = answer.start_time.as_ref().and_then(age::wire_time);
     let long = since.map(|since| jiff::Timestamp::now().duration_since(since));
     let long = long.and_then(|long| Duration::try_from(long).ok());
     match long {
@@ -264,7 +264,7 @@ mod tests {
                 name: name.to_owned(),
                 uid: "1".to_owned(),
             }),
-            time: Some(prost_types::Timestamp {
+            detect_time: Some(prost_types::Timestamp {
                 seconds: 1_777_636_800,
                 nanos: 0,
             }),

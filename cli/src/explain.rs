@@ -132,15 +132,21 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     }
     let held_back = summary.reasons.iter().filter_map(obstacle);
     lines.extend(held_back.map(|said| ("Held back:", said)));
-    let in_flight = match answer.in_flight.as_str() {
-        "" => "nothing",
-        said => said,
-    };
-    let next = answer.next_sync.as_ref();
+    let in_flight = answer.in_flight.as_ref().map(|batch| {
+        let action = decision::action(batch.action());
+        format!(
+            "{action} {} of {} outcomes",
+            batch.outcomes, batch.operations
+        )
+    });
+    let next = answer.next_sync_time.as_ref();
     let next = next.map(|time| age::time_text(Some(time)));
     let next = next.unwrap_or_else(|| "at the next event".to_owned());
     lines.extend([
-        ("In flight:", in_flight.to_owned()),
+        (
+            "In flight:",
+            in_flight.unwrap_or_else(|| "nothing".to_owned()),
+        ),
         ("Next sync:", next),
         ("Failures:", format!("{} in a row", answer.failures)),
     ]);

@@ -167,7 +167,7 @@ const REPLICA_SETS: [Column<v1::ReplicaSetSummary>; 13] = [
     ("STATE", |set| cause::state(set).to_owned()),
     ("TERMINATING", |set| set.terminating.to_string()),
     ("UNCONVERGED", |set| {
-        let age = age::since(set.unconverged_since.as_ref(), Timestamp::now());
+        let age = age::since(set.diverge_time.as_ref(), Timestamp::now());
         age.map_or_else(|| "-".to_owned(), age::human)
     }),
     ("LABELS", labels),
@@ -225,7 +225,7 @@ const SESSIONS: [Column<v1::SessionSummary>; 13] = [
     ("REPLICASETS", |session| session.replica_sets.to_string()),
     ("PODS", |session| session.pods.to_string()),
     ("AGE", |session| {
-        let age = age::since(session.started.as_ref(), Timestamp::now());
+        let age = age::since(session.start_time.as_ref(), Timestamp::now());
         age.map_or_else(|| UNKNOWN.to_owned(), age::human)
     }),
     ("IN-FLIGHT", |session| session.batches_in_flight.to_string()),

@@ -25,6 +25,7 @@ pub(crate) async fn replica_sets(
             namespace: namespace.to_owned(),
             page_size: PAGE_SIZE,
             page_token: pages.token.clone(),
+            shard: String::new(),
         };
         let page = server.answer(client.list_replica_sets(request).await)?;
         let has_next = pages.add(&page, &page.next_page_token)?;
@@ -51,6 +52,7 @@ pub(crate) async fn effect(
             change: Some(change.clone()),
             page_size: PAGE_SIZE,
             page_token: pages.token.clone(),
+            shard: String::new(),
         };
         let page = server.answer(client.simulate_cluster(request).await)?;
         let has_next = pages.add(&page, &page.next_page_token)?;

@@ -235,8 +235,8 @@ fn kubernetes_path(field: &str) -> String {
     let path = match head {
         "namespace" | "name" | "uid" | "labels" | "generation" => format!("metadata.{head}"),
         "resource_version" => "metadata.resourceVersion".to_owned(),
-        "created" => "metadata.creationTimestamp".to_owned(),
-        "deleted" => "metadata.deletionTimestamp".to_owned(),
+        "creation_timestamp" => "metadata.creationTimestamp".to_owned(),
+        "deletion_timestamp" => "metadata.deletionTimestamp".to_owned(),
         "controller" => "metadata.ownerReferences".to_owned(),
         "ready" | "disruption_target" => "status.conditions".to_owned(),
         "max_regular_restarts" => "status.containerStatuses".to_owned(),
@@ -349,6 +349,7 @@ impl Answers {
         ClusterRef {
             name: &self.cluster,
             uid: "",
+            shard: "",
         }
     }
 }

@@ -154,6 +154,7 @@ impl Source {
                 namespace: named.namespace.clone(),
                 name: named.name.clone(),
                 replicas: *replicas,
+                shard: String::new(),
             };
             let answer = server.decisions().simulate(request).await;
             decisions.push(not_found::found(server, answer)?);

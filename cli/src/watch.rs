@@ -121,7 +121,7 @@ pub(crate) async fn follow(
         let is_status = next
             .decision
             .as_ref()
-            .is_some_and(|it| it.action == "status");
+            .is_some_and(|it| it.action() == v1::Action::WriteStatus);
         if has_statuses || !is_status {
             printer.print(&next, io)?;
         }
@@ -229,9 +229,9 @@ impl Printer {
         if let Some(record) = decision {
             let reason = record.reasons.first();
             let cells = [
-                age::time_text(record.time.as_ref()),
+                age::time_text(record.decide_time.as_ref()),
                 decision::path(record.replica_set.as_ref()),
-                record.action.clone(),
+                decision::action(record.action()).to_owned(),
                 record.operations.to_string(),
                 reason.map_or_else(String::new, decision::reason),
                 decision::targets(record),

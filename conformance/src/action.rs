@@ -120,7 +120,7 @@ pub(crate) fn adopt_absent(set: &ReplicaSet, pods: usize) -> Action {
 pub(crate) fn shows_gone(outcomes: &[Outcome], victim: &Pod) -> bool {
     match object(outcomes) {
         Some(Object::Gone(gone)) => *gone,
-        Some(Object::Pod(pod)) => pod.uid == victim.uid && pod.deleted.is_some(),
+        Some(Object::Pod(pod)) => pod.uid == victim.uid && pod.deletion_timestamp.is_some(),
         Some(Object::ReplicaSet(_)) | None => false,
     }
 }

@@ -98,7 +98,7 @@ pub(crate) async fn drain(
     let batch = peer.start(batch(&set, peer.guard(), create(names))).await;
     let drained = Instant::now();
     let drain = Drain {
-        deadline: None,
+        close_time: None,
         reconnect_after: DELAY.try_into().ok(),
     };
     peer.send(Answer::Drain(drain)).await;

@@ -30,7 +30,8 @@ impl History {
     /// Checks a later state of a pod.
     pub(crate) fn check_state(&self, pod: &Pod) -> Option<Fault> {
         let ended = self.ended.get(&pod.uid)?;
-        let comes_back = pod.deleted.is_none() && is_later(number(&pod.resource_version), *ended);
+        let comes_back =
+            pod.deletion_timestamp.is_none() && is_later(number(&pod.resource_version), *ended);
         comes_back.then(|| (GONE, format!("{} is back after its deletion", pod.name)))
     }
 
@@ -46,7 +47,7 @@ impl History {
         let is_missing = |uid: &str| !listed.contains(uid) && !now.ended.contains_key(uid);
         let is_back = |uid: &str| {
             let pod = pods.get(uid).filter(|_| listed.contains(uid));
-            pod.is_some_and(|pod| pod.deleted.is_none())
+            pod.is_some_and(|pod| pod.deletion_timestamp.is_none())
         };
         let mut made = self.made.iter();
         let missing = made.find(|(uid, write)| is_missing(uid) && is_later(version, **write));

@@ -15,7 +15,7 @@ use crate::{
     questions::{ask_all, stale_views},
     registry::LiveSession,
     shared::Shared,
-    visible::find_cluster,
+    visible::{find_cluster, of_shard},
 };
 
 /// One page of the ReplicaSets that a change would affect.
@@ -29,11 +29,12 @@ pub(crate) async fn simulate(
         change,
         page_size,
         page_token,
+        shard,
     } = request;
     let change = checked(change)?;
     let limit = page::size(page_size)?;
     let start = Page::parse(&page_token)?;
-    let shards = find_cluster(shared, caller, &cluster)?;
+    let shards = of_shard(find_cluster(shared, caller, &cluster)?, &shard);
     let first = shards.first().map(|one| &one.identity);
     let Some((namespace, name)) = first.and_then(|identity| start.after_in(identity)) else {
         return Ok(v1::SimulateClusterResponse::default());

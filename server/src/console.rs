@@ -129,12 +129,14 @@ async fn simulate(
         cluster,
         namespace,
         name,
+        shard,
     } = subject(&query);
     let request = v1::SimulateRequest {
         cluster,
         namespace,
         name,
         replicas: Some(replicas),
+        shard,
     };
     Ok(answer::json(&state.simulate(caller, request).await?))
 }

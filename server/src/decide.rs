@@ -149,7 +149,7 @@ impl DecideInput {
             .ok_or_else(|| vec![Violation::new("", Fault::Required, "is absent")])
             .and_then(|set| decode::replica_set(&set));
         let subject = subject.map_err(|found| violations.add(|| "replica_set".to_owned(), found));
-        let now = decode::timestamp("now", now.as_ref())
+        let now = decode::timestamp("decide_time", now.as_ref())
             .map(|now| now.unwrap_or_else(clock::now))
             .map_err(|violation| violations.extend(vec![violation]));
         let config =

@@ -15,7 +15,7 @@ use crate::{
     questions::{ask_all, ask_first, stale_view, stale_views},
     registry::LiveSession,
     shared::Shared,
-    visible::{find, visible, visible_of},
+    visible::{find, of_shard, visible, visible_of},
     watchers::Watch,
 };
 
@@ -39,11 +39,12 @@ impl InspectionService for Inspection {
             namespace,
             page_size,
             page_token,
+            shard,
         } = request;
         let limit = page::size(page_size)?;
         let start = Page::parse(&page_token)?;
         let caller = Caller::of(&extensions);
-        let sessions = visible_of(&self.0, &caller, &cluster)?;
+        let sessions = of_shard(visible_of(&self.0, &caller, &cluster)?, &shard);
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         let is_done = |one: &LiveSession| start.after_in(&one.identity).is_none();
         let mut rest = &sessions[sessions.partition_point(is_done)..];
@@ -231,7 +232,9 @@ fn numbered(differences: Vec<v1::Difference>) -> Vec<(Page, v1::Difference)> {
     let mut found: Vec<(Page, _)> = Vec::with_capacity(differences.len());
     for difference in differences {
         let same = found.iter().rev();
-        let same = same.take_while(|(_, last): &&(_, v1::Difference)| last.time == difference.time);
+        let same = same.take_while(|(_, last): &&(_, v1::Difference)| {
+            last.detect_time == difference.detect_time
+        });
         let same = same.filter(|(_, last)| last.replica_set == difference.replica_set);
         let page = Page::of_difference(&difference, same.count());
         found.push((page, difference));
@@ -247,7 +250,7 @@ fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesRespo
         agreements,
         deleted_by_others,
         replica_sets,
-        since,
+        start_time,
         stale_views: _,
         next_page_token: _,
     } = found;
@@ -256,7 +259,11 @@ fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesRespo
     answer.deleted_by_others += deleted_by_others;
     answer.replica_sets += replica_sets;
     let seconds = |time: &prost_types::Timestamp| (time.seconds, time.nanos);
-    answer.since = answer.since.into_iter().chain(since).min_by_key(seconds);
+    answer.start_time = answer
+        .start_time
+        .into_iter()
+        .chain(start_time)
+        .min_by_key(seconds);
     for agreement in agreements {
         let mut known = answer.agreements.iter_mut();
         match known.find(|known| known.subject == agreement.subject) {

@@ -83,7 +83,7 @@ impl Page {
 
     /// The position of a difference, the newest first. `number` sets it apart from others of the same time and ReplicaSet.
     pub(crate) fn of_difference(found: &v1::Difference, number: usize) -> Self {
-        let time = found.time.unwrap_or_default();
+        let time = found.detect_time.unwrap_or_default();
         let (seconds, nanos) = (i64::MAX - time.seconds.max(0), i32::MAX - time.nanos);
         let set = found.replica_set.as_ref();
         let set = set.map_or_else(String::new, |it| format!("{}/{}", it.namespace, it.name));
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn differences_are_in_pages_from_the_newest_to_the_oldest() {
         let at = |seconds, nanos, name: &str| v1::Difference {
-            time: Some(prost_types::Timestamp { seconds, nanos }),
+            detect_time: Some(prost_types::Timestamp { seconds, nanos }),
             replica_set: Some(v1::ObjectRef {
                 name: name.to_owned(),
                 ..v1::ObjectRef::default()

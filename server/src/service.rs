@@ -154,6 +154,7 @@ impl Decisions {
             namespace,
             name,
             replicas,
+            shard,
         } = request;
         if let Some(replicas @ ..0) = replicas {
             let description = format!("{replicas} must be 0 or more");
@@ -163,6 +164,7 @@ impl Decisions {
             cluster,
             namespace,
             name,
+            shard,
         };
         self.about(
             &caller,

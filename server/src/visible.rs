@@ -21,7 +21,14 @@ pub(crate) fn find(
     if !absent.is_empty() {
         return Err(Refusal::invalid(absent));
     }
-    find_cluster(shared, caller, &subject.cluster)
+    let sessions = find_cluster(shared, caller, &subject.cluster)?;
+    Ok(of_shard(sessions, &subject.shard))
+}
+
+/// The sessions of a shard, or all for the empty text.
+pub(crate) fn of_shard(mut sessions: Vec<LiveSession>, shard: &str) -> Vec<LiveSession> {
+    sessions.retain(|session| shard.is_empty() || session.identity.shard == shard);
+    sessions
 }
 
 /// The sessions, one for each shard, of the cluster for a query.

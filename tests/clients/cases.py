@@ -154,10 +154,10 @@ def case_removal_that_is_told_again_counts_once_and_is_the_newest():
 def case_last_applied_state_says_whether_a_pod_is_being_deleted():
     case = Case().open()
     going = pod("set-bbbbb")
-    going.deleted.FromSeconds(1)
+    going.deletion_timestamp.FromSeconds(1)
     case.view.apply_pod(going)
     case.view.apply_pod(pod("set-bbbbb"))
-    assert not case.view.pods["set-bbbbb"].HasField("deleted")
+    assert not case.view.pods["set-bbbbb"].HasField("deletion_timestamp")
     case.view.apply_pod(going)
     case.view.remove_pod("set-bbbbb")
     case.view.apply_pod(pod("set-bbbbb"))
@@ -171,7 +171,7 @@ def case_list_ends_a_pod_at_once_that_a_delete_returned():
     call = case.delete("set-bbbbb")
     call.returned(call.pod, None)
     case.view.apply_pod(pod("set-bbbbb"))
-    assert case.view.pods["set-bbbbb"].HasField("deleted"), "whatever its source says"
+    assert case.view.pods["set-bbbbb"].HasField("deletion_timestamp"), "whatever its source says"
     case.sync()
     assert not case.view.pods
     case.view.apply_pod(pod("set-bbbbb"))

@@ -201,7 +201,7 @@ impl Memory {
             Frame::Hello(_) | Frame::SnapshotBegin(_) | Frame::Heartbeat(_) => {}
         }
         for pod in &pods {
-            if pod.deleted.is_none() {
+            if pod.deletion_timestamp.is_none() {
                 self.shown.insert(pod.uid.clone(), Pod::clone(pod));
             } else {
                 self.deleted.extend(self.shown.remove(&pod.uid));
@@ -223,7 +223,7 @@ impl Memory {
             Fault::LabelsLost => pods.iter_mut().for_each(|pod| pod.labels.clear()),
             Fault::ListsLag => pods = std::mem::replace(&mut self.previous, pods),
             Fault::DeletedListed => {
-                pods.retain(|pod| pod.deleted.is_none());
+                pods.retain(|pod| pod.deletion_timestamp.is_none());
                 pods.extend(self.deleted.clone());
             }
         }

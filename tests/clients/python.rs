@@ -32,7 +32,7 @@ fn listed(names: &[String]) -> Vec<Pod> {
         phase: PodPhase::Running.into(),
         ready: Some(ReadyCondition {
             ready: true,
-            since: None,
+            last_transition_time: None,
         }),
         ..pod(name, "made")
     };
@@ -212,7 +212,7 @@ fn delete_that_takes_long_holds_up_no_create() {
         play.event();
         play.puppet.obey("delete begin");
         let outcome = play.delete("set-bbbbb");
-        assert!(made(&outcome).deleted.is_some(), "{outcome:?}");
+        assert!(made(&outcome).deletion_timestamp.is_some(), "{outcome:?}");
         play.scale(1, 3);
         play.event();
         // The pod is still there, and its delete is over.
@@ -224,7 +224,7 @@ fn delete_that_takes_long_holds_up_no_create() {
         let event::Event::PodApplied(pod) = play.event() else {
             panic!("a pod")
         };
-        assert!(pod.deleted.is_some(), "{pod:?}");
+        assert!(pod.deletion_timestamp.is_some(), "{pod:?}");
         play.puppet.obey("remove-pod set-bbbbb");
         assert!(matches!(play.event(), event::Event::Deleted(_)));
     });

@@ -115,7 +115,7 @@ class Play:
             pod.name = self.view.pods[pod.uid].name
         pod.controller.uid = pick(["u", ""])
         if pick([True, False, False, False]):
-            pod.deleted.FromSeconds(1)
+            pod.deletion_timestamp.FromSeconds(1)
         try:
             self.view.apply_pod(pod)
         except ValueError as error:
@@ -178,7 +178,7 @@ class Play:
         assert sum(not call.is_late for call in self.calls) == self.engine.calls <= self.engine.calls_max
         assert view.deleting == {call.pod.uid for call in self.calls if call.what == "delete"}
         assert view.owned | view.leaving | view.settling.keys() <= pods.keys()
-        assert all(pods[uid].HasField("deleted") for uid in view.leaving)
+        assert all(pods[uid].HasField("deletion_timestamp") for uid in view.leaving)
 
     def check_rounds(self):
         slow = batches.NOT_STARTED_CAUSE_SLOW_START

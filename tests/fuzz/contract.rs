@@ -128,7 +128,7 @@ pub(crate) fn replica_set(rng: &mut Rng) -> v1::ReplicaSet {
         name,
         resource_version: version(rng),
         generation: count(rng).into(),
-        deleted: rng.chance(50).then(|| time(rng)),
+        deletion_timestamp: rng.chance(50).then(|| time(rng)),
         controller: rng.chance(300).then(|| owner(rng, "Deployment")),
         replicas: (!rng.chance(30)).then(|| count(rng)),
         min_ready_seconds: if rng.chance(200) { count(rng) } else { 0 },
@@ -176,13 +176,13 @@ pub(crate) fn pod(rng: &mut Rng) -> v1::Pod {
         resource_version: version(rng),
         labels: labels(rng),
         controller: rng.chance(700).then(|| owner(rng, "ReplicaSet")),
-        created: rng.chance(900).then(|| time(rng)),
-        deleted: rng.chance(100).then(|| time(rng)),
+        creation_timestamp: rng.chance(900).then(|| time(rng)),
+        deletion_timestamp: rng.chance(100).then(|| time(rng)),
         node_name: text(rng, &["", "node-a", "node-b"]),
         phase: i32::try_from(rng.between(0, 6)).expect("small"),
         ready: rng.chance(700).then(|| v1::ReadyCondition {
             ready: rng.chance(800),
-            since: rng.chance(800).then(|| time(rng)),
+            last_transition_time: rng.chance(800).then(|| time(rng)),
         }),
         deletion_cost: rng
             .chance(100)

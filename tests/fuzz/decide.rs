@@ -30,7 +30,7 @@ fn request(rng: &mut Rng) -> v1::DecideRequest {
         replica_set: Some(contract::replica_set(rng)),
         other_replica_sets: (0..others).map(|_| contract::replica_set(rng)).collect(),
         pods: (0..pods).map(|_| contract::pod(rng)).collect(),
-        now: Some(contract::time(rng)),
+        decide_time: Some(contract::time(rng)),
         options: rng.chance(400).then(|| contract::options(rng)),
     }
 }
@@ -63,7 +63,7 @@ fn read(request: &v1::DecideRequest) -> Option<Snapshot> {
     let sets = request.other_replica_sets.iter().map(decode::replica_set);
     let pods = request.pods.iter().map(decode::pod);
     Some(Snapshot {
-        now: decode::timestamp("now", request.now.as_ref()).ok()??,
+        now: decode::timestamp("decide_time", request.decide_time.as_ref()).ok()??,
         config: decode::options(request.options.as_ref(), Config::default()).ok()?,
         set: decode::replica_set(request.replica_set.as_ref()?).ok()?,
         others: sets.collect::<Result<_, _>>().ok()?,

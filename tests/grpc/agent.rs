@@ -20,8 +20,8 @@ pub(crate) struct Agent {
     sequence: u64,
     /// The number of received frames, which is that of the last one.
     received: u64,
-    /// The rejections of further objects in the last rejection frame.
-    rejections: VecDeque<v1::Rejection>,
+    /// The further objects of the last rejection.
+    rejected: VecDeque<v1::RejectedObject>,
 }
 
 pub(crate) fn bearing<T>(message: T, token: Option<&str>) -> Request<T> {
@@ -47,6 +47,7 @@ pub(crate) fn get_web(cluster: &str) -> v1::GetReplicaSetRequest {
         cluster: cluster.to_owned(),
         namespace: "default".to_owned(),
         name: "web".to_owned(),
+        shard: String::new(),
     }
 }
 
@@ -88,7 +89,7 @@ impl Agent {
             answers: call?.into_inner(),
             sequence: 0,
             received: 0,
-            rejections: VecDeque::new(),
+            rejected: VecDeque::new(),
         })
     }
 
@@ -249,18 +250,15 @@ impl Agent {
         batches.remove(0)
     }
 
-    /// The rejection of the next object, which must be the next frame.
-    pub(crate) async fn rejection(&mut self) -> v1::Rejection {
-        if let Some(rejection) = self.rejections.pop_front() {
-            return rejection;
-        }
-        match self.next().await {
-            Answer::Rejection(mut rejection) => {
-                self.rejections.extend(rejection.others.drain(..));
-                rejection
+    /// The next rejected object, which must be in the next frame.
+    pub(crate) async fn rejection(&mut self) -> v1::RejectedObject {
+        if self.rejected.is_empty() {
+            match self.next().await {
+                Answer::Rejection(rejection) => self.rejected.extend(rejection.objects),
+                other => panic!("a rejection was expected, not {other:?}"),
             }
-            other => panic!("a rejection was expected, not {other:?}"),
         }
+        self.rejected.pop_front().expect("it names an object")
     }
 
     /// Reads until the end of the session, and returns it.

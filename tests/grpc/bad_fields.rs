@@ -17,7 +17,7 @@ async fn session(server: &Running) -> Agent {
 }
 
 #[track_caller]
-fn assert_names(rejection: &v1::Rejection, field: &str, reason: &str) {
+fn assert_names(rejection: &v1::RejectedObject, field: &str, reason: &str) {
     let [violation] = rejection.violations.as_slice() else {
         panic!("{field}: {rejection:?}")
     };

@@ -19,14 +19,14 @@ async fn decide(request: v1::DecideRequest) -> Result<v1::Decision, Status> {
 }
 
 fn about(set: v1::ReplicaSet, pods: Vec<v1::Pod>) -> v1::DecideRequest {
-    let now = Some(prost_types::Timestamp {
+    let decide_time = Some(prost_types::Timestamp {
         seconds: 1_800_000_000,
         nanos: 0,
     });
     v1::DecideRequest {
         replica_set: Some(set),
         pods,
-        now,
+        decide_time,
         ..v1::DecideRequest::default()
     }
 }
@@ -46,6 +46,7 @@ fn imagine(replicas: Option<i32>) -> v1::SimulateRequest {
         namespace: "default".to_owned(),
         name: "web".to_owned(),
         replicas,
+        shard: String::new(),
     }
 }
 
@@ -112,7 +113,7 @@ async fn decide_names_every_bad_field_by_its_path() {
         name: "_".into(),
         ..replica_set("o").build()
     }];
-    request.now = Some(prost_types::Timestamp {
+    request.decide_time = Some(prost_types::Timestamp {
         seconds: 0,
         nanos: -1,
     });
@@ -123,7 +124,7 @@ async fn decide_names_every_bad_field_by_its_path() {
     let refusal = decide(request).await.expect_err("four bad fields");
     assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
     let expected = [
-        ("now", "INVALID_TIME"),
+        ("decide_time", "INVALID_TIME"),
         ("options.burst_replicas", "OUT_OF_RANGE"),
         ("other_replica_sets[0].name", "INVALID_NAME"),
         ("pods[1].uid", "REQUIRED"),

@@ -106,7 +106,7 @@ async fn session_that_does_not_finish_ends_at_the_deadline_of_its_drain() {
     let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
     agent.batch().await;
     server.begin_stop();
-    let deadline = told(&mut agent).await.deadline.expect("until when");
+    let deadline = told(&mut agent).await.close_time.expect("until when");
     let deadline = SystemTime::try_from(deadline).expect("it is a time");
     assert_refusal(&agent.refusal().await, Code::Unavailable, "SERVER_DRAINING");
     let early = deadline.duration_since(SystemTime::now());

@@ -98,6 +98,18 @@ async fn pages_are_sorted_and_can_be_narrowed() {
             "{cluster}"
         );
     }
+    let shard = v1::ListReplicaSetsRequest {
+        shard: "b".to_owned(),
+        ..paged(2)
+    };
+    assert_eq!(
+        list(&mut client, shard).await.concat(),
+        [
+            "north/azure/z",
+            "north/blue/c",
+            "north/default/proof-of-life"
+        ]
+    );
     let nowhere = v1::ListReplicaSetsRequest {
         cluster: "south".to_owned(),
         ..paged(2)
@@ -115,12 +127,18 @@ async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
     let mut client = server.inspection().await;
     let found = client.get_replica_set(request.clone()).await;
     let found = found.expect("known").into_inner();
-    assert_eq!(found.in_flight, "create 0 of 2 outcomes");
+    let in_flight = v1::BatchInFlight {
+        action: v1::Action::Create.into(),
+        operations: 2,
+        outcomes: 0,
+    };
+    assert_eq!(found.in_flight, Some(in_flight));
     let [decision] = found.decisions.as_slice() else {
         panic!("{found:?}")
     };
     let counts = (decision.batch_id, decision.operations);
-    assert_eq!((counts, &*decision.action), ((batch.id, 2), "create"));
+    assert_eq!(counts, (batch.id, 2));
+    assert_eq!(decision.action(), v1::Action::Create);
     assert_eq!(decision.targets.len(), 2);
     let summary = found.summary.expect("a summary");
     assert_eq!((summary.replicas, summary.active, summary.ready), (3, 1, 1));
@@ -202,7 +220,7 @@ async fn sessions_are_listed_with_what_they_hold() {
     );
     assert_eq!(north.mode(), v1::Mode::Enforce);
     assert_eq!(north.replica_sets_version, "100");
-    assert!(north.synced && north.started.is_some());
+    assert!(north.synced && north.start_time.is_some());
 }
 
 /// All differences, in pages of one.
@@ -280,7 +298,10 @@ async fn differences_of_a_shadow_are_listed() {
     assert_eq!(sides, ["leave stranger alone", "adopted stranger"]);
     assert!(!told.why.is_empty());
     assert_eq!(told.departure(), v1::Departure::Unspecified);
-    assert_eq!((told.cluster.as_str(), told.time.is_some()), ("east", true));
+    assert_eq!(
+        (told.cluster.as_str(), told.detect_time.is_some()),
+        ("east", true)
+    );
     assert_eq!(told.replica_set.map(|set| set.name), Some("web".to_owned()));
     let elsewhere = v1::ListDifferencesRequest {
         namespace: "elsewhere".to_owned(),

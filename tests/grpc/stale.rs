@@ -90,6 +90,7 @@ async fn assert_answers(server: &Running, name: &str, is_stale: bool) {
         cluster: "c1".to_owned(),
         namespace: "default".to_owned(),
         name: name.to_owned(),
+        shard: String::new(),
     };
     let found = server.inspection().await.get_replica_set(get).await;
     let found = found.expect(name).into_inner();

@@ -36,10 +36,11 @@ async fn decisions_are_streamed_as_they_are_made() {
     let batch = agent.batch().await;
     let seen = next(&mut watch).await;
     let decision = seen.decision.expect("no notice");
-    assert_eq!([&*decision.cluster, &*decision.action], ["c1", "create"]);
+    assert_eq!(decision.cluster, "c1");
+    assert_eq!(decision.action(), v1::Action::Create);
     let counts = (decision.batch_id, decision.operations, seen.missed);
     assert_eq!(counts, (batch.id, 2, 0));
-    assert!(decision.time.is_some());
+    assert!(decision.decide_time.is_some());
 }
 
 #[tokio::test]

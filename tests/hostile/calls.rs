@@ -227,6 +227,7 @@ fn query(verb: &str, template: &Template) -> Vec<u8> {
             namespace,
             name,
             replicas: template.value("replicas", 0),
+            shard: text("shard"),
         }
         .encode_to_vec(),
         "drain" => {
@@ -242,6 +243,7 @@ fn query(verb: &str, template: &Template) -> Vec<u8> {
             cluster,
             namespace,
             name,
+            shard: text("shard"),
         }
         .encode_to_vec(),
         "list" => v1::ListReplicaSetsRequest {
@@ -249,6 +251,7 @@ fn query(verb: &str, template: &Template) -> Vec<u8> {
             namespace,
             page_size: template.value("size", 0).unwrap_or(0),
             page_token: text("token"),
+            shard: text("shard"),
         }
         .encode_to_vec(),
         verb => panic!("{verb} is no message"),

@@ -171,7 +171,7 @@ async fn delete_another_pod(up: &Up, set: &Attended<'_>) {
     let explain = ["explain", "shop/web"];
     up.until(&explain, |it| {
         let mut decisions = it["decisions"].as_array().into_iter().flatten();
-        decisions.any(|it| it["action"] == "delete" && it["targets"][0]["name"] == CHOSEN)
+        decisions.any(|it| it["action"] == "ACTION_DELETE" && it["targets"][0]["name"] == CHOSEN)
     })
     .await;
     set.delete(DELETED).await;

@@ -67,7 +67,7 @@ pub fn replica_set(name: &str) -> ReplicaSetBuilder {
 pub fn pod(name: &str, owner: &str) -> PodBuilder {
     let ready = v1::ReadyCondition {
         ready: true,
-        since: Some(prost_types::Timestamp {
+        last_transition_time: Some(prost_types::Timestamp {
             seconds: 1_700_000_000,
             nanos: 0,
         }),
@@ -85,7 +85,7 @@ pub fn pod(name: &str, owner: &str) -> PodBuilder {
             uid: format!("{owner}-uid"),
             block_owner_deletion: Some(true),
         }),
-        created: Some(prost_types::Timestamp {
+        creation_timestamp: Some(prost_types::Timestamp {
             seconds: 1_700_000_000,
             nanos: 0,
         }),

@@ -249,7 +249,7 @@ impl Oracle {
         })?;
         let action = batch.action.as_ref().ok_or("it has no action")?;
         if !matches!(action, Action::WriteStatus(_)) {
-            ensure(set.deleted.is_none(), || {
+            ensure(set.deletion_timestamp.is_none(), || {
                 format!("replica set {} is being deleted", set.name)
             })?;
         }
@@ -315,7 +315,7 @@ impl Oracle {
         let has_ended =
             |pod: &v1::Pod| matches!(pod.phase(), v1::PodPhase::Succeeded | v1::PodPhase::Failed);
         self.known_pods()
-            .filter(move |pod| pod.deleted.is_none() && !has_ended(pod))
+            .filter(move |pod| pod.deletion_timestamp.is_none() && !has_ended(pod))
     }
 
     fn replicas<'a>(&'a self, set: &'a v1::ReplicaSet) -> impl Iterator<Item = &'a v1::Pod> {

@@ -79,13 +79,14 @@ impl Template {
                 name,
                 block_owner_deletion: Some(true),
             }),
-            created: self.time("created", number),
-            deleted: self.time("deleted", number),
+            creation_timestamp: self.time("created", number),
+            deletion_timestamp: self.time("deleted", number),
             node_name: self.text_or("node", number, ""),
             phase: self.value("phase", number).unwrap_or(3),
-            ready: self
-                .value("ready", number)
-                .map(|ready| v1::ReadyCondition { ready, since: None }),
+            ready: self.value("ready", number).map(|ready| v1::ReadyCondition {
+                ready,
+                last_transition_time: None,
+            }),
             deletion_cost: self.text("cost", number),
             max_regular_restarts: self.value("restarts", number).unwrap_or(0),
             max_sidecar_restarts: self.value("sidecar-restarts", number).unwrap_or(0),
@@ -123,7 +124,7 @@ impl Template {
                 name,
                 block_owner_deletion: Some(true),
             }),
-            deleted: self.time("deleted", number),
+            deletion_timestamp: self.time("deleted", number),
             status: Some(v1::ReplicaSetStatus {
                 observed_generation: 1,
                 terminating_replicas: Some(0),

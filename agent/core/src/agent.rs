@@ -80,10 +80,9 @@ impl Agent {
                 self.wind_down("the server drains");
                 self.reports.push_back(Report::Draining);
             }
-            Ok(Some(Frame::Rejection(mut rejection))) => {
-                let others = std::mem::take(&mut rejection.others);
-                let all = std::iter::once(rejection).chain(others);
-                self.reports.extend(all.map(Report::Rejected));
+            Ok(Some(Frame::Rejection(rejection))) => {
+                let objects = rejection.objects.into_iter();
+                self.reports.extend(objects.map(Report::Rejected));
             }
             Ok(Some(Frame::Heartbeat(_)) | None) => {}
             Err(text) => self.handle_violation(now, &text),

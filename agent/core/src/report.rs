@@ -44,7 +44,7 @@ pub enum Report {
     /// An object cannot be read and was left out.
     Skipped(InvalidObject),
     /// The server did not accept an object.
-    Rejected(v1::Rejection),
+    Rejected(v1::RejectedObject),
     /// Operations are not started, because a rule refuses them.
     Refused(Refused),
     /// Another controller created a pod of a ReplicaSet.

@@ -136,7 +136,7 @@ pub(crate) fn orphan(name: &str, version: u64) -> v1::Pod {
 
 pub(crate) fn deleting(pod: v1::Pod) -> v1::Pod {
     v1::Pod {
-        deleted: Some(prost_types::Timestamp::default()),
+        deletion_timestamp: Some(prost_types::Timestamp::default()),
         ..pod
     }
 }
@@ -309,7 +309,7 @@ pub(crate) fn sent(frame: &Sent) -> Vec<String> {
             let events = it.events.iter().filter_map(|it| it.event.as_ref());
             let events = events.map(|event| match event {
                 Event::PodApplied(pod) => {
-                    let deleting = if pod.deleted.is_some() {
+                    let deleting = if pod.deletion_timestamp.is_some() {
                         " deleting"
                     } else {
                         ""

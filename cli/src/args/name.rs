@@ -84,6 +84,7 @@ impl Named {
             cluster: cluster.to_owned(),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
+            shard: String::new(),
         }
     }
 }

@@ -12,8 +12,6 @@ use crate::{
     table::{NONE, Table},
 };
 
-const STATUS: &str = "status";
-
 /// Writes decisions, the newest first. Status writes are many and say little, so only `--all` shows them; otherwise they are counted.
 pub(super) fn write(
     args: &ExplainArgs,
@@ -27,7 +25,7 @@ pub(super) fn write(
     let mut table = Table::new(page, headers);
     let mut left_out = 0_usize;
     for record in &answer.decisions {
-        if record.action == STATUS && !args.all {
+        if record.action() == v1::Action::WriteStatus && !args.all {
             left_out += 1;
             continue;
         }
@@ -35,13 +33,13 @@ pub(super) fn write(
         if let Some((first, answered)) = answered(&answer.timeline, record) {
             result = self::result(answered, mode);
             if answered.times > 1 {
-                let since = age::time_text(first.time.as_ref());
+                let since = age::time_text(first.event_time.as_ref());
                 reason.push_str(&format!(", {} times since {since}", answered.times));
             }
         }
         table.row([
-            age::time_text(record.time.as_ref()),
-            record.action.clone(),
+            age::time_text(record.decide_time.as_ref()),
+            decision::action(record.action()).to_owned(),
             record.operations.to_string(),
             result,
             reason,
@@ -114,7 +112,7 @@ mod tests {
                 done,
                 failed,
                 not_started,
-                class: v1::FailureClass::Quota.into(),
+                failure_class: v1::FailureClass::Quota.into(),
                 ..v1::Answered::default()
             };
             assert_eq!(result(&answered, mode), expected, "{counts:?}");

@@ -31,7 +31,7 @@ pub(super) fn write(
     let last = state.last_scale_down;
     let last = last.filter(|last| last.pods.iter().any(is_its));
     let deletes = state.decisions.into_iter();
-    let mut deletes = deletes.filter(|record| record.action == "delete");
+    let mut deletes = deletes.filter(|record| record.action() == v1::Action::Delete);
     let record = deletes.find(|record| record.targets.iter().any(|it| it.name == pod));
     if !output.is_for_people() && (last.is_some() || record.is_some()) {
         let answer = v1::GetReplicaSetResponse {
@@ -45,11 +45,11 @@ pub(super) fn write(
     }
     let (page, is_wide) = (Page::new(io), output.is_wide());
     let (time, pods) = if let Some(last) = &last {
-        let pods = format!("{} active pods, {} desired", last.from, last.to);
-        (&last.time, pods)
+        let pods = format!("{} active pods, {} desired", last.previous, last.desired);
+        (&last.decide_time, pods)
     } else if let Some(record) = &record {
         let pods = record.reasons.first().map(|it| it.detail.clone());
-        (&record.time, pods.unwrap_or_default())
+        (&record.decide_time, pods.unwrap_or_default())
     } else {
         return Err(unknown(source, &set, pod));
     };
@@ -90,11 +90,13 @@ pub(super) fn write_last(
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let v1::ScaleDown { from, to, .. } = last;
-    let time = last.time.as_ref();
+    let v1::ScaleDown {
+        previous, desired, ..
+    } = last;
+    let time = last.decide_time.as_ref();
     let (at, ago) = (age::time_text(time), age::ago(time, Timestamp::now()));
     let pods = count(last.chosen, "pod");
-    let title = format!("Last scale-down: {from} → {to} at {at} ({ago}), {pods}");
+    let title = format!("Last scale-down: {previous} → {desired} at {at} ({ago}), {pods}");
     page.write(out, 0, &one_line(&title))?;
     table(last, "", is_wide, page).write(out, 2)
 }

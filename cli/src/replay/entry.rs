@@ -134,14 +134,19 @@ fn frame(frame: &Frame) -> String {
         Frame::Resync(resync) => format!("asks for a list: {}", resync.cause),
         Frame::Drain(_) => "a drain".to_owned(),
         Frame::Rejection(rejection) => {
-            let object = decision::path(rejection.object.as_ref());
-            let faults = rejection.violations.iter();
-            let faults = faults.map(|it| format!("{}: {}", it.field, it.description));
-            let faults = faults.collect::<Vec<_>>().join("; ");
-            format!("{object} is not accepted: {faults}")
+            let texts: Vec<_> = rejection.objects.iter().map(rejected).collect();
+            texts.join("; ")
         }
         Frame::Batches(_) => "batches".to_owned(),
     }
+}
+
+fn rejected(one: &v1::RejectedObject) -> String {
+    let object = decision::path(one.object.as_ref());
+    let faults = one.violations.iter();
+    let faults = faults.map(|it| format!("{}: {}", it.field, it.description));
+    let faults = faults.collect::<Vec<_>>().join("; ");
+    format!("{object} is not accepted: {faults}")
 }
 
 /// The action of a batch with at most this many names.
@@ -252,7 +257,7 @@ fn pod(pod: &v1::Pod) -> String {
     let phase = pod.phase().as_str_name().replace("POD_PHASE_", "");
     let is_ready = pod.ready.as_ref().is_some_and(|it| it.ready);
     let ready = if is_ready { ", ready" } else { "" };
-    let is_terminating = pod.deleted.is_some();
+    let is_terminating = pod.deletion_timestamp.is_some();
     let terminating = if is_terminating { ", terminating" } else { "" };
     let (namespace, name) = (&pod.namespace, &pod.name);
     format!("pod {namespace}/{name}: {phase}{ready}{terminating}")

@@ -109,8 +109,8 @@ impl InspectionService for HalfServer {
         request: Request<v1::WatchDecisionsRequest>,
     ) -> Answer<Self::WatchDecisionsStream> {
         let (action, token) = match &*request.get_ref().resume_token {
-            "" => ("create", "first"),
-            "first" => ("delete", "second"),
+            "" => (v1::Action::Create, "first"),
+            "first" => (v1::Action::Delete, "second"),
             _ => {
                 let reason = "RESUME_TOKEN_EXPIRED";
                 let details = ErrorDetails::with_error_info(reason, "decree.dev", []);
@@ -119,7 +119,7 @@ impl InspectionService for HalfServer {
             }
         };
         let decision = v1::DecisionRecord {
-            action: action.to_owned(),
+            action: action.into(),
             ..v1::DecisionRecord::default()
         };
         let one = v1::WatchDecisionsResponse {
@@ -199,7 +199,11 @@ fn watch_that_breaks_goes_on_after_its_last_decision_or_says_that_it_cannot() {
     const BROKEN: &str = "notice: the server ended the watch; trying again\n";
     const MISSED: &str = "notice: decisions before now may have been missed\n";
     assert_eq!(ended.err, [BROKEN, BROKEN, MISSED].concat());
-    let actions = ended.out.lines().skip(1).map(|line| line.split_whitespace().nth(2));
+    let actions = ended
+        .out
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().nth(2));
     let actions: Vec<_> = actions.flatten().collect();
     assert_eq!(actions, ["create", "delete", "create"], "{}", ended.out);
     assert_eq!(ended.exit, Exit::Done);

@@ -121,7 +121,7 @@ func (w work) refused() any {
 		return guard("view: the agent has listed nothing yet")
 	case owner == nil || !proto.Equal(replicaSetRef(owner), w.ReplicaSet):
 		return guard("reference: there is no such ReplicaSet")
-	case owner.Deleted != nil && !isStatus:
+	case owner.DeletionTimestamp != nil && !isStatus:
 		return guard("reference: the ReplicaSet is being deleted")
 	}
 	return nil
@@ -166,9 +166,9 @@ func (w work) endDelete(pod, left *v1.Pod, err error) any {
 		return &v1.Done{Uid: pod.Uid, ResourceVersion: version, Object: &v1.Done_Gone{Gone: true}}
 	}
 	next := proto.CloneOf(known)
-	next.Deleted = timestamppb.New(a.now())
-	if left.Deleted.IsValid() {
-		next.Deleted = proto.CloneOf(left.Deleted)
+	next.DeletionTimestamp = timestamppb.New(a.now())
+	if left.DeletionTimestamp.IsValid() {
+		next.DeletionTimestamp = proto.CloneOf(left.DeletionTimestamp)
 	}
 	origin := a.originOf(pod.Uid)
 	origin.leaving, origin.unseen = true, false

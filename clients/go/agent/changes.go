@@ -126,8 +126,8 @@ func (a *Agent) changePod(pod *v1.Pod) {
 // storePod gives a pod the next version and stores it.
 func (a *Agent) storePod(pod *v1.Pod) *v1.Pod {
 	pod.ResourceVersion = a.nextVersion()
-	if pod.Created == nil {
-		pod.Created = timestamppb.New(a.now().Truncate(time.Second))
+	if pod.CreationTimestamp == nil {
+		pod.CreationTimestamp = timestamppb.New(a.now().Truncate(time.Second))
 	}
 	a.view.put(pod)
 	delete(a.gonePods.at, pod.Uid)
@@ -218,7 +218,7 @@ func (a *Agent) locked(do func()) {
 
 func isActive(pod *v1.Pod) bool {
 	ended := pod.Phase == v1.PodPhase_POD_PHASE_SUCCEEDED || pod.Phase == v1.PodPhase_POD_PHASE_FAILED
-	return pod.Deleted == nil && !ended
+	return pod.DeletionTimestamp == nil && !ended
 }
 
 func podRef(pod *v1.Pod) *v1.ObjectRef {

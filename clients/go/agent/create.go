@@ -68,7 +68,7 @@ func (w work) refusedCreate(name string) any {
 
 // existing returns the outcome for a name that is already in use: an earlier attempt succeeded, or another pod has the name.
 func existing(owner *v1.ReplicaSet, pod *v1.Pod) any {
-	if pod.Controller.GetUid() == owner.Uid && pod.Deleted == nil {
+	if pod.Controller.GetUid() == owner.Uid && pod.DeletionTimestamp == nil {
 		done := donePod(pod)
 		done.AlreadyExisted = true
 		return done

@@ -356,7 +356,7 @@ func TestChangeOfEachFieldIsNews(t *testing.T) {
 	fields := known.ProtoReflect().Descriptor().Fields()
 	for at := range fields.Len() {
 		field := fields.Get(at)
-		if field.Name() == "uid" || field.Name() == "created" {
+		if field.Name() == "uid" || field.Name() == "creation_timestamp" {
 			continue // The uid identifies the pod, and an absent time of creation is filled in.
 		}
 		listed := full()

@@ -77,7 +77,7 @@ func TestDeleteMayAnswerBeforeTheThingIsGone(t *testing.T) {
 	must(t, p.agent.ApplyReplicaSet(sample(1)))
 	for _, name := range names[1:] {
 		session.delete(name)
-		if done := session.outcome().GetDone(); done.GetPod().GetDeleted() == nil {
+		if done := session.outcome().GetDone(); done.GetPod().GetDeletionTimestamp() == nil {
 			t.Fatal(done)
 		}
 	}
@@ -103,7 +103,7 @@ func TestDeleteMayAnswerBeforeTheThingIsGone(t *testing.T) {
 	must(t, p.agent.ApplyPod(pending))
 	left := map[string]bool{}
 	for _, pod := range p.agent.Pods() {
-		left[pod.Name] = pod.Deleted != nil
+		left[pod.Name] = pod.DeletionTimestamp != nil
 	}
 	if !left["set-ddddd"] || len(left) != 9 || p.agent.view.active["set-uid"] != 8 {
 		t.Fatal(left)
@@ -158,7 +158,7 @@ func TestClusterMayChangeTheObjectsThatItGets(t *testing.T) {
 	}
 	session.delete("set-old")
 	left := session.outcome().GetDone().GetPod()
-	if left.GetDeleted() == nil || left.Controller.GetUid() != "set-uid" || left.Labels["app"] != "x" || left.Phase != v1.PodPhase_POD_PHASE_RUNNING {
+	if left.GetDeletionTimestamp() == nil || left.Controller.GetUid() != "set-uid" || left.Labels["app"] != "x" || left.Phase != v1.PodPhase_POD_PHASE_RUNNING {
 		t.Fatal(left)
 	}
 }

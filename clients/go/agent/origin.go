@@ -176,8 +176,8 @@ func (a *Agent) fillIn(pod, known *v1.Pod) {
 	if origin.owned && pod.Controller.GetUid() == "" {
 		pod.Controller = proto.CloneOf(known.Controller)
 	}
-	if origin.leaving && pod.Deleted == nil {
-		pod.Deleted = known.Deleted
+	if origin.leaving && pod.DeletionTimestamp == nil {
+		pod.DeletionTimestamp = known.DeletionTimestamp
 	}
 }
 
@@ -187,8 +187,8 @@ func (a *Agent) isNews(listed, known *v1.Pod) bool {
 	owned, leaving := origin != nil && origin.owned, origin != nil && origin.leaving
 	hasLabels := owned && len(listed.Labels) == 0 || maps.Equal(listed.Labels, known.Labels)
 	hasController := owned && listed.Controller.GetUid() == "" || isSameOwner(listed.Controller, known.Controller)
-	hasDeleted := leaving && listed.Deleted == nil || isSameTime(listed.Deleted, known.Deleted)
-	hasCreated := listed.Created == nil || isSameTime(listed.Created, known.Created)
+	hasDeleted := leaving && listed.DeletionTimestamp == nil || isSameTime(listed.DeletionTimestamp, known.DeletionTimestamp)
+	hasCreated := listed.CreationTimestamp == nil || isSameTime(listed.CreationTimestamp, known.CreationTimestamp)
 	return !(hasLabels && hasController && hasDeleted && hasCreated && isSameState(listed, known))
 }
 
@@ -196,7 +196,7 @@ func (a *Agent) isNews(listed, known *v1.Pod) bool {
 func isSameState(one, other *v1.Pod) bool {
 	return one.Namespace == other.Namespace && one.Name == other.Name && one.NodeName == other.NodeName && one.Phase == other.Phase &&
 		(one.Ready == nil) == (other.Ready == nil) && one.Ready.GetReady() == other.Ready.GetReady() &&
-		isSameTime(one.Ready.GetSince(), other.Ready.GetSince()) &&
+		isSameTime(one.Ready.GetLastTransitionTime(), other.Ready.GetLastTransitionTime()) &&
 		(one.DeletionCost == nil) == (other.DeletionCost == nil) && one.GetDeletionCost() == other.GetDeletionCost() &&
 		one.MaxRegularRestarts == other.MaxRegularRestarts && one.MaxSidecarRestarts == other.MaxSidecarRestarts &&
 		one.DisruptionTarget == other.DisruptionTarget

@@ -70,7 +70,7 @@ func (r *rows) Delete(_ context.Context, pod *v1.Pod, _ *v1.Reason) (*v1.Pod, er
 	r.deletes++
 	if r.isSlow {
 		pod = proto.CloneOf(pod)
-		pod.Deleted = timestamppb.Now()
+		pod.DeletionTimestamp = timestamppb.Now()
 		return pod, nil
 	}
 	delete(r.pods, pod.Name)
@@ -179,7 +179,7 @@ func TestCreatesDoNotWaitForTheEndOfDeletedPods(t *testing.T) {
 	r.expect(8, [2]int{11, 3})
 	leaving := 0
 	for _, pod := range r.agent.Pods() {
-		if pod.Deleted != nil {
+		if pod.DeletionTimestamp != nil {
 			leaving++
 			r.agent.RemovePod(pod.Uid)
 		}

@@ -139,7 +139,7 @@ func (a *Agent) warnIfNotSynced() *time.Timer {
 	})
 }
 
-func (a *Agent) tellRejection(rejected *v1.Rejection) {
+func (a *Agent) tellRejection(rejected *v1.RejectedObject) {
 	object := rejected.Object
 	attributes := []any{"object", object.GetNamespace() + "/" + object.GetName(), "uid", object.GetUid()}
 	for _, one := range rejected.Violations {

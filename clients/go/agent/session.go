@@ -277,7 +277,7 @@ func (s *session) handle(ctx context.Context, frame *v1.ReconcileResponse) error
 		s.after = frame.Drain.ReconnectAfter.AsDuration()
 		s.drain(stopTimeout)
 	case *v1.ReconcileResponse_Rejection:
-		for _, one := range append(frame.Rejection.Others, frame.Rejection) {
+		for _, one := range frame.Rejection.Objects {
 			s.agent.tellRejection(one)
 		}
 	}

@@ -80,8 +80,8 @@ func (a *Agent) syncPod(pod *v1.Pod, since Mark) error {
 	if err := a.complete(next); err != nil {
 		return err
 	}
-	if next.Created == nil && known != nil {
-		next.Created = known.Created
+	if next.CreationTimestamp == nil && known != nil {
+		next.CreationTimestamp = known.CreationTimestamp
 	}
 	a.changePod(next)
 	return nil

@@ -21,7 +21,7 @@ const deletionCost = "controller.kubernetes.io/pod-deletion-cost"
 func FromPod(pod *corev1.Pod) *v1.Pod {
 	projected := &v1.Pod{
 		Namespace: pod.Namespace, Name: pod.Name, Uid: string(pod.UID), ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
-		Controller: controller(pod), Created: fromTime(&pod.CreationTimestamp), Deleted: fromTime(pod.DeletionTimestamp),
+		Controller: controller(pod), CreationTimestamp: fromTime(&pod.CreationTimestamp), DeletionTimestamp: fromTime(pod.DeletionTimestamp),
 		NodeName: pod.Spec.NodeName, Phase: phases[pod.Status.Phase],
 	}
 	if projected.Controller != nil {
@@ -40,8 +40,8 @@ func FromPod(pod *corev1.Pod) *v1.Pod {
 			if projected.Ready == nil {
 				projected.Ready = &v1.ReadyCondition{Ready: isTrue}
 			}
-			if isTrue && projected.Ready.Since == nil {
-				projected.Ready.Since = fromTime(&condition.LastTransitionTime)
+			if isTrue && projected.Ready.LastTransitionTime == nil {
+				projected.Ready.LastTransitionTime = fromTime(&condition.LastTransitionTime)
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func FromPod(pod *corev1.Pod) *v1.Pod {
 func FromReplicaSet(set *appsv1.ReplicaSet) *v1.ReplicaSet {
 	projected := &v1.ReplicaSet{
 		Namespace: set.Namespace, Name: set.Name, Uid: string(set.UID), ResourceVersion: set.ResourceVersion, Generation: set.Generation,
-		Deleted: fromTime(set.DeletionTimestamp), Controller: controller(set), Replicas: set.Spec.Replicas,
+		DeletionTimestamp: fromTime(set.DeletionTimestamp), Controller: controller(set), Replicas: set.Spec.Replicas,
 		MinReadySeconds: set.Spec.MinReadySeconds, Selector: FromSelector(set.Spec.Selector), TemplateLabels: set.Spec.Template.Labels,
 		Resume: set.Annotations["decree.dev/resume"],
 		Status: &v1.ReplicaSetStatus{

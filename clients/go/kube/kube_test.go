@@ -47,9 +47,9 @@ func TestPodHasAllThatDecisionsRead(t *testing.T) {
 	want := &v1.Pod{
 		Namespace: "default", Name: "web-a", Uid: "uid-of-it", ResourceVersion: "7", Labels: map[string]string{"app": "web"},
 		// The kind is left out: the owner is no ReplicaSet, and its uid decides.
-		Controller: &v1.OwnerReference{ApiVersion: "example.com/v1", Name: "web", Uid: "web-uid", BlockOwnerDeletion: &yes},
-		Created:    timestamppb.New(time.Unix(100, 0)), Deleted: timestamppb.New(time.Unix(900, 0)), NodeName: "node-a",
-		Phase: v1.PodPhase_POD_PHASE_RUNNING, Ready: &v1.ReadyCondition{Since: timestamppb.New(time.Unix(300, 0))},
+		Controller:        &v1.OwnerReference{ApiVersion: "example.com/v1", Name: "web", Uid: "web-uid", BlockOwnerDeletion: &yes},
+		CreationTimestamp: timestamppb.New(time.Unix(100, 0)), DeletionTimestamp: timestamppb.New(time.Unix(900, 0)), NodeName: "node-a",
+		Phase: v1.PodPhase_POD_PHASE_RUNNING, Ready: &v1.ReadyCondition{LastTransitionTime: timestamppb.New(time.Unix(300, 0))},
 		DeletionCost: &cost, MaxRegularRestarts: 4, MaxSidecarRestarts: 3, DisruptionTarget: true,
 	}
 	if got := FromPod(pod); !proto.Equal(got, want) {

@@ -191,7 +191,7 @@ class Create(Operation):
             return guarded("name: it is not the ReplicaSet's and five letters")
         for uid in view.names.get(name, ()):
             pod = view.pods[uid]
-            if pod.controller.uid == owner.uid and not pod.HasField("deleted"):
+            if pod.controller.uid == owner.uid and not pod.HasField("deletion_timestamp"):
                 return done_pod(pod, already_existed=True)
             return failed_with(batches.FAILURE_CLASS_NAME_TAKEN, "the name is that of another pod")
         if name in view.creating:
@@ -270,10 +270,10 @@ class Delete(Operation):
             return failed_with(batches.FAILURE_CLASS_INVALID, fault)
         if isinstance(returned, objects.Pod) and self.pod.uid in view.pods:
             pod = copied(view.pods[self.pod.uid])
-            if returned.HasField("deleted"):
-                pod.deleted.CopyFrom(returned.deleted)
-            elif not pod.HasField("deleted"):
-                pod.deleted.FromSeconds(int(time.time()))
+            if returned.HasField("deletion_timestamp"):
+                pod.deletion_timestamp.CopyFrom(returned.deletion_timestamp)
+            elif not pod.HasField("deletion_timestamp"):
+                pod.deletion_timestamp.FromSeconds(int(time.time()))
             view.leaving.add(pod.uid)
             view.settling.pop(pod.uid, None)
             return done_pod(view.store_pod(pod))

@@ -169,7 +169,7 @@ class Session:
                 self.after = seconds(frame.drain.reconnect_after)
                 self.drain()
             case "rejection":
-                for one in [frame.rejection, *frame.rejection.others]:
+                for one in frame.rejection.objects:
                     say(logging.WARNING, "rejected %s: %s", one.object.name, one.violations)
         return None
 

@@ -159,10 +159,10 @@ class View:
         if owner:
             complete(pod, owner)
         if known:
-            if not pod.HasField("created"):
-                pod.created.CopyFrom(known.created)
-            if pod.uid in self.leaving and not pod.HasField("deleted"):
-                pod.deleted.CopyFrom(known.deleted)
+            if not pod.HasField("creation_timestamp"):
+                pod.creation_timestamp.CopyFrom(known.creation_timestamp)
+            if pod.uid in self.leaving and not pod.HasField("deletion_timestamp"):
+                pod.deletion_timestamp.CopyFrom(known.deletion_timestamp)
             if pod.uid in self.owned:
                 if not pod.labels:
                     pod.labels.update(known.labels)
@@ -208,8 +208,8 @@ class View:
 
     def store_pod(self, pod: objects.Pod) -> objects.Pod:
         pod.resource_version = str(self.next_version())
-        if not pod.HasField("created"):
-            pod.created.FromSeconds(int(time.time()))
+        if not pod.HasField("creation_timestamp"):
+            pod.creation_timestamp.FromSeconds(int(time.time()))
         self.take(pod.uid)
         self.pods[pod.uid] = pod
         enter(self.names, (pod.namespace, pod.name), pod.uid)

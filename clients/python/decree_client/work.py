@@ -95,7 +95,7 @@ class Work:
             return guarded("view: the agent has listed nothing yet")
         if not owner or (owner.namespace, owner.name) != (name.namespace, name.name):
             return guarded("reference: there is no such ReplicaSet")
-        if owner.HasField("deleted") and self.action != "write_status":
+        if owner.HasField("deletion_timestamp") and self.action != "write_status":
             return guarded("reference: the ReplicaSet is being deleted")
         return None
 

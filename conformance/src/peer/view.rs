@@ -21,7 +21,7 @@ impl ConnectedAgent {
     }
 
     fn write(&mut self, pod: &Pod) {
-        if pod.deleted.is_none() {
+        if pod.deletion_timestamp.is_none() {
             if !self.pods.contains_key(&pod.uid) {
                 let list = self.last_lists.get(&Kind::Pod.into()).copied();
                 self.note(check_created(pod, list));

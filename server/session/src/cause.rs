@@ -46,7 +46,7 @@ pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::C
 }
 
 fn is_slow(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> bool {
-    let since = decode::timestamp("", summary.unconverged_since.as_ref());
+    let since = decode::timestamp("", summary.diverge_time.as_ref());
     let since = since.ok().flatten();
     since.is_some_and(|since| known.now.since(since) >= SLOW)
 }

@@ -180,6 +180,7 @@ impl SessionIdentity {
         ClusterRef {
             name: self.cluster(),
             uid: &self.cluster_uid,
+            shard: &self.shard,
         }
     }
 

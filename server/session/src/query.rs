@@ -59,13 +59,14 @@ impl Session {
         let (state, inspect) = (&self.state, self.controller().inspect());
         let view = inspect.view(now, namespace, name)?;
         let in_flight = view.in_flight.zip(inspect.action_on(namespace, name));
-        let in_flight = in_flight.map(|((operations, came), action)| {
-            let action = wire::action(action);
-            format!("{action} {came} of {operations} outcomes")
+        let in_flight = in_flight.map(|((operations, outcomes), action)| v1::BatchInFlight {
+            action: wire::action_out(action).into(),
+            operations: wire::int32(operations),
+            outcomes: wire::int32(outcomes),
         });
         Some(v1::GetReplicaSetResponse {
-            in_flight: in_flight.unwrap_or_default(),
-            next_sync: view.next_sync.map(encode::time),
+            in_flight,
+            next_sync_time: view.next_sync.map(encode::time),
             failures: wire::int32(view.failures),
             decisions: state.timeline.decisions(&view.key.uid),
             timeline: state.timeline.of(&view.key.uid),
@@ -82,7 +83,7 @@ impl Session {
         let replica_sets = self.state.controller.inspect().sizes().replica_sets;
         Some(v1::ListDifferencesResponse {
             replica_sets: i64::try_from(replica_sets).unwrap_or(i64::MAX),
-            since: Some(encode::time(self.state.identity.started)),
+            start_time: Some(encode::time(self.state.identity.started)),
             ..found
         })
     }
@@ -137,7 +138,7 @@ impl Stats {
             agent_instance: identity.agent_instance.clone(),
             epoch: identity.epoch,
             mode: identity.mode.into(),
-            started: Some(encode::time(identity.started)),
+            start_time: Some(encode::time(identity.started)),
             synced,
             replica_sets: int(sizes.replica_sets),
             pods: int(sizes.pods),

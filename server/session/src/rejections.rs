@@ -19,7 +19,8 @@ const FAULT_BYTES_MAX: usize = 1_000;
 /// The objects of one frame that were not accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rejections {
-    named: HeldQueue<HeldMessage<v1::Rejection>>,
+    sequence: u64,
+    named: HeldQueue<HeldMessage<v1::RejectedObject>>,
     /// The number of violations in the answer.
     violations: usize,
     /// The number of further violations.
@@ -38,6 +39,7 @@ impl Rejections {
         if !is_quarantined {
             *self.rejected.entry(rejected.kind).or_default() += 1;
         }
+        self.sequence = sequence;
         self.objects += 1;
         self.fault
             .get_or_insert_with(|| fault(&rejected, is_quarantined));
@@ -47,7 +49,7 @@ impl Rejections {
         self.violations += rejected.violations.len();
         self.omitted = self.omitted.saturating_add(omitted as u64);
         if room > 0 {
-            let named = HeldMessage(rejected.into_message(sequence));
+            let named = HeldMessage(rejected.into_message());
             self.named.push_back(named);
         }
     }
@@ -60,12 +62,11 @@ impl Rejections {
         let mut taken = std::mem::take(self);
         let fault = taken.fault?;
         let named = &mut taken.named;
-        let HeldMessage(first) = named.pop_front()?;
-        let others = std::iter::from_fn(|| named.pop_front());
+        let objects = std::iter::from_fn(|| named.pop_front());
         let frame = v1::Rejection {
-            others: others.map(|HeldMessage(other)| other).collect(),
+            sequence: taken.sequence,
             omitted: taken.omitted,
-            ..first
+            objects: objects.map(|HeldMessage(object)| object).collect(),
         };
         let report = SessionReport::NotAccepted {
             rejected: taken.rejected.into_iter().collect(),
@@ -79,6 +80,7 @@ impl Rejections {
 impl Held for Rejections {
     fn bytes(&self) -> usize {
         let Self {
+            sequence: _,
             named,
             violations: _,
             omitted: _,
@@ -123,10 +125,9 @@ mod tests {
             rejections.reject(rejected, 7);
         }
         let (frame, report) = rejections.take().expect("there is something to say");
-        let all = frame.others.iter().chain([&frame]);
-        let named: usize = all.map(|one| one.violations.len()).sum();
+        let named: usize = frame.objects.iter().map(|one| one.violations.len()).sum();
         assert_eq!((named, frame.omitted, frame.sequence), (100, 20, 7));
-        assert_eq!(frame.others.len(), 33);
+        assert_eq!(frame.objects.len(), 34);
         let SessionReport::NotAccepted {
             rejected, others, ..
         } = report

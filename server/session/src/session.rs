@@ -137,7 +137,7 @@ impl Session {
         self.draining = true;
         let deadline = now.wall.plus(span(self.config.drain_deadline));
         self.state.notify(Frame::Drain(v1::Drain {
-            deadline: Some(encode::time(deadline)),
+            close_time: Some(encode::time(deadline)),
             reconnect_after: Some(encode::duration(span(self.config.reconnect_after))),
         }));
     }

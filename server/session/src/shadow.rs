@@ -135,9 +135,10 @@ impl Shadow {
         cluster: ClusterRef<'_>,
     ) -> Option<Difference> {
         let found = Difference {
-            time: Some(encode::time(now)),
+            detect_time: Some(encode::time(now)),
             cluster: cluster.name.to_owned(),
             cluster_uid: cluster.uid.to_owned(),
+            shard: cluster.shard.to_owned(),
             ..self.results.found.pop()?
         };
         if self.remembered.len() == REMEMBERED_MAX {

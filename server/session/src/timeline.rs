@@ -126,7 +126,10 @@ impl Timeline {
     /// Adds a change of the number of desired pods.
     pub(crate) fn scaled(&mut self, set: &Uid, at: Timestamp, from: Option<i32>, to: i32) {
         self.change(set, |ring| {
-            let scaled = v1::Scaled { from, to };
+            let scaled = v1::Scaled {
+                previous: from,
+                desired: to,
+            };
             ring.entries.push_back(Entry::Scaled(at, scaled));
         });
     }
@@ -159,7 +162,7 @@ impl Timeline {
         shown.sort_by_key(|(at, _)| *at);
         let newest = shown.into_iter().rev().take(SHOWN_MAX);
         let newest = newest.map(|(at, entry)| v1::TimelineEntry {
-            time: Some(encode::time(at)),
+            event_time: Some(encode::time(at)),
             entry: Some(entry),
         });
         newest.collect()
@@ -343,7 +346,7 @@ impl Attempt {
         if !self.is_status {
             let decided = v1::Decided {
                 batch_id: record.batch_id,
-                action: record.action.clone(),
+                action: record.action,
                 operations: record.operations,
                 reason: record.reasons.first().cloned(),
             };
@@ -368,14 +371,14 @@ impl AttemptResult {
         let class = failure.map(wire::class_out).unwrap_or_default();
         v1::Answered {
             batch_id: *batch_id,
-            action: wire::action(*action).to_owned(),
+            action: wire::action_out(*action).into(),
             done: wire::int32(counts.done),
             failed: wire::int32(counts.failed),
             not_started: wire::int32(counts.not_started),
             failure_class: class.into(),
             message: message.clone(),
             times: wire::int32(self.times),
-            last: Some(encode::time(*at)),
+            last_time: Some(encode::time(*at)),
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) use self::{
     object::pod_view,
     raw::{RawLabels, RawPod, read_event},
     reason::rule,
-    report::action,
+    report::{action, action_out},
 };
 
 /// The fault of one field.
@@ -168,8 +168,8 @@ impl Fault {
 }
 
 impl Rejected {
-    /// The message for the agent, for an object of the frame `sequence`.
-    pub fn into_message(self, sequence: u64) -> v1::Rejection {
+    /// The message for the agent.
+    pub(crate) fn into_message(self) -> v1::RejectedObject {
         let Self {
             kind,
             object,
@@ -187,12 +187,10 @@ impl Rejected {
                 reason: fault.as_str().to_owned(),
             }
         });
-        v1::Rejection {
+        v1::RejectedObject {
             kind: kind.into(),
             object: Some(object),
             violations: violations.collect(),
-            sequence,
-            ..v1::Rejection::default()
         }
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn subject(query: &HashMap<String, String>) -> v1::GetReplicaSetReque
         cluster: field("cluster"),
         namespace: field("namespace"),
         name: field("name"),
+        shard: field("shard"),
     }
 }
 

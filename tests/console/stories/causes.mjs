@@ -24,7 +24,7 @@ const names = (page) => page.$$eval('.space .row', (rows) => rows.sort((a, b) =>
 const summaryLine = (page, until, text) => until(page, text, (wanted) => document.getElementById('summary').textContent === wanted, text);
 
 function troubled() {
-  const refused = Array.from({ length: 97 }, (_, at) => summary(`ledger-${String(at).padStart(2, '0')}`, { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, nextCommand: COMMAND, replicas: 4, ready: 2, since: 700 - at, nextSync: new Date(Date.now() + 60_000).toISOString() }));
+  const refused = Array.from({ length: 97 }, (_, at) => summary(`ledger-${String(at).padStart(2, '0')}`, { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, nextCommand: COMMAND, replicas: 4, ready: 2, since: 700 - at, nextSyncTime: new Date(Date.now() + 60_000).toISOString() }));
   return [
     ...refused,
     summary(LONG, { cluster: 'south', severity: 'BLOCKED', text: WORDS, replicas: 9, ready: 0, since: 30 }),

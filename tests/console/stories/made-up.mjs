@@ -51,7 +51,7 @@ export function summary(name, fields = {}) {
   const { namespace = 'shop', cluster = 'north', severity = 'IN_SYNC', text = 'All pods available', group = '', nextCommand = '', replicas = 3, ready = replicas, since = 0, ...others } = fields;
   return {
     cluster, clusterUid: `${cluster}-uid`, replicaSet: { namespace, name, uid: `${cluster}-${namespace}-${name}` }, replicas, active: ready, ready, available: ready, terminating: 0, operationsInFlight: 0,
-    state: severity === 'IN_SYNC' ? 'REPLICA_SET_STATE_IN_SYNC' : 'REPLICA_SET_STATE_WAITING', reasons: [], failure: '', nextSync: null,
-    unconvergedSince: since > 0 ? new Date(Date.now() - 1000 * since).toISOString() : null, cause: { severity: `SEVERITY_${severity}`, text, group, nextCommand }, ...others,
+    state: severity === 'IN_SYNC' ? 'REPLICA_SET_STATE_IN_SYNC' : 'REPLICA_SET_STATE_WAITING', reasons: [], failure: '', nextSyncTime: null,
+    divergeTime: since > 0 ? new Date(Date.now() - 1000 * since).toISOString() : null, cause: { severity: `SEVERITY_${severity}`, text, group, nextCommand }, ...others,
   };
 }

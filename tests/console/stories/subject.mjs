@@ -20,7 +20,7 @@ export const show = (page, standing, pods = { count: 0, pods: [] }) => page.eval
 
 /** Returns a ReplicaSet in the form of the server. */
 export function standing(row, fields = {}) {
-  return { summary: row, inFlight: '', nextSync: row.nextSync, failures: 0, decisions: [], timeline: [], lastScaleDown: null, ...fields };
+  return { summary: row, inFlight: null, nextSyncTime: row.nextSyncTime, failures: 0, decisions: [], timeline: [], lastScaleDown: null, ...fields };
 }
 
 /** Returns a pod of the page. */
@@ -39,22 +39,22 @@ function ranked(order) {
 }
 
 function refusedLedger() {
-  const row = summary('ledger', { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, nextCommand: COMMAND, replicas: 38, ready: 30, since: 130, failure: WORDS, nextSync: new Date(Date.now() + 60_000).toISOString() });
+  const row = summary('ledger', { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, nextCommand: COMMAND, replicas: 38, ready: 30, since: 130, failure: WORDS, nextSyncTime: new Date(Date.now() + 60_000).toISOString() });
   const object = row.replicaSet;
   const decisions = Array.from({ length: 20 }, (_, number) => ({
-    time: at(2 * number + 3), cluster: 'north', clusterUid: 'north-uid', replicaSet: object, batchId: String(60 - number), action: 'create', operations: 8, reasons: [reason('TOO_FEW_REPLICAS', '30 active pods, 38 desired')],
+    decideTime: at(2 * number + 3), cluster: 'north', clusterUid: 'north-uid', replicaSet: object, batchId: String(60 - number), action: 'ACTION_CREATE', operations: 8, reasons: [reason('TOO_FEW_REPLICAS', '30 active pods, 38 desired')],
     targets: Array.from({ length: 8 }, (_, pod) => ({ name: `ledger-n${number}-${pod}`, reason: null })), status: null,
   }));
-  const answer = { action: 'create', done: 0, failed: 1, notStarted: 7, failureClass: 'FAILURE_CLASS_QUOTA', message: WORDS, times: 36, last: at(2), batchId: '60' };
-  const writes = [1, 4, 7].map((ago) => ({ ...decisions[0], time: at(ago), batchId: String(70 - ago), action: 'status', operations: 1, targets: [], reasons: [reason('STATUS_DIFFERS', `30 replicas, ${30 - Math.floor(ago / 3)} ready`)] }));
+  const answer = { action: 'ACTION_CREATE', done: 0, failed: 1, notStarted: 7, failureClass: 'FAILURE_CLASS_QUOTA', message: WORDS, times: 36, lastTime: at(2), batchId: '60' };
+  const writes = [1, 4, 7].map((ago) => ({ ...decisions[0], decideTime: at(ago), batchId: String(70 - ago), action: 'ACTION_WRITE_STATUS', operations: 1, targets: [], reasons: [reason('STATUS_DIFFERS', `30 replicas, ${30 - Math.floor(ago / 3)} ready`)] }));
   const timeline = [
-    { time: at(120), answered: answer },
-    { time: at(125), scaled: { from: 30, to: 38 } },
-    { time: at(170), answered: { action: 'delete', done: 20, failed: 2, notStarted: 0, failureClass: 'FAILURE_CLASS_CONFLICT', message: '', times: 1, last: at(169), batchId: '20' } },
-    { time: at(180), decided: { batchId: '20', action: 'delete', operations: 22, reason: reason('TOO_MANY_REPLICAS', '52 active pods, 30 desired') } },
-    { time: at(181), scaled: { from: 52, to: 30 } },
+    { eventTime: at(120), answered: answer },
+    { eventTime: at(125), scaled: { previous: 30, desired: 38 } },
+    { eventTime: at(170), answered: { action: 'ACTION_DELETE', done: 20, failed: 2, notStarted: 0, failureClass: 'FAILURE_CLASS_CONFLICT', message: '', times: 1, lastTime: at(169), batchId: '20' } },
+    { eventTime: at(180), decided: { batchId: '20', action: 'ACTION_DELETE', operations: 22, reason: reason('TOO_MANY_REPLICAS', '52 active pods, 30 desired') } },
+    { eventTime: at(181), scaled: { previous: 52, desired: 30 } },
   ];
-  return standing(row, { decisions: [...writes, ...decisions], timeline, lastScaleDown: { time: at(180), batchId: '20', from: 52, to: 30, chosen: 22, pods: Array.from({ length: 25 }, (_, order) => ranked(order)) } });
+  return standing(row, { decisions: [...writes, ...decisions], timeline, lastScaleDown: { decideTime: at(180), batchId: '20', previous: 52, desired: 30, chosen: 22, pods: Array.from({ length: 25 }, (_, order) => ranked(order)) } });
 }
 
 const pods = {
@@ -147,8 +147,8 @@ export const subject = {
   async page_says_what_it_does_not_know({ open, until, assert, audit, axe, picture }) {
     // In a very large session, the server names the pods of a decision, without values.
     const row = summary('ledger', { namespace: 'payments' });
-    const decision = { time: at(9), cluster: 'north', clusterUid: 'north-uid', replicaSet: row.replicaSet, batchId: '3', action: 'delete', operations: 1, reasons: [reason('TOO_MANY_REPLICAS', '4 active pods, 3 desired')], targets: [{ name: 'ledger-1', reason: reason('NOT_READY', 'not ready before ready') }], status: null };
-    const decided = { time: at(9), decided: { batchId: '3', action: 'delete', operations: 1, reason: decision.reasons[0] } };
+    const decision = { decideTime: at(9), cluster: 'north', clusterUid: 'north-uid', replicaSet: row.replicaSet, batchId: '3', action: 'ACTION_DELETE', operations: 1, reasons: [reason('TOO_MANY_REPLICAS', '4 active pods, 3 desired')], targets: [{ name: 'ledger-1', reason: reason('NOT_READY', 'not ready before ready') }], status: null };
+    const decided = { eventTime: at(9), decided: { batchId: '3', action: 'ACTION_DELETE', operations: 1, reason: decision.reasons[0] } };
     const why = async (fields, text) => {
       const page = await open(ADDRESS, WIDE, true);
       await show(page, standing(row, fields));
@@ -255,9 +255,9 @@ export const subject = {
     const page = await open('#/differences', WIDE, true);
     await page.browserContext().overridePermissions(new URL(url).origin, ['clipboard-write', 'clipboard-read', 'clipboard-sanitized-write']);
     const set = (name) => ({ namespace: 'shop', name, uid: name });
-    const difference = (name, departure, done) => ({ time: at(60), cluster: 'north', replicaSet: set(name), subject: 'SUBJECT_VICTIMS', departure, decided: 'delete a', done, why: 'both saw the same', decidedPods: ['a'], donePods: ['b'] });
+    const difference = (name, departure, done) => ({ detectTime: at(60), cluster: 'north', replicaSet: set(name), subject: 'SUBJECT_VICTIMS', departure, decided: 'delete a', done, why: 'both saw the same', decidedPods: ['a'], donePods: ['b'] });
     const answer = {
-      differences: [difference('api', 'DEPARTURE_UNSPECIFIED', 'deleted <b>|b'), ...['web', 'cart', 'shop'].map((name, at) => difference(name, 'DEPARTURE_DELETED_BY_OTHERS', `deleted ${at + 1}`))], shadows: 1, compared: '1204', deletedByOthers: '4', replicaSets: '7', since: at(86_400),
+      differences: [difference('api', 'DEPARTURE_UNSPECIFIED', 'deleted <b>|b'), ...['web', 'cart', 'shop'].map((name, at) => difference(name, 'DEPARTURE_DELETED_BY_OTHERS', `deleted ${at + 1}`))], shadows: 1, compared: '1204', deletedByOthers: '4', replicaSets: '7', startTime: at(86_400),
       agreements: [{ subject: 'SUBJECT_COUNT', compared: '1000', explained: '0', unexplained: '0', notCompared: '31' }, { subject: 'SUBJECT_VICTIMS', compared: '204', explained: '3', unexplained: '1', notCompared: '9' }],
     };
     await page.evaluate((told) => window.made.say('differences', told), answer);

@@ -157,19 +157,18 @@ fn plain(words: &[&str]) -> Option<Frame> {
 }
 
 fn rejection(template: &Template) -> Frame {
-    let one = |at: u64| v1::Rejection {
+    let one = |at: u64| v1::RejectedObject {
         kind: v1::Kind::Pod.into(),
         object: Some(template.reference(at)),
         violations: vec![v1::FieldViolation {
             field: template.text("field", at).unwrap_or_default(),
             ..v1::FieldViolation::default()
         }],
-        ..v1::Rejection::default()
     };
-    let others = template.value("of", 0).unwrap_or(1_u64);
+    let objects = template.value("of", 0).unwrap_or(1_u64);
     Frame::Rejection(v1::Rejection {
-        others: (1..others).map(one).collect(),
-        ..one(0)
+        objects: (0..objects).map(one).collect(),
+        ..v1::Rejection::default()
     })
 }
 

@@ -133,7 +133,7 @@ impl View {
     /// The number of active pods of a ReplicaSet.
     fn pods_of(&self, uid: &str) -> usize {
         let pods = self.pods.values();
-        pods.filter(|pod| pod.deleted.is_none() && controller(pod) == uid)
+        pods.filter(|pod| pod.deletion_timestamp.is_none() && controller(pod) == uid)
             .count()
     }
 
@@ -155,7 +155,7 @@ impl View {
     fn compare(&mut self) {
         let pods = self.pods.values().map(|pod| {
             let owner = controller(pod).to_owned();
-            (pod.uid.clone(), owner, pod.deleted.is_some())
+            (pod.uid.clone(), owner, pod.deletion_timestamp.is_some())
         });
         let state = State {
             replica_sets: self.replica_sets.clone(),

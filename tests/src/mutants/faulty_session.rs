@@ -164,7 +164,7 @@ impl FaultySession {
                 };
             }
             Mutant::FreezeLabels => pod.labels = first.labels,
-            Mutant::IgnoreDeletionTimestamps => pod.deleted = None,
+            Mutant::IgnoreDeletionTimestamps => pod.deletion_timestamp = None,
             Mutant::HideLostLabels if pod.labels.is_empty() => {
                 pod.labels.insert("app".to_owned(), "web".to_owned());
             }
@@ -185,7 +185,7 @@ impl FaultySession {
         match mutant {
             Mutant::IgnoreMinReadySeconds => set.min_ready_seconds = 0,
             Mutant::FreezeReplicas => set.replicas = first.replicas,
-            Mutant::IgnoreReplicaSetDeletion => set.deleted = None,
+            Mutant::IgnoreReplicaSetDeletion => set.deletion_timestamp = None,
             Mutant::HideIllTemplates => {
                 if let Some(selector) = &set.selector {
                     set.template_labels.clone_from(&selector.match_labels);

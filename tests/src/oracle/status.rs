@@ -17,7 +17,7 @@ impl Ready {
         let (Some(ready), Some(controller)) = (ready, &pod.controller) else {
             return;
         };
-        let since = ready.since.as_ref();
+        let since = ready.last_transition_time.as_ref();
         let since = since.and_then(|at| Timestamp::new(at.seconds, at.nanos).ok());
         let pods = self.0.entry(controller.uid.clone()).or_default();
         let known = pods.entry(pod.uid.clone()).or_insert(since);

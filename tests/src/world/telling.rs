@@ -169,7 +169,7 @@ fn object(object: &Object) -> String {
 }
 
 fn pod(pod: &v1::Pod) -> String {
-    let end = if pod.deleted.is_some() {
+    let end = if pod.deletion_timestamp.is_some() {
         " deleting"
     } else {
         ""
@@ -179,7 +179,7 @@ fn pod(pod: &v1::Pod) -> String {
 }
 
 fn set(set: &v1::ReplicaSet) -> String {
-    let end = if set.deleted.is_some() {
+    let end = if set.deletion_timestamp.is_some() {
         " deleting"
     } else {
         ""

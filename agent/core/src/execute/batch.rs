@@ -353,7 +353,7 @@ impl ActiveBatch {
                 live.projected.uid,
                 owner.uid
             )),
-            Ok(Reply::ReplicaSet(live)) if live.projected.deleted.is_some() => {
+            Ok(Reply::ReplicaSet(live)) if live.projected.deletion_timestamp.is_some() => {
                 Err(format!("{} has just been deleted", display(owner)))
             }
             Ok(Reply::ReplicaSet(_)) => Ok(()),

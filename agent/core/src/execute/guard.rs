@@ -121,7 +121,7 @@ impl Guard {
             ));
         }
         let writes_status = matches!(batch.action, Some(Action::WriteStatus(_)));
-        if known.deleted.is_some() && !writes_status {
+        if known.deletion_timestamp.is_some() && !writes_status {
             return overtaken(format!("replica set {} is being deleted", display(owner)));
         }
         Ok(known)

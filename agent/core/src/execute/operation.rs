@@ -187,16 +187,16 @@ fn found(
         Ok(Reply::Pod(live)) => {
             let is_owned = is_controlled_by(&live, owner);
             match write {
-                Create if is_owned && live.deleted.is_none() => done_pod(*live, true),
+                Create if is_owned && live.deletion_timestamp.is_none() => done_pod(*live, true),
                 Create => {
-                    let why = match live.deleted {
+                    let why = match live.deletion_timestamp {
                         Some(_) => "is being deleted",
                         None => "belongs to another",
                     };
                     failed(FailureClass::NameTaken, format!("pod {} {why}", pod.name))
                 }
                 Delete if live.uid != pod.uid => done_gone(pod, String::new()),
-                Delete if live.deleted.is_some() => done_pod(*live, false),
+                Delete if live.deletion_timestamp.is_some() => done_pod(*live, false),
                 Adopt | Release if live.uid != pod.uid => failed(
                     FailureClass::Precondition,
                     format!("pod {} is another", display(&pod)),

@@ -30,9 +30,6 @@ pub enum FrameError {
     TooManyEntries,
 }
 
-/// The deepest nesting of messages that prost decodes.
-const DEPTH_MAX: usize = 100;
-
 /// A field to count.
 enum Shape {
     /// A text, which counts if it is short.
@@ -57,8 +54,8 @@ static BATCH: Shape = Shape::Message(&[
     (11, &PLAIN),
 ]);
 static BATCHES: Shape = Shape::Message(&[(1, &BATCH)]);
-/// Rejections hold others of their kind.
-static REJECTION: Shape = Shape::Message(&[(3, &PLAIN), (5, &REJECTION)]);
+static REJECTED_OBJECT: Shape = Shape::Message(&[(3, &PLAIN)]);
+static REJECTION: Shape = Shape::Message(&[(7, &REJECTED_OBJECT)]);
 static RESPONSE: Fields = &[(3, &BATCHES), (7, &REJECTION)];
 
 /// Decodes a frame of the server.
@@ -67,16 +64,11 @@ static RESPONSE: Fields = &[(3, &BATCHES), (7, &REJECTION)];
 /// If the bytes are no frame, or would take far more memory than their size.
 pub fn read(bytes: Bytes) -> Result<v1::ReconcileResponse, FrameError> {
     let mut left = ENTRIES_MAX;
-    count(bytes.clone(), RESPONSE, DEPTH_MAX, &mut left)?;
+    count(bytes.clone(), RESPONSE, &mut left)?;
     Ok(v1::ReconcileResponse::decode(bytes)?)
 }
 
-fn count(
-    mut bytes: Bytes,
-    fields: Fields,
-    depth: usize,
-    left: &mut usize,
-) -> Result<(), FrameError> {
+fn count(mut bytes: Bytes, fields: Fields, left: &mut usize) -> Result<(), FrameError> {
     while bytes.has_remaining() {
         let (field, wire) = decode_key(&mut bytes)?;
         let known = fields.iter().find(|(known, _)| *known == field);
@@ -95,10 +87,8 @@ fn count(
             Shape::Message(fields) => *fields,
         };
         *left = left.checked_sub(1).ok_or(FrameError::TooManyEntries)?;
-        if let Some(depth) = depth.checked_sub(1)
-            && !fields.is_empty()
-        {
-            count(inner, fields, depth, left)?;
+        if !fields.is_empty() {
+            count(inner, fields, left)?;
         }
     }
     Ok(())
@@ -138,16 +128,16 @@ mod tests {
         }])
     }
 
-    fn rejection(violations: usize, others: Vec<v1::Rejection>) -> v1::Rejection {
-        v1::Rejection {
+    /// Rejects objects with this number of violations each.
+    fn rejected(objects: usize, violations: usize) -> v1::ReconcileResponse {
+        let object = v1::RejectedObject {
             violations: vec![v1::FieldViolation::default(); violations],
-            others,
+            ..v1::RejectedObject::default()
+        };
+        frame(Frame::Rejection(v1::Rejection {
+            objects: vec![object; objects],
             ..v1::Rejection::default()
-        }
-    }
-
-    fn rejected(violations: usize, others: Vec<v1::Rejection>) -> v1::ReconcileResponse {
-        frame(Frame::Rejection(rejection(violations, others)))
+        }))
     }
 
     fn reading(frame: &v1::ReconcileResponse) -> Result<v1::ReconcileResponse, FrameError> {
@@ -158,7 +148,7 @@ mod tests {
     fn frames_are_read_as_they_were_written() {
         for frame in [
             create("a-x7k2p", ENTRIES_MAX + 1),
-            rejected(0, vec![v1::Rejection::default(); 100]),
+            rejected(100, 0),
             frame(Frame::Heartbeat(v1::Heartbeat::default())),
             v1::ReconcileResponse::default(),
         ] {
@@ -173,36 +163,13 @@ mod tests {
         let frames = [
             batches(vec![v1::Batch::default(); many]),
             create("", many),
-            rejected(many, Vec::new()),
-            rejected(0, vec![v1::Rejection::default(); many]),
-            rejected(0, vec![rejection(many, Vec::new())]),
+            rejected(1, many),
+            rejected(many, 0),
         ];
         for (at, frame) in frames.iter().enumerate() {
             let read = reading(frame);
             assert_eq!(read, Err(FrameError::TooManyEntries), "frame {at}");
         }
-    }
-
-    #[test]
-    fn rejections_may_be_in_each_other_and_their_lists_count() {
-        let nested = |depth: usize, violations: usize| {
-            let innermost = rejection(violations, Vec::new());
-            let wrap = |inner, _| rejection(0, vec![inner]);
-            frame(Frame::Rejection((0..depth).fold(innermost, wrap)))
-        };
-        let few = nested(10, 10);
-        assert_eq!(reading(&few), Ok(few));
-        let many = reading(&nested(10, ENTRIES_MAX));
-        assert_eq!(many, Err(FrameError::TooManyEntries));
-        // Nested deeper than prost decodes. The bytes are handmade, as prost would encode such messages recursively.
-        let wrap = |field: u8, inner: Vec<u8>| {
-            let mut outer = vec![field << 3 | 2];
-            prost::encoding::encode_varint(inner.len() as u64, &mut outer);
-            [outer, inner].concat()
-        };
-        let nested = (0..2_000).fold(Vec::new(), |inner, _| wrap(5, inner));
-        let deep = read(wrap(7, nested).into());
-        assert!(matches!(deep, Err(FrameError::Malformed(_))), "{deep:?}");
     }
 
     /// Checks the fields to count against their message: they are each list, and each message that contains lists.

@@ -343,7 +343,7 @@ impl State {
     fn of(pod: &v1::Pod) -> Self {
         let has_ended = matches!(pod.phase(), v1::PodPhase::Succeeded | v1::PodPhase::Failed);
         let ready = pod.ready.as_ref().is_some_and(|ready| ready.ready);
-        match (has_ended, pod.deleted) {
+        match (has_ended, pod.deletion_timestamp) {
             (true, _) => Self::Ended,
             (false, Some(_)) => Self::Terminating,
             (false, None) => Self::Active { ready },

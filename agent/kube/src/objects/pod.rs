@@ -119,8 +119,8 @@ impl Projected for Pod {
             resource_version: metadata.resource_version.unwrap_or_default(),
             labels: metadata.labels,
             controller: OwnerReference::managing(metadata.owner_references),
-            created: Time::project(metadata.creation_timestamp),
-            deleted: Time::project(metadata.deletion_timestamp),
+            creation_timestamp: Time::project(metadata.creation_timestamp),
+            deletion_timestamp: Time::project(metadata.deletion_timestamp),
             phase: to_phase(status.phase.as_deref()).into(),
             ready: ready(status.conditions),
             deletion_cost: metadata.annotations.remove(DELETION_COST),
@@ -155,7 +155,7 @@ fn ready(conditions: Vec<PodCondition>) -> Option<v1::ReadyCondition> {
     let since = entries.find(is_true).and_then(|it| it.last_transition_time);
     Some(v1::ReadyCondition {
         ready,
-        since: Time::project(since),
+        last_transition_time: Time::project(since),
     })
 }
 

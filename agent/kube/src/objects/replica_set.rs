@@ -126,7 +126,7 @@ impl Projected for ReplicaSet {
             uid: metadata.uid.unwrap_or_default(),
             resource_version: metadata.resource_version.unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
-            deleted: Time::project(metadata.deletion_timestamp),
+            deletion_timestamp: Time::project(metadata.deletion_timestamp),
             controller: OwnerReference::managing(metadata.owner_references),
             replicas: spec.replicas,
             min_ready_seconds: spec.min_ready_seconds.unwrap_or_default(),

@@ -66,7 +66,12 @@ fn first_owner_with_controller_true_is_the_controller() {
 fn ready_looks_at_the_first_entry_and_since_at_the_first_true_one() {
     let entry = |status: &str, time: &str| json!({"type": "Ready", "status": status, "lastTransitionTime": time});
     let ready = |conditions: Value| with_status(json!({"conditions": conditions})).ready;
-    let is = |ready, since| Some(v1::ReadyCondition { ready, since });
+    let is = |ready, since| {
+        Some(v1::ReadyCondition {
+            ready,
+            last_transition_time: since,
+        })
+    };
     let is_no = json!([entry("False", "2026-01-01T00:00:00Z")]);
     let becomes_true = json!([
         entry("False", "2026-01-01T00:00:00Z"),
@@ -91,7 +96,8 @@ fn ready_looks_at_the_first_entry_and_since_at_the_first_true_one() {
 
 #[test]
 fn times_lose_their_fraction_and_the_zero_time_is_absent() {
-    let created = |time: Value| with_metadata(json!({"creationTimestamp": time})).created;
+    let created =
+        |time: Value| with_metadata(json!({"creationTimestamp": time})).creation_timestamp;
     assert_eq!(created(json!("1970-01-01T00:00:01.999999999Z")), seconds(1));
     assert_eq!(created(json!("1969-12-31T23:59:58.5Z")), seconds(-2));
     assert_eq!(created(json!("1970-01-01T01:00:01+01:00")), seconds(1));

@@ -473,13 +473,13 @@ func (x *Guard) GetEpoch() int64 {
 type Create struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The names of the pods, one operation each, numbered from 0. No known pod and no other pod of this ReplicaSet in the session has the name. The exception is
-	// a create that was answered with TIMEOUT or UNAVAILABLE. A deleted pod of another ReplicaSet may have had the name, if both have the same base of names: of
-	// n and m pods, n * m / 27^5 names are equal on average. If a pod with the name exists, this ReplicaSet controls it, and nobody deletes it, the create counts
-	// as done.
+	// a create whose outcome was TIMEOUT or UNAVAILABLE. A deleted pod of another ReplicaSet may have had the name, if both have the same base of names. Of n and
+	// m pods, n * m / 27^5 names are equal on average. If a pod with the name exists, this ReplicaSet controls it, and nobody deletes it, the create counts as
+	// done.
 	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
 	// The value of `generateName`, which is set in addition to the name.
 	GenerateName string `protobuf:"bytes,2,opt,name=generate_name,json=generateName,proto3" json:"generate_name,omitempty"`
-	// The number of creates in the first round of slow start; each further round doubles, and a round with a failure is the last. 1 or more.
+	// The number of creates in the first round of slow start, 1 or more. Each further round doubles, and a round with a failure is the last.
 	SlowStartInitial int32 `protobuf:"varint,3,opt,name=slow_start_initial,json=slowStartInitial,proto3" json:"slow_start_initial,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1040,7 +1040,7 @@ type Done_ReplicaSet struct {
 }
 
 type Done_Gone struct {
-	// For a delete: the pod does not exist any more.
+	// For a delete: true, as the pod does not exist any more.
 	Gone bool `protobuf:"varint,5,opt,name=gone,proto3,oneof"`
 }
 

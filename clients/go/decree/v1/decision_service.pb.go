@@ -472,7 +472,7 @@ type DecideRequest struct {
 	// The pods. Pods of other namespaces only count as related pods of siblings.
 	Pods []*Pod `protobuf:"bytes,3,rep,name=pods,proto3" json:"pods,omitempty"`
 	// The time of the decision. Absent means the server's time.
-	Now *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=now,proto3" json:"now,omitempty"`
+	DecideTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=decide_time,json=decideTime,proto3" json:"decide_time,omitempty"`
 	// The options of the decision.
 	Options       *Options `protobuf:"bytes,5,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -530,9 +530,9 @@ func (x *DecideRequest) GetPods() []*Pod {
 	return nil
 }
 
-func (x *DecideRequest) GetNow() *timestamppb.Timestamp {
+func (x *DecideRequest) GetDecideTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Now
+		return x.DecideTime
 	}
 	return nil
 }
@@ -600,7 +600,9 @@ type SimulateRequest struct {
 	// Required. The ReplicaSet's name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// The number of replicas to assume, 0 or more. Absent means the current number.
-	Replicas      *int32 `protobuf:"varint,4,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
+	Replicas *int32 `protobuf:"varint,4,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
+	// The shard; empty for all shards.
+	Shard         string `protobuf:"bytes,5,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -661,6 +663,13 @@ func (x *SimulateRequest) GetReplicas() int32 {
 		return *x.Replicas
 	}
 	return 0
+}
+
+func (x *SimulateRequest) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
 }
 
 // Answers with the decision that the server would make. It assumes that all operations succeed.
@@ -865,21 +874,23 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"S\n" +
 	"\x14RenewSessionResponse\x12;\n" +
 	"\vexpire_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\x8c\x02\n" +
+	"expireTime\"\x9b\x02\n" +
 	"\rDecideRequest\x126\n" +
 	"\vreplica_set\x18\x01 \x01(\v2\x15.decree.v1.ReplicaSetR\n" +
 	"replicaSet\x12C\n" +
 	"\x12other_replica_sets\x18\x02 \x03(\v2\x15.decree.v1.ReplicaSetR\x10otherReplicaSets\x12\"\n" +
-	"\x04pods\x18\x03 \x03(\v2\x0e.decree.v1.PodR\x04pods\x12,\n" +
-	"\x03now\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12,\n" +
+	"\x04pods\x18\x03 \x03(\v2\x0e.decree.v1.PodR\x04pods\x12;\n" +
+	"\vdecide_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"decideTime\x12,\n" +
 	"\aoptions\x18\x05 \x01(\v2\x12.decree.v1.OptionsR\aoptions\"A\n" +
 	"\x0eDecideResponse\x12/\n" +
-	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\"\x8b\x01\n" +
+	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\"\xa1\x01\n" +
 	"\x0fSimulateRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1f\n" +
-	"\breplicas\x18\x04 \x01(\x05H\x00R\breplicas\x88\x01\x01B\v\n" +
+	"\breplicas\x18\x04 \x01(\x05H\x00R\breplicas\x88\x01\x01\x12\x14\n" +
+	"\x05shard\x18\x05 \x01(\tR\x05shardB\v\n" +
 	"\t_replicas\"x\n" +
 	"\x10SimulateResponse\x12/\n" +
 	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\x123\n" +
@@ -896,12 +907,12 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\rrequeue_after\x18\a \x01(\v2\x19.google.protobuf.DurationR\frequeueAfter\x12%\n" +
 	"\vquarantined\x18\b \x01(\tH\x00R\vquarantined\x88\x01\x01\x12+\n" +
 	"\areasons\x18\t \x03(\v2\x11.decree.v1.ReasonR\areasonsB\x0e\n" +
-	"\f_quarantined2\xb2\x02\n" +
+	"\f_quarantined2\xbc\x02\n" +
 	"\x0fDecisionService\x12J\n" +
 	"\tReconcile\x12\x1b.decree.v1.ReconcileRequest\x1a\x1c.decree.v1.ReconcileResponse(\x010\x01\x12O\n" +
-	"\fRenewSession\x12\x1e.decree.v1.RenewSessionRequest\x1a\x1f.decree.v1.RenewSessionResponse\x12=\n" +
-	"\x06Decide\x12\x18.decree.v1.DecideRequest\x1a\x19.decree.v1.DecideResponse\x12C\n" +
-	"\bSimulate\x12\x1a.decree.v1.SimulateRequest\x1a\x1b.decree.v1.SimulateResponseBr\n" +
+	"\fRenewSession\x12\x1e.decree.v1.RenewSessionRequest\x1a\x1f.decree.v1.RenewSessionResponse\x12B\n" +
+	"\x06Decide\x12\x18.decree.v1.DecideRequest\x1a\x19.decree.v1.DecideResponse\"\x03\x90\x02\x01\x12H\n" +
+	"\bSimulate\x12\x1a.decree.v1.SimulateRequest\x1a\x1b.decree.v1.SimulateResponse\"\x03\x90\x02\x01Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 
@@ -969,7 +980,7 @@ var file_decree_v1_decision_service_proto_depIdxs = []int32{
 	22, // 14: decree.v1.DecideRequest.replica_set:type_name -> decree.v1.ReplicaSet
 	22, // 15: decree.v1.DecideRequest.other_replica_sets:type_name -> decree.v1.ReplicaSet
 	23, // 16: decree.v1.DecideRequest.pods:type_name -> decree.v1.Pod
-	21, // 17: decree.v1.DecideRequest.now:type_name -> google.protobuf.Timestamp
+	21, // 17: decree.v1.DecideRequest.decide_time:type_name -> google.protobuf.Timestamp
 	24, // 18: decree.v1.DecideRequest.options:type_name -> decree.v1.Options
 	8,  // 19: decree.v1.DecideResponse.decision:type_name -> decree.v1.Decision
 	8,  // 20: decree.v1.SimulateResponse.decision:type_name -> decree.v1.Decision

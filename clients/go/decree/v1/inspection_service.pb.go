@@ -152,6 +152,67 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{1}
 }
 
+// Names the action of a batch.
+type Action int32
+
+const (
+	// Not known.
+	Action_ACTION_UNSPECIFIED Action = 0
+	// The agent creates pods.
+	Action_ACTION_CREATE Action = 1
+	// The agent deletes pods.
+	Action_ACTION_DELETE Action = 2
+	// The agent adopts and releases pods.
+	Action_ACTION_CLAIM Action = 3
+	// The agent writes the status.
+	Action_ACTION_WRITE_STATUS Action = 4
+)
+
+// Enum value maps for Action.
+var (
+	Action_name = map[int32]string{
+		0: "ACTION_UNSPECIFIED",
+		1: "ACTION_CREATE",
+		2: "ACTION_DELETE",
+		3: "ACTION_CLAIM",
+		4: "ACTION_WRITE_STATUS",
+	}
+	Action_value = map[string]int32{
+		"ACTION_UNSPECIFIED":  0,
+		"ACTION_CREATE":       1,
+		"ACTION_DELETE":       2,
+		"ACTION_CLAIM":        3,
+		"ACTION_WRITE_STATUS": 4,
+	}
+)
+
+func (x Action) Enum() *Action {
+	p := new(Action)
+	*p = x
+	return p
+}
+
+func (x Action) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Action) Descriptor() protoreflect.EnumDescriptor {
+	return file_decree_v1_inspection_service_proto_enumTypes[2].Descriptor()
+}
+
+func (Action) Type() protoreflect.EnumType {
+	return &file_decree_v1_inspection_service_proto_enumTypes[2]
+}
+
+func (x Action) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Action.Descriptor instead.
+func (Action) EnumDescriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{2}
+}
+
 // Names the subject of a comparison.
 type Subject int32
 
@@ -197,11 +258,11 @@ func (x Subject) String() string {
 }
 
 func (Subject) Descriptor() protoreflect.EnumDescriptor {
-	return file_decree_v1_inspection_service_proto_enumTypes[2].Descriptor()
+	return file_decree_v1_inspection_service_proto_enumTypes[3].Descriptor()
 }
 
 func (Subject) Type() protoreflect.EnumType {
-	return &file_decree_v1_inspection_service_proto_enumTypes[2]
+	return &file_decree_v1_inspection_service_proto_enumTypes[3]
 }
 
 func (x Subject) Number() protoreflect.EnumNumber {
@@ -210,7 +271,7 @@ func (x Subject) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Subject.Descriptor instead.
 func (Subject) EnumDescriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{2}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{3}
 }
 
 // Explains why a difference is not a fault.
@@ -258,11 +319,11 @@ func (x Departure) String() string {
 }
 
 func (Departure) Descriptor() protoreflect.EnumDescriptor {
-	return file_decree_v1_inspection_service_proto_enumTypes[3].Descriptor()
+	return file_decree_v1_inspection_service_proto_enumTypes[4].Descriptor()
 }
 
 func (Departure) Type() protoreflect.EnumType {
-	return &file_decree_v1_inspection_service_proto_enumTypes[3]
+	return &file_decree_v1_inspection_service_proto_enumTypes[4]
 }
 
 func (x Departure) Number() protoreflect.EnumNumber {
@@ -271,7 +332,7 @@ func (x Departure) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Departure.Descriptor instead.
 func (Departure) EnumDescriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{3}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{4}
 }
 
 // Asks for ReplicaSets.
@@ -284,7 +345,9 @@ type ListReplicaSetsRequest struct {
 	// The maximum number of results, 1 to 1,000; 0 means 500.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// Where to continue: `next_page_token` of the previous answer.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The shard; empty for all shards.
+	Shard         string `protobuf:"bytes,5,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -343,6 +406,13 @@ func (x *ListReplicaSetsRequest) GetPageSize() int32 {
 func (x *ListReplicaSetsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListReplicaSetsRequest) GetShard() string {
+	if x != nil {
+		return x.Shard
 	}
 	return ""
 }
@@ -433,9 +503,9 @@ type ReplicaSetSummary struct {
 	// The reasons of this state.
 	Reasons []*Reason `protobuf:"bytes,9,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	// The time since which it has not converged, as the syncs of this session have found. Absent while it has converged.
-	UnconvergedSince *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=unconverged_since,json=unconvergedSince,proto3" json:"unconverged_since,omitempty"`
+	DivergeTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=diverge_time,json=divergeTime,proto3" json:"diverge_time,omitempty"`
 	// The time of the next sync without an event, such as the end of a backoff.
-	NextSync *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next_sync,json=nextSync,proto3" json:"next_sync,omitempty"`
+	NextSyncTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next_sync_time,json=nextSyncTime,proto3" json:"next_sync_time,omitempty"`
 	// The number of operations of its batch in flight without an outcome.
 	OperationsInFlight int32 `protobuf:"varint,12,opt,name=operations_in_flight,json=operationsInFlight,proto3" json:"operations_in_flight,omitempty"`
 	// The message of its condition ReplicaFailure while that is True, such as the message of a quota; or else empty.
@@ -449,7 +519,9 @@ type ReplicaSetSummary struct {
 	// Its managing owner, such as a Deployment; absent if it has none.
 	Controller *OwnerReference `protobuf:"bytes,17,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The mode of its agent. In SHADOW and DRY_RUN, the agent executes no decisions. Unspecified without a session.
-	Mode          Mode `protobuf:"varint,18,opt,name=mode,proto3,enum=decree.v1.Mode" json:"mode,omitempty"`
+	Mode Mode `protobuf:"varint,18,opt,name=mode,proto3,enum=decree.v1.Mode" json:"mode,omitempty"`
+	// The shard of its session; empty if one session has the whole cluster.
+	Shard         string `protobuf:"bytes,19,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -547,16 +619,16 @@ func (x *ReplicaSetSummary) GetReasons() []*Reason {
 	return nil
 }
 
-func (x *ReplicaSetSummary) GetUnconvergedSince() *timestamppb.Timestamp {
+func (x *ReplicaSetSummary) GetDivergeTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.UnconvergedSince
+		return x.DivergeTime
 	}
 	return nil
 }
 
-func (x *ReplicaSetSummary) GetNextSync() *timestamppb.Timestamp {
+func (x *ReplicaSetSummary) GetNextSyncTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.NextSync
+		return x.NextSyncTime
 	}
 	return nil
 }
@@ -610,12 +682,19 @@ func (x *ReplicaSetSummary) GetMode() Mode {
 	return Mode_MODE_UNSPECIFIED
 }
 
+func (x *ReplicaSetSummary) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
 // Explains the state of a ReplicaSet in one sentence.
 type Cause struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its severity.
 	Severity Severity `protobuf:"varint,1,opt,name=severity,proto3,enum=decree.v1.Severity" json:"severity,omitempty"`
-	// One sentence without a period at its end, the cause first, such as `Quota exceeded in payments: 404 of 300 pods`. It states no times; `next_sync` of
+	// One sentence without a period at its end, the cause first, such as `Quota exceeded in payments: 404 of 300 pods`. It states no times; `next_sync_time` of
 	// the summary is the time of the next attempt.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// A text that ReplicaSets of one session share if they have the same cause, such as `Quota exceeded in payments: at most 300 pods`. It has no figures of a
@@ -693,7 +772,9 @@ type GetReplicaSetRequest struct {
 	// Required. The namespace.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. The name.
-	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// The shard; empty for all shards.
+	Shard         string `protobuf:"bytes,4,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -749,15 +830,20 @@ func (x *GetReplicaSetRequest) GetName() string {
 	return ""
 }
 
+func (x *GetReplicaSetRequest) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
 // Answers with one ReplicaSet.
 type GetReplicaSetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its state.
 	Summary *ReplicaSetSummary `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"`
-	// The batch in flight, such as `create 3 of 10 outcomes`; empty without one.
-	InFlight string `protobuf:"bytes,2,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	// The time of the next sync without an event.
-	NextSync *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=next_sync,json=nextSync,proto3" json:"next_sync,omitempty"`
+	NextSyncTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=next_sync_time,json=nextSyncTime,proto3" json:"next_sync_time,omitempty"`
 	// Failures in a row, for the backoff.
 	Failures int32 `protobuf:"varint,4,opt,name=failures,proto3" json:"failures,omitempty"`
 	// Its last decisions, newest first: at most 10 status writes and 20 others, and always its last deletion.
@@ -767,7 +853,9 @@ type GetReplicaSetResponse struct {
 	// Its last deletion of surplus pods in this session; absent if there was none, and in very large sessions.
 	LastScaleDown *ScaleDown `protobuf:"bytes,7,opt,name=last_scale_down,json=lastScaleDown,proto3" json:"last_scale_down,omitempty"`
 	// The view of the answer, if it is stale.
-	StaleView     *StaleView `protobuf:"bytes,8,opt,name=stale_view,json=staleView,proto3" json:"stale_view,omitempty"`
+	StaleView *StaleView `protobuf:"bytes,8,opt,name=stale_view,json=staleView,proto3" json:"stale_view,omitempty"`
+	// Its batch in flight; absent without one.
+	InFlight      *BatchInFlight `protobuf:"bytes,9,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -809,16 +897,9 @@ func (x *GetReplicaSetResponse) GetSummary() *ReplicaSetSummary {
 	return nil
 }
 
-func (x *GetReplicaSetResponse) GetInFlight() string {
+func (x *GetReplicaSetResponse) GetNextSyncTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.InFlight
-	}
-	return ""
-}
-
-func (x *GetReplicaSetResponse) GetNextSync() *timestamppb.Timestamp {
-	if x != nil {
-		return x.NextSync
+		return x.NextSyncTime
 	}
 	return nil
 }
@@ -858,17 +939,88 @@ func (x *GetReplicaSetResponse) GetStaleView() *StaleView {
 	return nil
 }
 
+func (x *GetReplicaSetResponse) GetInFlight() *BatchInFlight {
+	if x != nil {
+		return x.InFlight
+	}
+	return nil
+}
+
+// Counts the outcomes of a batch in flight.
+type BatchInFlight struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its action.
+	Action Action `protobuf:"varint,1,opt,name=action,proto3,enum=decree.v1.Action" json:"action,omitempty"`
+	// The number of its operations.
+	Operations int32 `protobuf:"varint,2,opt,name=operations,proto3" json:"operations,omitempty"`
+	// The number of these operations that have an outcome.
+	Outcomes      int32 `protobuf:"varint,3,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchInFlight) Reset() {
+	*x = BatchInFlight{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchInFlight) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchInFlight) ProtoMessage() {}
+
+func (x *BatchInFlight) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchInFlight.ProtoReflect.Descriptor instead.
+func (*BatchInFlight) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *BatchInFlight) GetAction() Action {
+	if x != nil {
+		return x.Action
+	}
+	return Action_ACTION_UNSPECIFIED
+}
+
+func (x *BatchInFlight) GetOperations() int32 {
+	if x != nil {
+		return x.Operations
+	}
+	return 0
+}
+
+func (x *BatchInFlight) GetOutcomes() int32 {
+	if x != nil {
+		return x.Outcomes
+	}
+	return 0
+}
+
 // Explains the choice of a deletion of surplus pods.
 type ScaleDown struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The time of the decision.
-	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	DecideTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=decide_time,json=decideTime,proto3" json:"decide_time,omitempty"`
 	// The batch.
 	BatchId uint64 `protobuf:"varint,2,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// The number of active pods.
-	From int32 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	// The number of active pods before it.
+	Previous int32 `protobuf:"varint,3,opt,name=previous,proto3" json:"previous,omitempty"`
 	// The number of desired pods.
-	To int32 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	Desired int32 `protobuf:"varint,4,opt,name=desired,proto3" json:"desired,omitempty"`
 	// The number of victims of the batch.
 	Chosen int32 `protobuf:"varint,5,opt,name=chosen,proto3" json:"chosen,omitempty"`
 	// The pods next to the cut, in the order of deletion: the last 20 victims, and the first 5 pods that stayed.
@@ -879,7 +1031,7 @@ type ScaleDown struct {
 
 func (x *ScaleDown) Reset() {
 	*x = ScaleDown{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1043,7 @@ func (x *ScaleDown) String() string {
 func (*ScaleDown) ProtoMessage() {}
 
 func (x *ScaleDown) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,12 +1056,12 @@ func (x *ScaleDown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleDown.ProtoReflect.Descriptor instead.
 func (*ScaleDown) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{6}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *ScaleDown) GetTime() *timestamppb.Timestamp {
+func (x *ScaleDown) GetDecideTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Time
+		return x.DecideTime
 	}
 	return nil
 }
@@ -921,16 +1073,16 @@ func (x *ScaleDown) GetBatchId() uint64 {
 	return 0
 }
 
-func (x *ScaleDown) GetFrom() int32 {
+func (x *ScaleDown) GetPrevious() int32 {
 	if x != nil {
-		return x.From
+		return x.Previous
 	}
 	return 0
 }
 
-func (x *ScaleDown) GetTo() int32 {
+func (x *ScaleDown) GetDesired() int32 {
 	if x != nil {
-		return x.To
+		return x.Desired
 	}
 	return 0
 }
@@ -966,7 +1118,7 @@ type RankedPod struct {
 
 func (x *RankedPod) Reset() {
 	*x = RankedPod{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1130,7 @@ func (x *RankedPod) String() string {
 func (*RankedPod) ProtoMessage() {}
 
 func (x *RankedPod) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1143,7 @@ func (x *RankedPod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankedPod.ProtoReflect.Descriptor instead.
 func (*RankedPod) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{7}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RankedPod) GetName() string {
@@ -1035,7 +1187,7 @@ type RankValue struct {
 
 func (x *RankValue) Reset() {
 	*x = RankValue{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1199,7 @@ func (x *RankValue) String() string {
 func (*RankValue) ProtoMessage() {}
 
 func (x *RankValue) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1212,7 @@ func (x *RankValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankValue.ProtoReflect.Descriptor instead.
 func (*RankValue) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RankValue) GetRule() Rule {
@@ -1080,8 +1232,8 @@ func (x *RankValue) GetValue() string {
 // One event in the history of a ReplicaSet, as its session saw it.
 type TimelineEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The time; for repeated outcomes, the first time.
-	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The time of the event; for repeated outcomes, the first time.
+	EventTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
 	// Exactly one is set.
 	//
 	// Types that are valid to be assigned to Entry:
@@ -1096,7 +1248,7 @@ type TimelineEntry struct {
 
 func (x *TimelineEntry) Reset() {
 	*x = TimelineEntry{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1260,7 @@ func (x *TimelineEntry) String() string {
 func (*TimelineEntry) ProtoMessage() {}
 
 func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,12 +1273,12 @@ func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimelineEntry.ProtoReflect.Descriptor instead.
 func (*TimelineEntry) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *TimelineEntry) GetTime() *timestamppb.Timestamp {
+func (x *TimelineEntry) GetEventTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Time
+		return x.EventTime
 	}
 	return nil
 }
@@ -1194,16 +1346,16 @@ func (*TimelineEntry_Answered) isTimelineEntry_Entry() {}
 type Scaled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The previous number of desired pods; absent for a new ReplicaSet.
-	From *int32 `protobuf:"varint,1,opt,name=from,proto3,oneof" json:"from,omitempty"`
+	Previous *int32 `protobuf:"varint,1,opt,name=previous,proto3,oneof" json:"previous,omitempty"`
 	// The number of desired pods.
-	To            int32 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	Desired       int32 `protobuf:"varint,2,opt,name=desired,proto3" json:"desired,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Scaled) Reset() {
 	*x = Scaled{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +1367,7 @@ func (x *Scaled) String() string {
 func (*Scaled) ProtoMessage() {}
 
 func (x *Scaled) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,19 +1380,19 @@ func (x *Scaled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scaled.ProtoReflect.Descriptor instead.
 func (*Scaled) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{10}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *Scaled) GetFrom() int32 {
-	if x != nil && x.From != nil {
-		return *x.From
+func (x *Scaled) GetPrevious() int32 {
+	if x != nil && x.Previous != nil {
+		return *x.Previous
 	}
 	return 0
 }
 
-func (x *Scaled) GetTo() int32 {
+func (x *Scaled) GetDesired() int32 {
 	if x != nil {
-		return x.To
+		return x.Desired
 	}
 	return 0
 }
@@ -1250,19 +1402,19 @@ type Decided struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The batch.
 	BatchId uint64 `protobuf:"varint,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// The action: `create`, `delete` or `claim`.
-	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
 	// The number of operations.
 	Operations int32 `protobuf:"varint,3,opt,name=operations,proto3" json:"operations,omitempty"`
 	// The first reason.
-	Reason        *Reason `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason *Reason `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The action: create, delete or claim.
+	Action        Action `protobuf:"varint,5,opt,name=action,proto3,enum=decree.v1.Action" json:"action,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Decided) Reset() {
 	*x = Decided{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1426,7 @@ func (x *Decided) String() string {
 func (*Decided) ProtoMessage() {}
 
 func (x *Decided) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1439,7 @@ func (x *Decided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decided.ProtoReflect.Descriptor instead.
 func (*Decided) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{11}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Decided) GetBatchId() uint64 {
@@ -1295,13 +1447,6 @@ func (x *Decided) GetBatchId() uint64 {
 		return x.BatchId
 	}
 	return 0
-}
-
-func (x *Decided) GetAction() string {
-	if x != nil {
-		return x.Action
-	}
-	return ""
 }
 
 func (x *Decided) GetOperations() int32 {
@@ -1318,13 +1463,18 @@ func (x *Decided) GetReason() *Reason {
 	return nil
 }
 
+func (x *Decided) GetAction() Action {
+	if x != nil {
+		return x.Action
+	}
+	return Action_ACTION_UNSPECIFIED
+}
+
 // Adds up the outcomes of a batch. If a batch without effect is repeated with the same result, both are one entry.
 type Answered struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The batch, or the last one of several.
 	BatchId uint64 `protobuf:"varint,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// The action: `create`, `delete`, `claim` or `status`.
-	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
 	// The number of operations that took effect, or found the desired state.
 	Done int32 `protobuf:"varint,3,opt,name=done,proto3" json:"done,omitempty"`
 	// The number of failed operations.
@@ -1338,14 +1488,16 @@ type Answered struct {
 	// The number of consecutive batches with this result.
 	Times int32 `protobuf:"varint,8,opt,name=times,proto3" json:"times,omitempty"`
 	// The time of the last outcome of the last batch.
-	Last          *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last,proto3" json:"last,omitempty"`
+	LastTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	// The action.
+	Action        Action `protobuf:"varint,10,opt,name=action,proto3,enum=decree.v1.Action" json:"action,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1509,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1522,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{12}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Answered) GetBatchId() uint64 {
@@ -1378,13 +1530,6 @@ func (x *Answered) GetBatchId() uint64 {
 		return x.BatchId
 	}
 	return 0
-}
-
-func (x *Answered) GetAction() string {
-	if x != nil {
-		return x.Action
-	}
-	return ""
 }
 
 func (x *Answered) GetDone() int32 {
@@ -1429,11 +1574,18 @@ func (x *Answered) GetTimes() int32 {
 	return 0
 }
 
-func (x *Answered) GetLast() *timestamppb.Timestamp {
+func (x *Answered) GetLastTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Last
+		return x.LastTime
 	}
 	return nil
+}
+
+func (x *Answered) GetAction() Action {
+	if x != nil {
+		return x.Action
+	}
+	return Action_ACTION_UNSPECIFIED
 }
 
 // Asks for decisions.
@@ -1454,7 +1606,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1618,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1631,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{13}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchDecisionsRequest) GetCluster() string {
@@ -1525,7 +1677,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1689,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1702,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{14}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchDecisionsResponse) GetDecision() *DecisionRecord {
@@ -1577,33 +1729,35 @@ func (x *WatchDecisionsResponse) GetResumeToken() string {
 // Records one decision that left the server.
 type DecisionRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When.
-	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The time of the decision.
+	DecideTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=decide_time,json=decideTime,proto3" json:"decide_time,omitempty"`
 	// The cluster's name, or its uid if it has none.
 	Cluster string `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// The ReplicaSet.
 	ReplicaSet *ObjectRef `protobuf:"bytes,3,opt,name=replica_set,json=replicaSet,proto3" json:"replica_set,omitempty"`
 	// The batch.
 	BatchId uint64 `protobuf:"varint,4,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// The action: `create`, `delete`, `claim` or `status`.
-	Action string `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`
 	// The number of operations.
 	Operations int32 `protobuf:"varint,6,opt,name=operations,proto3" json:"operations,omitempty"`
 	// The objects of the operations, at most 20 of them, in order.
 	Targets []*DecisionTarget `protobuf:"bytes,7,rep,name=targets,proto3" json:"targets,omitempty"`
 	// Why.
 	Reasons []*Reason `protobuf:"bytes,8,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	// For `status`: the new status, with type, status and reason of the condition `ReplicaFailure` only.
+	// For WRITE_STATUS: the new status, with type, status and reason of the condition `ReplicaFailure` only.
 	Status *ReplicaSetStatus `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
 	// The cluster's uid: two clusters may have one name.
-	ClusterUid    string `protobuf:"bytes,10,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	ClusterUid string `protobuf:"bytes,10,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	// The action.
+	Action Action `protobuf:"varint,11,opt,name=action,proto3,enum=decree.v1.Action" json:"action,omitempty"`
+	// The shard of its session; empty if one session has the whole cluster.
+	Shard         string `protobuf:"bytes,12,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1769,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,12 +1782,12 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{15}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *DecisionRecord) GetTime() *timestamppb.Timestamp {
+func (x *DecisionRecord) GetDecideTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Time
+		return x.DecideTime
 	}
 	return nil
 }
@@ -1657,13 +1811,6 @@ func (x *DecisionRecord) GetBatchId() uint64 {
 		return x.BatchId
 	}
 	return 0
-}
-
-func (x *DecisionRecord) GetAction() string {
-	if x != nil {
-		return x.Action
-	}
-	return ""
 }
 
 func (x *DecisionRecord) GetOperations() int32 {
@@ -1701,6 +1848,20 @@ func (x *DecisionRecord) GetClusterUid() string {
 	return ""
 }
 
+func (x *DecisionRecord) GetAction() Action {
+	if x != nil {
+		return x.Action
+	}
+	return Action_ACTION_UNSPECIFIED
+}
+
+func (x *DecisionRecord) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
 // Names one object of a decision.
 type DecisionTarget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1714,7 +1875,7 @@ type DecisionTarget struct {
 
 func (x *DecisionTarget) Reset() {
 	*x = DecisionTarget{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1887,7 @@ func (x *DecisionTarget) String() string {
 func (*DecisionTarget) ProtoMessage() {}
 
 func (x *DecisionTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1900,7 @@ func (x *DecisionTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionTarget.ProtoReflect.Descriptor instead.
 func (*DecisionTarget) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{16}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DecisionTarget) GetName() string {
@@ -1769,7 +1930,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1942,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1955,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListSessionsRequest) GetPageSize() int32 {
@@ -1828,7 +1989,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +2001,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +2014,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionSummary {
@@ -1902,7 +2063,7 @@ type SessionSummary struct {
 	// The mode of the agent.
 	Mode Mode `protobuf:"varint,7,opt,name=mode,proto3,enum=decree.v1.Mode" json:"mode,omitempty"`
 	// The time at which it began.
-	Started *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=started,proto3" json:"started,omitempty"`
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// True when both kinds are complete.
 	Synced bool `protobuf:"varint,9,opt,name=synced,proto3" json:"synced,omitempty"`
 	// The number of its ReplicaSets.
@@ -1931,7 +2092,7 @@ type SessionSummary struct {
 
 func (x *SessionSummary) Reset() {
 	*x = SessionSummary{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1943,7 +2104,7 @@ func (x *SessionSummary) String() string {
 func (*SessionSummary) ProtoMessage() {}
 
 func (x *SessionSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1956,7 +2117,7 @@ func (x *SessionSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionSummary.ProtoReflect.Descriptor instead.
 func (*SessionSummary) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{19}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SessionSummary) GetSessionId() string {
@@ -2008,9 +2169,9 @@ func (x *SessionSummary) GetMode() Mode {
 	return Mode_MODE_UNSPECIFIED
 }
 
-func (x *SessionSummary) GetStarted() *timestamppb.Timestamp {
+func (x *SessionSummary) GetStartTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Started
+		return x.StartTime
 	}
 	return nil
 }
@@ -2111,7 +2272,7 @@ type ListDifferencesRequest struct {
 
 func (x *ListDifferencesRequest) Reset() {
 	*x = ListDifferencesRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2284,7 @@ func (x *ListDifferencesRequest) String() string {
 func (*ListDifferencesRequest) ProtoMessage() {}
 
 func (x *ListDifferencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2297,7 @@ func (x *ListDifferencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDifferencesRequest.ProtoReflect.Descriptor instead.
 func (*ListDifferencesRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{20}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListDifferencesRequest) GetCluster() string {
@@ -2191,7 +2352,7 @@ type ListDifferencesResponse struct {
 	// The number of ReplicaSets that those sessions watch.
 	ReplicaSets int64 `protobuf:"varint,6,opt,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
 	// The start of the oldest of those sessions; absent without one.
-	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// The stale views among the requested clusters.
 	StaleViews []*StaleView `protobuf:"bytes,8,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
 	// Where to continue; empty at the end.
@@ -2202,7 +2363,7 @@ type ListDifferencesResponse struct {
 
 func (x *ListDifferencesResponse) Reset() {
 	*x = ListDifferencesResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2375,7 @@ func (x *ListDifferencesResponse) String() string {
 func (*ListDifferencesResponse) ProtoMessage() {}
 
 func (x *ListDifferencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2388,7 @@ func (x *ListDifferencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDifferencesResponse.ProtoReflect.Descriptor instead.
 func (*ListDifferencesResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{21}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListDifferencesResponse) GetDifferences() []*Difference {
@@ -2272,9 +2433,9 @@ func (x *ListDifferencesResponse) GetReplicaSets() int64 {
 	return 0
 }
 
-func (x *ListDifferencesResponse) GetSince() *timestamppb.Timestamp {
+func (x *ListDifferencesResponse) GetStartTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Since
+		return x.StartTime
 	}
 	return nil
 }
@@ -2312,7 +2473,7 @@ type Agreement struct {
 
 func (x *Agreement) Reset() {
 	*x = Agreement{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2485,7 @@ func (x *Agreement) String() string {
 func (*Agreement) ProtoMessage() {}
 
 func (x *Agreement) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2498,7 @@ func (x *Agreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agreement.ProtoReflect.Descriptor instead.
 func (*Agreement) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{22}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Agreement) GetSubject() Subject {
@@ -2378,8 +2539,8 @@ func (x *Agreement) GetNotCompared() uint64 {
 // Reports an act of another controller that differs from the decision.
 type Difference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it was noticed: up to half a minute after the act, so that a late act is no difference.
-	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The time at which it was noticed: up to half a minute after the act, so that a late act is no difference.
+	DetectTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=detect_time,json=detectTime,proto3" json:"detect_time,omitempty"`
 	// The cluster's name, or its uid if it has none.
 	Cluster string `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// The ReplicaSet.
@@ -2399,14 +2560,16 @@ type Difference struct {
 	// The cluster's uid: two clusters may have one name.
 	ClusterUid string `protobuf:"bytes,10,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	// The reason why both controllers must agree, or the explanation, for people.
-	Why           string `protobuf:"bytes,11,opt,name=why,proto3" json:"why,omitempty"`
+	Why string `protobuf:"bytes,11,opt,name=why,proto3" json:"why,omitempty"`
+	// The shard of its session; empty if one session has the whole cluster.
+	Shard         string `protobuf:"bytes,12,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2581,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,12 +2594,12 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{23}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{24}
 }
 
-func (x *Difference) GetTime() *timestamppb.Timestamp {
+func (x *Difference) GetDetectTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Time
+		return x.DetectTime
 	}
 	return nil
 }
@@ -2511,6 +2674,13 @@ func (x *Difference) GetWhy() string {
 	return ""
 }
 
+func (x *Difference) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
 // Asks for the effects of a change of a cluster.
 type SimulateClusterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2526,14 +2696,16 @@ type SimulateClusterRequest struct {
 	// The maximum number of results, 1 to 1,000; 0 means 500.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// Where to continue: `next_page_token` of the previous answer to the same question.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The shard; empty for all shards.
+	Shard         string `protobuf:"bytes,6,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SimulateClusterRequest) Reset() {
 	*x = SimulateClusterRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2717,7 @@ func (x *SimulateClusterRequest) String() string {
 func (*SimulateClusterRequest) ProtoMessage() {}
 
 func (x *SimulateClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2730,7 @@ func (x *SimulateClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateClusterRequest.ProtoReflect.Descriptor instead.
 func (*SimulateClusterRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{24}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SimulateClusterRequest) GetCluster() string {
@@ -2607,6 +2779,13 @@ func (x *SimulateClusterRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *SimulateClusterRequest) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
 type isSimulateClusterRequest_Change interface {
 	isSimulateClusterRequest_Change()
 }
@@ -2636,7 +2815,7 @@ type NodeDrain struct {
 
 func (x *NodeDrain) Reset() {
 	*x = NodeDrain{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2827,7 @@ func (x *NodeDrain) String() string {
 func (*NodeDrain) ProtoMessage() {}
 
 func (x *NodeDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2840,7 @@ func (x *NodeDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDrain.ProtoReflect.Descriptor instead.
 func (*NodeDrain) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{25}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NodeDrain) GetNode() string {
@@ -2685,7 +2864,7 @@ type PodQuota struct {
 
 func (x *PodQuota) Reset() {
 	*x = PodQuota{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2876,7 @@ func (x *PodQuota) String() string {
 func (*PodQuota) ProtoMessage() {}
 
 func (x *PodQuota) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2889,7 @@ func (x *PodQuota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodQuota.ProtoReflect.Descriptor instead.
 func (*PodQuota) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{26}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PodQuota) GetNamespace() string {
@@ -2744,7 +2923,7 @@ type SimulateClusterResponse struct {
 
 func (x *SimulateClusterResponse) Reset() {
 	*x = SimulateClusterResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2756,7 +2935,7 @@ func (x *SimulateClusterResponse) String() string {
 func (*SimulateClusterResponse) ProtoMessage() {}
 
 func (x *SimulateClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2769,7 +2948,7 @@ func (x *SimulateClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateClusterResponse.ProtoReflect.Descriptor instead.
 func (*SimulateClusterResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{27}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SimulateClusterResponse) GetReplicaSets() []*ReplicaSetEffect {
@@ -2815,7 +2994,7 @@ type QuotaEffect struct {
 
 func (x *QuotaEffect) Reset() {
 	*x = QuotaEffect{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +3006,7 @@ func (x *QuotaEffect) String() string {
 func (*QuotaEffect) ProtoMessage() {}
 
 func (x *QuotaEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +3019,7 @@ func (x *QuotaEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaEffect.ProtoReflect.Descriptor instead.
 func (*QuotaEffect) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{28}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *QuotaEffect) GetPods() int64 {
@@ -2886,14 +3065,16 @@ type ReplicaSetEffect struct {
 	// The minimum number of these creates that a quota would refuse. The order in which ReplicaSets create their pods is not defined.
 	RefusedMin int32 `protobuf:"varint,9,opt,name=refused_min,json=refusedMin,proto3" json:"refused_min,omitempty"`
 	// The maximum number of these creates that a quota would refuse.
-	RefusedMax    int32 `protobuf:"varint,10,opt,name=refused_max,json=refusedMax,proto3" json:"refused_max,omitempty"`
+	RefusedMax int32 `protobuf:"varint,10,opt,name=refused_max,json=refusedMax,proto3" json:"refused_max,omitempty"`
+	// The shard of its session; empty if one session has the whole cluster.
+	Shard         string `protobuf:"bytes,11,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReplicaSetEffect) Reset() {
 	*x = ReplicaSetEffect{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2905,7 +3086,7 @@ func (x *ReplicaSetEffect) String() string {
 func (*ReplicaSetEffect) ProtoMessage() {}
 
 func (x *ReplicaSetEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2918,7 +3099,7 @@ func (x *ReplicaSetEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSetEffect.ProtoReflect.Descriptor instead.
 func (*ReplicaSetEffect) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{29}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReplicaSetEffect) GetCluster() string {
@@ -2991,22 +3172,30 @@ func (x *ReplicaSetEffect) GetRefusedMax() int32 {
 	return 0
 }
 
+func (x *ReplicaSetEffect) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
 var File_decree_v1_inspection_service_proto protoreflect.FileDescriptor
 
 const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\n" +
-	"\"decree/v1/inspection_service.proto\x12\tdecree.v1\x1a\x15decree/v1/batch.proto\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x17decree/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8c\x01\n" +
+	"\"decree/v1/inspection_service.proto\x12\tdecree.v1\x1a\x15decree/v1/batch.proto\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x17decree/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\x01\n" +
 	"\x16ListReplicaSetsRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"\xb9\x01\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x14\n" +
+	"\x05shard\x18\x05 \x01(\tR\x05shard\"\xb9\x01\n" +
 	"\x17ListReplicaSetsResponse\x12?\n" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x125\n" +
 	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
-	"staleViews\"\xe2\x06\n" +
+	"staleViews\"\xf7\x06\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -3017,10 +3206,10 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\tavailable\x18\x06 \x01(\x05R\tavailable\x12 \n" +
 	"\vterminating\x18\a \x01(\x05R\vterminating\x120\n" +
 	"\x05state\x18\b \x01(\x0e2\x1a.decree.v1.ReplicaSetStateR\x05state\x12+\n" +
-	"\areasons\x18\t \x03(\v2\x11.decree.v1.ReasonR\areasons\x12G\n" +
-	"\x11unconverged_since\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x10unconvergedSince\x127\n" +
-	"\tnext_sync\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\bnextSync\x120\n" +
+	"\areasons\x18\t \x03(\v2\x11.decree.v1.ReasonR\areasons\x12=\n" +
+	"\fdiverge_time\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\vdivergeTime\x12@\n" +
+	"\x0enext_sync_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\fnextSyncTime\x120\n" +
 	"\x14operations_in_flight\x18\f \x01(\x05R\x12operationsInFlight\x12\x18\n" +
 	"\afailure\x18\r \x01(\tR\afailure\x12Y\n" +
 	"\x0ftemplate_labels\x18\x0e \x03(\v20.decree.v1.ReplicaSetSummary.TemplateLabelsEntryR\x0etemplateLabels\x12\x1f\n" +
@@ -3030,7 +3219,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\n" +
 	"controller\x18\x11 \x01(\v2\x19.decree.v1.OwnerReferenceR\n" +
 	"controller\x12#\n" +
-	"\x04mode\x18\x12 \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x1aA\n" +
+	"\x04mode\x18\x12 \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x12\x14\n" +
+	"\x05shard\x18\x13 \x01(\tR\x05shard\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x01\n" +
@@ -3038,26 +3228,34 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\x0e2\x13.decree.v1.SeverityR\bseverity\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
 	"\x05group\x18\x03 \x01(\tR\x05group\x12!\n" +
-	"\fnext_command\x18\x04 \x01(\tR\vnextCommand\"b\n" +
+	"\fnext_command\x18\x04 \x01(\tR\vnextCommand\"x\n" +
 	"\x14GetReplicaSetRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xa3\x03\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05shard\x18\x04 \x01(\tR\x05shard\"\xcc\x03\n" +
 	"\x15GetReplicaSetResponse\x126\n" +
-	"\asummary\x18\x01 \x01(\v2\x1c.decree.v1.ReplicaSetSummaryR\asummary\x12\x1b\n" +
-	"\tin_flight\x18\x02 \x01(\tR\binFlight\x127\n" +
-	"\tnext_sync\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bnextSync\x12\x1a\n" +
+	"\asummary\x18\x01 \x01(\v2\x1c.decree.v1.ReplicaSetSummaryR\asummary\x12@\n" +
+	"\x0enext_sync_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\fnextSyncTime\x12\x1a\n" +
 	"\bfailures\x18\x04 \x01(\x05R\bfailures\x127\n" +
 	"\tdecisions\x18\x05 \x03(\v2\x19.decree.v1.DecisionRecordR\tdecisions\x124\n" +
 	"\btimeline\x18\x06 \x03(\v2\x18.decree.v1.TimelineEntryR\btimeline\x12<\n" +
 	"\x0flast_scale_down\x18\a \x01(\v2\x14.decree.v1.ScaleDownR\rlastScaleDown\x123\n" +
 	"\n" +
-	"stale_view\x18\b \x01(\v2\x14.decree.v1.StaleViewR\tstaleView\"\xbc\x01\n" +
-	"\tScaleDown\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
-	"\bbatch_id\x18\x02 \x01(\x04R\abatchId\x12\x12\n" +
-	"\x04from\x18\x03 \x01(\x05R\x04from\x12\x0e\n" +
-	"\x02to\x18\x04 \x01(\x05R\x02to\x12\x16\n" +
+	"stale_view\x18\b \x01(\v2\x14.decree.v1.StaleViewR\tstaleView\x125\n" +
+	"\tin_flight\x18\t \x01(\v2\x18.decree.v1.BatchInFlightR\binFlightJ\x04\b\x02\x10\x03\"v\n" +
+	"\rBatchInFlight\x12)\n" +
+	"\x06action\x18\x01 \x01(\x0e2\x11.decree.v1.ActionR\x06action\x12\x1e\n" +
+	"\n" +
+	"operations\x18\x02 \x01(\x05R\n" +
+	"operations\x12\x1a\n" +
+	"\boutcomes\x18\x03 \x01(\x05R\boutcomes\"\xdb\x01\n" +
+	"\tScaleDown\x12;\n" +
+	"\vdecide_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"decideTime\x12\x19\n" +
+	"\bbatch_id\x18\x02 \x01(\x04R\abatchId\x12\x1a\n" +
+	"\bprevious\x18\x03 \x01(\x05R\bprevious\x12\x18\n" +
+	"\adesired\x18\x04 \x01(\x05R\adesired\x12\x16\n" +
 	"\x06chosen\x18\x05 \x01(\x05R\x06chosen\x12(\n" +
 	"\x04pods\x18\x06 \x03(\v2\x14.decree.v1.RankedPodR\x04pods\"\x90\x01\n" +
 	"\tRankedPod\x12\x12\n" +
@@ -3067,35 +3265,37 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x06values\x18\x04 \x03(\v2\x14.decree.v1.RankValueR\x06values\"F\n" +
 	"\tRankValue\x12#\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x0f.decree.v1.RuleR\x04rule\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xd8\x01\n" +
-	"\rTimelineEntry\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12+\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xe3\x01\n" +
+	"\rTimelineEntry\x129\n" +
+	"\n" +
+	"event_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12+\n" +
 	"\x06scaled\x18\x02 \x01(\v2\x11.decree.v1.ScaledH\x00R\x06scaled\x12.\n" +
 	"\adecided\x18\x03 \x01(\v2\x12.decree.v1.DecidedH\x00R\adecided\x121\n" +
 	"\banswered\x18\x04 \x01(\v2\x13.decree.v1.AnsweredH\x00R\bansweredB\a\n" +
-	"\x05entry\":\n" +
-	"\x06Scaled\x12\x17\n" +
-	"\x04from\x18\x01 \x01(\x05H\x00R\x04from\x88\x01\x01\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x05R\x02toB\a\n" +
-	"\x05_from\"\x87\x01\n" +
+	"\x05entry\"P\n" +
+	"\x06Scaled\x12\x1f\n" +
+	"\bprevious\x18\x01 \x01(\x05H\x00R\bprevious\x88\x01\x01\x12\x18\n" +
+	"\adesired\x18\x02 \x01(\x05R\adesiredB\v\n" +
+	"\t_previous\"\xa0\x01\n" +
 	"\aDecided\x12\x19\n" +
-	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x16\n" +
-	"\x06action\x18\x02 \x01(\tR\x06action\x12\x1e\n" +
+	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x1e\n" +
 	"\n" +
 	"operations\x18\x03 \x01(\x05R\n" +
 	"operations\x12)\n" +
-	"\x06reason\x18\x04 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"\xa8\x02\n" +
+	"\x06reason\x18\x04 \x01(\v2\x11.decree.v1.ReasonR\x06reason\x12)\n" +
+	"\x06action\x18\x05 \x01(\x0e2\x11.decree.v1.ActionR\x06actionJ\x04\b\x02\x10\x03\"\xca\x02\n" +
 	"\bAnswered\x12\x19\n" +
-	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x16\n" +
-	"\x06action\x18\x02 \x01(\tR\x06action\x12\x12\n" +
+	"\bbatch_id\x18\x01 \x01(\x04R\abatchId\x12\x12\n" +
 	"\x04done\x18\x03 \x01(\x05R\x04done\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\x05R\x06failed\x12\x1f\n" +
 	"\vnot_started\x18\x05 \x01(\x05R\n" +
 	"notStarted\x12<\n" +
 	"\rfailure_class\x18\x06 \x01(\x0e2\x17.decree.v1.FailureClassR\ffailureClass\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12\x14\n" +
-	"\x05times\x18\b \x01(\x05R\x05times\x12.\n" +
-	"\x04last\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"\x86\x01\n" +
+	"\x05times\x18\b \x01(\x05R\x05times\x127\n" +
+	"\tlast_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12)\n" +
+	"\x06action\x18\n" +
+	" \x01(\x0e2\x11.decree.v1.ActionR\x06actionJ\x04\b\x02\x10\x03\"\x86\x01\n" +
 	"\x15WatchDecisionsRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -3104,14 +3304,14 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x16WatchDecisionsResponse\x125\n" +
 	"\bdecision\x18\x01 \x01(\v2\x19.decree.v1.DecisionRecordR\bdecision\x12\x16\n" +
 	"\x06missed\x18\x02 \x01(\x04R\x06missed\x12!\n" +
-	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\"\x9c\x03\n" +
-	"\x0eDecisionRecord\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
+	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\"\xd8\x03\n" +
+	"\x0eDecisionRecord\x12;\n" +
+	"\vdecide_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"decideTime\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x03 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
 	"replicaSet\x12\x19\n" +
-	"\bbatch_id\x18\x04 \x01(\x04R\abatchId\x12\x16\n" +
-	"\x06action\x18\x05 \x01(\tR\x06action\x12\x1e\n" +
+	"\bbatch_id\x18\x04 \x01(\x04R\abatchId\x12\x1e\n" +
 	"\n" +
 	"operations\x18\x06 \x01(\x05R\n" +
 	"operations\x123\n" +
@@ -3120,7 +3320,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x06status\x18\t \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\x12\x1f\n" +
 	"\vcluster_uid\x18\n" +
 	" \x01(\tR\n" +
-	"clusterUid\"O\n" +
+	"clusterUid\x12)\n" +
+	"\x06action\x18\v \x01(\x0e2\x11.decree.v1.ActionR\x06action\x12\x14\n" +
+	"\x05shard\x18\f \x01(\tR\x05shardJ\x04\b\x05\x10\x06\"O\n" +
 	"\x0eDecisionTarget\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x06reason\x18\x02 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"Q\n" +
@@ -3133,7 +3335,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x125\n" +
 	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
 	"staleViews\x12&\n" +
-	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xc2\x05\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xc7\x05\n" +
 	"\x0eSessionSummary\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
@@ -3143,8 +3345,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x05shard\x18\x04 \x01(\tR\x05shard\x12%\n" +
 	"\x0eagent_instance\x18\x05 \x01(\tR\ragentInstance\x12\x14\n" +
 	"\x05epoch\x18\x06 \x01(\x03R\x05epoch\x12#\n" +
-	"\x04mode\x18\a \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x124\n" +
-	"\astarted\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x16\n" +
+	"\x04mode\x18\a \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x129\n" +
+	"\n" +
+	"start_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x16\n" +
 	"\x06synced\x18\t \x01(\bR\x06synced\x12!\n" +
 	"\freplica_sets\x18\n" +
 	" \x01(\x03R\vreplicaSets\x12\x12\n" +
@@ -3164,7 +3367,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\"\x9e\x03\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"\xa7\x03\n" +
 	"\x17ListDifferencesResponse\x127\n" +
 	"\vdifferences\x18\x01 \x03(\v2\x15.decree.v1.DifferenceR\vdifferences\x12\x18\n" +
 	"\ashadows\x18\x02 \x01(\x05R\ashadows\x12\x1a\n" +
@@ -3173,8 +3376,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"agreements\x18\x04 \x03(\v2\x14.decree.v1.AgreementR\n" +
 	"agreements\x12*\n" +
 	"\x11deleted_by_others\x18\x05 \x01(\x04R\x0fdeletedByOthers\x12!\n" +
-	"\freplica_sets\x18\x06 \x01(\x03R\vreplicaSets\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x125\n" +
+	"\freplica_sets\x18\x06 \x01(\x03R\vreplicaSets\x129\n" +
+	"\n" +
+	"start_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\vstale_views\x18\b \x03(\v2\x14.decree.v1.StaleViewR\n" +
 	"staleViews\x12&\n" +
 	"\x0fnext_page_token\x18\t \x01(\tR\rnextPageToken\"\xb8\x01\n" +
@@ -3183,10 +3387,11 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\bcompared\x18\x02 \x01(\x04R\bcompared\x12\x1c\n" +
 	"\texplained\x18\x03 \x01(\x04R\texplained\x12 \n" +
 	"\vunexplained\x18\x04 \x01(\x04R\vunexplained\x12!\n" +
-	"\fnot_compared\x18\x05 \x01(\x04R\vnotCompared\"\x90\x03\n" +
+	"\fnot_compared\x18\x05 \x01(\x04R\vnotCompared\"\xb3\x03\n" +
 	"\n" +
-	"Difference\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
+	"Difference\x12;\n" +
+	"\vdetect_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"detectTime\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x03 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
 	"replicaSet\x12,\n" +
@@ -3199,7 +3404,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\vcluster_uid\x18\n" +
 	" \x01(\tR\n" +
 	"clusterUid\x12\x10\n" +
-	"\x03why\x18\v \x01(\tR\x03why\"\xe3\x01\n" +
+	"\x03why\x18\v \x01(\tR\x03why\x12\x14\n" +
+	"\x05shard\x18\f \x01(\tR\x05shard\"\xf9\x01\n" +
 	"\x16SimulateClusterRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\n" +
@@ -3207,7 +3413,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\tpod_quota\x18\x03 \x01(\v2\x13.decree.v1.PodQuotaH\x00R\bpodQuota\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageTokenB\b\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x14\n" +
+	"\x05shard\x18\x06 \x01(\tR\x05shardB\b\n" +
 	"\x06change\"\x1f\n" +
 	"\tNodeDrain\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"<\n" +
@@ -3223,7 +3430,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\vQuotaEffect\x12\x12\n" +
 	"\x04pods\x18\x01 \x01(\x03R\x04pods\x12\x18\n" +
 	"\acreates\x18\x02 \x01(\x03R\acreates\x12\x18\n" +
-	"\arefused\x18\x03 \x01(\x03R\arefused\"\xd1\x02\n" +
+	"\arefused\x18\x03 \x01(\x03R\arefused\"\xe7\x02\n" +
 	"\x10ReplicaSetEffect\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1f\n" +
 	"\vcluster_uid\x18\x02 \x01(\tR\n" +
@@ -3239,7 +3446,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"refusedMin\x12\x1f\n" +
 	"\vrefused_max\x18\n" +
 	" \x01(\x05R\n" +
-	"refusedMax*\xd1\x01\n" +
+	"refusedMax\x12\x14\n" +
+	"\x05shard\x18\v \x01(\tR\x05shard*\xd1\x01\n" +
 	"\x0fReplicaSetState\x12!\n" +
 	"\x1dREPLICA_SET_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19REPLICA_SET_STATE_IN_SYNC\x10\x01\x12\x1c\n" +
@@ -3252,7 +3460,13 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x10SEVERITY_BLOCKED\x10\x01\x12\x11\n" +
 	"\rSEVERITY_SLOW\x10\x02\x12\x14\n" +
 	"\x10SEVERITY_WORKING\x10\x03\x12\x14\n" +
-	"\x10SEVERITY_IN_SYNC\x10\x04*t\n" +
+	"\x10SEVERITY_IN_SYNC\x10\x04*q\n" +
+	"\x06Action\x12\x16\n" +
+	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rACTION_CREATE\x10\x01\x12\x11\n" +
+	"\rACTION_DELETE\x10\x02\x12\x10\n" +
+	"\fACTION_CLAIM\x10\x03\x12\x17\n" +
+	"\x13ACTION_WRITE_STATUS\x10\x04*t\n" +
 	"\aSubject\x12\x17\n" +
 	"\x13SUBJECT_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSUBJECT_COUNT\x10\x01\x12\x13\n" +
@@ -3264,14 +3478,14 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x1bDEPARTURE_ORDER_OF_DELETION\x10\x01\x12\x1d\n" +
 	"\x19DEPARTURE_REPLICA_FAILURE\x10\x02\x12\x1e\n" +
 	"\x1aDEPARTURE_NAMESPACE_ENDING\x10\x03\x12\x1f\n" +
-	"\x1bDEPARTURE_DELETED_BY_OTHERS\x10\x042\x9f\x04\n" +
-	"\x11InspectionService\x12X\n" +
-	"\x0fListReplicaSets\x12!.decree.v1.ListReplicaSetsRequest\x1a\".decree.v1.ListReplicaSetsResponse\x12R\n" +
-	"\rGetReplicaSet\x12\x1f.decree.v1.GetReplicaSetRequest\x1a .decree.v1.GetReplicaSetResponse\x12W\n" +
-	"\x0eWatchDecisions\x12 .decree.v1.WatchDecisionsRequest\x1a!.decree.v1.WatchDecisionsResponse0\x01\x12O\n" +
-	"\fListSessions\x12\x1e.decree.v1.ListSessionsRequest\x1a\x1f.decree.v1.ListSessionsResponse\x12X\n" +
-	"\x0fListDifferences\x12!.decree.v1.ListDifferencesRequest\x1a\".decree.v1.ListDifferencesResponse\x12X\n" +
-	"\x0fSimulateCluster\x12!.decree.v1.SimulateClusterRequest\x1a\".decree.v1.SimulateClusterResponseBr\n" +
+	"\x1bDEPARTURE_DELETED_BY_OTHERS\x10\x042\xbd\x04\n" +
+	"\x11InspectionService\x12]\n" +
+	"\x0fListReplicaSets\x12!.decree.v1.ListReplicaSetsRequest\x1a\".decree.v1.ListReplicaSetsResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\rGetReplicaSet\x12\x1f.decree.v1.GetReplicaSetRequest\x1a .decree.v1.GetReplicaSetResponse\"\x03\x90\x02\x01\x12\\\n" +
+	"\x0eWatchDecisions\x12 .decree.v1.WatchDecisionsRequest\x1a!.decree.v1.WatchDecisionsResponse\"\x03\x90\x02\x010\x01\x12T\n" +
+	"\fListSessions\x12\x1e.decree.v1.ListSessionsRequest\x1a\x1f.decree.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12]\n" +
+	"\x0fListDifferences\x12!.decree.v1.ListDifferencesRequest\x1a\".decree.v1.ListDifferencesResponse\"\x03\x90\x02\x01\x12]\n" +
+	"\x0fSimulateCluster\x12!.decree.v1.SimulateClusterRequest\x1a\".decree.v1.SimulateClusterResponse\"\x03\x90\x02\x01Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 
@@ -3287,131 +3501,138 @@ func file_decree_v1_inspection_service_proto_rawDescGZIP() []byte {
 	return file_decree_v1_inspection_service_proto_rawDescData
 }
 
-var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(ReplicaSetState)(0),            // 0: decree.v1.ReplicaSetState
 	(Severity)(0),                   // 1: decree.v1.Severity
-	(Subject)(0),                    // 2: decree.v1.Subject
-	(Departure)(0),                  // 3: decree.v1.Departure
-	(*ListReplicaSetsRequest)(nil),  // 4: decree.v1.ListReplicaSetsRequest
-	(*ListReplicaSetsResponse)(nil), // 5: decree.v1.ListReplicaSetsResponse
-	(*ReplicaSetSummary)(nil),       // 6: decree.v1.ReplicaSetSummary
-	(*Cause)(nil),                   // 7: decree.v1.Cause
-	(*GetReplicaSetRequest)(nil),    // 8: decree.v1.GetReplicaSetRequest
-	(*GetReplicaSetResponse)(nil),   // 9: decree.v1.GetReplicaSetResponse
-	(*ScaleDown)(nil),               // 10: decree.v1.ScaleDown
-	(*RankedPod)(nil),               // 11: decree.v1.RankedPod
-	(*RankValue)(nil),               // 12: decree.v1.RankValue
-	(*TimelineEntry)(nil),           // 13: decree.v1.TimelineEntry
-	(*Scaled)(nil),                  // 14: decree.v1.Scaled
-	(*Decided)(nil),                 // 15: decree.v1.Decided
-	(*Answered)(nil),                // 16: decree.v1.Answered
-	(*WatchDecisionsRequest)(nil),   // 17: decree.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),  // 18: decree.v1.WatchDecisionsResponse
-	(*DecisionRecord)(nil),          // 19: decree.v1.DecisionRecord
-	(*DecisionTarget)(nil),          // 20: decree.v1.DecisionTarget
-	(*ListSessionsRequest)(nil),     // 21: decree.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),    // 22: decree.v1.ListSessionsResponse
-	(*SessionSummary)(nil),          // 23: decree.v1.SessionSummary
-	(*ListDifferencesRequest)(nil),  // 24: decree.v1.ListDifferencesRequest
-	(*ListDifferencesResponse)(nil), // 25: decree.v1.ListDifferencesResponse
-	(*Agreement)(nil),               // 26: decree.v1.Agreement
-	(*Difference)(nil),              // 27: decree.v1.Difference
-	(*SimulateClusterRequest)(nil),  // 28: decree.v1.SimulateClusterRequest
-	(*NodeDrain)(nil),               // 29: decree.v1.NodeDrain
-	(*PodQuota)(nil),                // 30: decree.v1.PodQuota
-	(*SimulateClusterResponse)(nil), // 31: decree.v1.SimulateClusterResponse
-	(*QuotaEffect)(nil),             // 32: decree.v1.QuotaEffect
-	(*ReplicaSetEffect)(nil),        // 33: decree.v1.ReplicaSetEffect
-	nil,                             // 34: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	(*StaleView)(nil),               // 35: decree.v1.StaleView
-	(*ObjectRef)(nil),               // 36: decree.v1.ObjectRef
-	(*Reason)(nil),                  // 37: decree.v1.Reason
-	(*timestamppb.Timestamp)(nil),   // 38: google.protobuf.Timestamp
-	(*OwnerReference)(nil),          // 39: decree.v1.OwnerReference
-	(Mode)(0),                       // 40: decree.v1.Mode
-	(Rule)(0),                       // 41: decree.v1.Rule
-	(FailureClass)(0),               // 42: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 43: decree.v1.ReplicaSetStatus
-	(*durationpb.Duration)(nil),     // 44: google.protobuf.Duration
+	(Action)(0),                     // 2: decree.v1.Action
+	(Subject)(0),                    // 3: decree.v1.Subject
+	(Departure)(0),                  // 4: decree.v1.Departure
+	(*ListReplicaSetsRequest)(nil),  // 5: decree.v1.ListReplicaSetsRequest
+	(*ListReplicaSetsResponse)(nil), // 6: decree.v1.ListReplicaSetsResponse
+	(*ReplicaSetSummary)(nil),       // 7: decree.v1.ReplicaSetSummary
+	(*Cause)(nil),                   // 8: decree.v1.Cause
+	(*GetReplicaSetRequest)(nil),    // 9: decree.v1.GetReplicaSetRequest
+	(*GetReplicaSetResponse)(nil),   // 10: decree.v1.GetReplicaSetResponse
+	(*BatchInFlight)(nil),           // 11: decree.v1.BatchInFlight
+	(*ScaleDown)(nil),               // 12: decree.v1.ScaleDown
+	(*RankedPod)(nil),               // 13: decree.v1.RankedPod
+	(*RankValue)(nil),               // 14: decree.v1.RankValue
+	(*TimelineEntry)(nil),           // 15: decree.v1.TimelineEntry
+	(*Scaled)(nil),                  // 16: decree.v1.Scaled
+	(*Decided)(nil),                 // 17: decree.v1.Decided
+	(*Answered)(nil),                // 18: decree.v1.Answered
+	(*WatchDecisionsRequest)(nil),   // 19: decree.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),  // 20: decree.v1.WatchDecisionsResponse
+	(*DecisionRecord)(nil),          // 21: decree.v1.DecisionRecord
+	(*DecisionTarget)(nil),          // 22: decree.v1.DecisionTarget
+	(*ListSessionsRequest)(nil),     // 23: decree.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),    // 24: decree.v1.ListSessionsResponse
+	(*SessionSummary)(nil),          // 25: decree.v1.SessionSummary
+	(*ListDifferencesRequest)(nil),  // 26: decree.v1.ListDifferencesRequest
+	(*ListDifferencesResponse)(nil), // 27: decree.v1.ListDifferencesResponse
+	(*Agreement)(nil),               // 28: decree.v1.Agreement
+	(*Difference)(nil),              // 29: decree.v1.Difference
+	(*SimulateClusterRequest)(nil),  // 30: decree.v1.SimulateClusterRequest
+	(*NodeDrain)(nil),               // 31: decree.v1.NodeDrain
+	(*PodQuota)(nil),                // 32: decree.v1.PodQuota
+	(*SimulateClusterResponse)(nil), // 33: decree.v1.SimulateClusterResponse
+	(*QuotaEffect)(nil),             // 34: decree.v1.QuotaEffect
+	(*ReplicaSetEffect)(nil),        // 35: decree.v1.ReplicaSetEffect
+	nil,                             // 36: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	(*StaleView)(nil),               // 37: decree.v1.StaleView
+	(*ObjectRef)(nil),               // 38: decree.v1.ObjectRef
+	(*Reason)(nil),                  // 39: decree.v1.Reason
+	(*timestamppb.Timestamp)(nil),   // 40: google.protobuf.Timestamp
+	(*OwnerReference)(nil),          // 41: decree.v1.OwnerReference
+	(Mode)(0),                       // 42: decree.v1.Mode
+	(Rule)(0),                       // 43: decree.v1.Rule
+	(FailureClass)(0),               // 44: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 45: decree.v1.ReplicaSetStatus
+	(*durationpb.Duration)(nil),     // 46: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
-	6,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
-	35, // 1: decree.v1.ListReplicaSetsResponse.stale_views:type_name -> decree.v1.StaleView
-	36, // 2: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
+	7,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
+	37, // 1: decree.v1.ListReplicaSetsResponse.stale_views:type_name -> decree.v1.StaleView
+	38, // 2: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
 	0,  // 3: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
-	37, // 4: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
-	38, // 5: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
-	38, // 6: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
-	34, // 7: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	7,  // 8: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
-	39, // 9: decree.v1.ReplicaSetSummary.controller:type_name -> decree.v1.OwnerReference
-	40, // 10: decree.v1.ReplicaSetSummary.mode:type_name -> decree.v1.Mode
+	39, // 4: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
+	40, // 5: decree.v1.ReplicaSetSummary.diverge_time:type_name -> google.protobuf.Timestamp
+	40, // 6: decree.v1.ReplicaSetSummary.next_sync_time:type_name -> google.protobuf.Timestamp
+	36, // 7: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	8,  // 8: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
+	41, // 9: decree.v1.ReplicaSetSummary.controller:type_name -> decree.v1.OwnerReference
+	42, // 10: decree.v1.ReplicaSetSummary.mode:type_name -> decree.v1.Mode
 	1,  // 11: decree.v1.Cause.severity:type_name -> decree.v1.Severity
-	6,  // 12: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	38, // 13: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
-	19, // 14: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	13, // 15: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
-	10, // 16: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
-	35, // 17: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
-	38, // 18: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
-	11, // 19: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
-	37, // 20: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
-	12, // 21: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
-	41, // 22: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
-	38, // 23: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
-	14, // 24: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
-	15, // 25: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
-	16, // 26: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	37, // 27: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	42, // 28: decree.v1.Answered.failure_class:type_name -> decree.v1.FailureClass
-	38, // 29: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
-	19, // 30: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	38, // 31: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	36, // 32: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	20, // 33: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	37, // 34: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	43, // 35: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	37, // 36: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	23, // 37: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	35, // 38: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
-	40, // 39: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	38, // 40: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	44, // 41: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	44, // 42: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
-	27, // 43: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	26, // 44: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
-	38, // 45: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
-	35, // 46: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
-	2,  // 47: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
-	38, // 48: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	36, // 49: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	2,  // 50: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	3,  // 51: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	29, // 52: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
-	30, // 53: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
-	33, // 54: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
-	32, // 55: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
-	35, // 56: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
-	36, // 57: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
-	4,  // 58: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	8,  // 59: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	17, // 60: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	21, // 61: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	24, // 62: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	28, // 63: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
-	5,  // 64: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	9,  // 65: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	18, // 66: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	22, // 67: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	25, // 68: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	31, // 69: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
-	64, // [64:70] is the sub-list for method output_type
-	58, // [58:64] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	7,  // 12: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
+	40, // 13: decree.v1.GetReplicaSetResponse.next_sync_time:type_name -> google.protobuf.Timestamp
+	21, // 14: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	15, // 15: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
+	12, // 16: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
+	37, // 17: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
+	11, // 18: decree.v1.GetReplicaSetResponse.in_flight:type_name -> decree.v1.BatchInFlight
+	2,  // 19: decree.v1.BatchInFlight.action:type_name -> decree.v1.Action
+	40, // 20: decree.v1.ScaleDown.decide_time:type_name -> google.protobuf.Timestamp
+	13, // 21: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
+	39, // 22: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
+	14, // 23: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
+	43, // 24: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
+	40, // 25: decree.v1.TimelineEntry.event_time:type_name -> google.protobuf.Timestamp
+	16, // 26: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
+	17, // 27: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
+	18, // 28: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
+	39, // 29: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	2,  // 30: decree.v1.Decided.action:type_name -> decree.v1.Action
+	44, // 31: decree.v1.Answered.failure_class:type_name -> decree.v1.FailureClass
+	40, // 32: decree.v1.Answered.last_time:type_name -> google.protobuf.Timestamp
+	2,  // 33: decree.v1.Answered.action:type_name -> decree.v1.Action
+	21, // 34: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	40, // 35: decree.v1.DecisionRecord.decide_time:type_name -> google.protobuf.Timestamp
+	38, // 36: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	22, // 37: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	39, // 38: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	45, // 39: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	2,  // 40: decree.v1.DecisionRecord.action:type_name -> decree.v1.Action
+	39, // 41: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	25, // 42: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	37, // 43: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
+	42, // 44: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	40, // 45: decree.v1.SessionSummary.start_time:type_name -> google.protobuf.Timestamp
+	46, // 46: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	46, // 47: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
+	29, // 48: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	28, // 49: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
+	40, // 50: decree.v1.ListDifferencesResponse.start_time:type_name -> google.protobuf.Timestamp
+	37, // 51: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
+	3,  // 52: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
+	40, // 53: decree.v1.Difference.detect_time:type_name -> google.protobuf.Timestamp
+	38, // 54: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	3,  // 55: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	4,  // 56: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	31, // 57: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
+	32, // 58: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
+	35, // 59: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
+	34, // 60: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
+	37, // 61: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
+	38, // 62: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
+	5,  // 63: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	9,  // 64: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	19, // 65: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	23, // 66: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	26, // 67: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	30, // 68: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
+	6,  // 69: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	10, // 70: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	20, // 71: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	24, // 72: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	27, // 73: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	33, // 74: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
+	69, // [69:75] is the sub-list for method output_type
+	63, // [63:69] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }
@@ -3423,13 +3644,13 @@ func file_decree_v1_inspection_service_proto_init() {
 	file_decree_v1_object_proto_init()
 	file_decree_v1_report_proto_init()
 	file_decree_v1_session_proto_init()
-	file_decree_v1_inspection_service_proto_msgTypes[9].OneofWrappers = []any{
+	file_decree_v1_inspection_service_proto_msgTypes[10].OneofWrappers = []any{
 		(*TimelineEntry_Scaled)(nil),
 		(*TimelineEntry_Decided)(nil),
 		(*TimelineEntry_Answered)(nil),
 	}
-	file_decree_v1_inspection_service_proto_msgTypes[10].OneofWrappers = []any{}
-	file_decree_v1_inspection_service_proto_msgTypes[24].OneofWrappers = []any{
+	file_decree_v1_inspection_service_proto_msgTypes[11].OneofWrappers = []any{}
+	file_decree_v1_inspection_service_proto_msgTypes[25].OneofWrappers = []any{
 		(*SimulateClusterRequest_NodeDrain)(nil),
 		(*SimulateClusterRequest_PodQuota)(nil),
 	}
@@ -3438,8 +3659,8 @@ func file_decree_v1_inspection_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_inspection_service_proto_rawDesc), len(file_decree_v1_inspection_service_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   31,
+			NumEnums:      5,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

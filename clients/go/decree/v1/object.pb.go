@@ -212,8 +212,8 @@ type OwnerReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The owner's group and version, such as `apps/v1`. Compared only to notice a change.
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// The owner's kind: `ReplicaSet`, in any group, for a pod of a ReplicaSet. Empty means `ReplicaSet` in the controller of a pod. A pod with the name and uid of
-	// a known ReplicaSet and another kind is invalid: Decide is refused with INVALID_FIELD, and a session rejects the pod.
+	// The owner's kind: `ReplicaSet`, in any group, for a pod of a ReplicaSet. Empty means `ReplicaSet` in the controller of a pod. A pod with the name and uid
+	// of a known ReplicaSet and another kind is invalid: the server refuses Decide with INVALID_FIELD, and a session rejects the pod.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The owner's name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
@@ -297,9 +297,9 @@ type ReadyCondition struct {
 	Ready bool `protobuf:"varint,1,opt,name=ready,proto3" json:"ready,omitempty"`
 	// The `lastTransitionTime` of the first `Ready` condition that is `True`, to the second. Absent if there is none, or if it is zero. Such a pod is never
 	// available if the ReplicaSet has `min_ready_seconds` above 0.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LastTransitionTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_transition_time,json=lastTransitionTime,proto3" json:"last_transition_time,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ReadyCondition) Reset() {
@@ -339,9 +339,9 @@ func (x *ReadyCondition) GetReady() bool {
 	return false
 }
 
-func (x *ReadyCondition) GetSince() *timestamppb.Timestamp {
+func (x *ReadyCondition) GetLastTransitionTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Since
+		return x.LastTransitionTime
 	}
 	return nil
 }
@@ -362,10 +362,10 @@ type Pod struct {
 	Labels map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The managing owner. Absent for an orphan.
 	Controller *OwnerReference `protobuf:"bytes,6,opt,name=controller,proto3" json:"controller,omitempty"`
-	// The creation time, to the second. Absent sorts as most recent.
-	Created *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created,proto3" json:"created,omitempty"`
-	// The deletion timestamp. Only its presence matters.
-	Deleted *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// As in the object, to the second. Absent sorts as most recent.
+	CreationTimestamp *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=creation_timestamp,json=creationTimestamp,proto3" json:"creation_timestamp,omitempty"`
+	// As in the object. Only its presence matters.
+	DeletionTimestamp *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deletion_timestamp,json=deletionTimestamp,proto3" json:"deletion_timestamp,omitempty"`
 	// The node of the pod, at most 253 bytes; empty while the pod is not assigned.
 	NodeName string `protobuf:"bytes,9,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
 	// The phase of the pod.
@@ -457,16 +457,16 @@ func (x *Pod) GetController() *OwnerReference {
 	return nil
 }
 
-func (x *Pod) GetCreated() *timestamppb.Timestamp {
+func (x *Pod) GetCreationTimestamp() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Created
+		return x.CreationTimestamp
 	}
 	return nil
 }
 
-func (x *Pod) GetDeleted() *timestamppb.Timestamp {
+func (x *Pod) GetDeletionTimestamp() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Deleted
+		return x.DeletionTimestamp
 	}
 	return nil
 }
@@ -652,8 +652,8 @@ type ReplicaSet struct {
 	ResourceVersion string `protobuf:"bytes,4,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	// Grows with every change of the spec, 0 or more.
 	Generation int64 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"`
-	// The deletion timestamp. If it is present, no pod is created, deleted, adopted or released.
-	Deleted *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// As in the object. If it is present, no pod is created, deleted, adopted or released.
+	DeletionTimestamp *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=deletion_timestamp,json=deletionTimestamp,proto3" json:"deletion_timestamp,omitempty"`
 	// The managing owner, such as a Deployment. ReplicaSets of one owner are siblings when victims are chosen.
 	Controller *OwnerReference `protobuf:"bytes,7,opt,name=controller,proto3" json:"controller,omitempty"`
 	// The number of desired pods, 0 or more. Absent means 1. A negative number quarantines the ReplicaSet.
@@ -741,9 +741,9 @@ func (x *ReplicaSet) GetGeneration() int64 {
 	return 0
 }
 
-func (x *ReplicaSet) GetDeleted() *timestamppb.Timestamp {
+func (x *ReplicaSet) GetDeletionTimestamp() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Deleted
+		return x.DeletionTimestamp
 	}
 	return nil
 }
@@ -995,10 +995,10 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x04 \x01(\tR\x03uid\x125\n" +
 	"\x14block_owner_deletion\x18\x05 \x01(\bH\x00R\x12blockOwnerDeletion\x88\x01\x01B\x17\n" +
-	"\x15_block_owner_deletion\"X\n" +
+	"\x15_block_owner_deletion\"t\n" +
 	"\x0eReadyCondition\x12\x14\n" +
-	"\x05ready\x18\x01 \x01(\bR\x05ready\x120\n" +
-	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xd0\x05\n" +
+	"\x05ready\x18\x01 \x01(\bR\x05ready\x12L\n" +
+	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xfa\x05\n" +
 	"\x03Pod\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1007,9 +1007,9 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x06labels\x18\x05 \x03(\v2\x1a.decree.v1.Pod.LabelsEntryR\x06labels\x129\n" +
 	"\n" +
 	"controller\x18\x06 \x01(\v2\x19.decree.v1.OwnerReferenceR\n" +
-	"controller\x124\n" +
-	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x124\n" +
-	"\adeleted\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\adeleted\x12\x1b\n" +
+	"controller\x12I\n" +
+	"\x12creation_timestamp\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x11creationTimestamp\x12I\n" +
+	"\x12deletion_timestamp\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x11deletionTimestamp\x12\x1b\n" +
 	"\tnode_name\x18\t \x01(\tR\bnodeName\x12)\n" +
 	"\x05phase\x18\n" +
 	" \x01(\x0e2\x13.decree.v1.PodPhaseR\x05phase\x12/\n" +
@@ -1031,7 +1031,7 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x18LabelSelectorRequirement\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\tR\x06values\"\x80\x05\n" +
+	"\x06values\x18\x03 \x03(\tR\x06values\"\x95\x05\n" +
 	"\n" +
 	"ReplicaSet\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1040,8 +1040,8 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x10resource_version\x18\x04 \x01(\tR\x0fresourceVersion\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x05 \x01(\x03R\n" +
-	"generation\x124\n" +
-	"\adeleted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\adeleted\x129\n" +
+	"generation\x12I\n" +
+	"\x12deletion_timestamp\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x11deletionTimestamp\x129\n" +
 	"\n" +
 	"controller\x18\a \x01(\v2\x19.decree.v1.OwnerReferenceR\n" +
 	"controller\x12\x1f\n" +
@@ -1119,16 +1119,16 @@ var file_decree_v1_object_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),    // 14: google.protobuf.Timestamp
 }
 var file_decree_v1_object_proto_depIdxs = []int32{
-	14, // 0: decree.v1.ReadyCondition.since:type_name -> google.protobuf.Timestamp
+	14, // 0: decree.v1.ReadyCondition.last_transition_time:type_name -> google.protobuf.Timestamp
 	11, // 1: decree.v1.Pod.labels:type_name -> decree.v1.Pod.LabelsEntry
 	3,  // 2: decree.v1.Pod.controller:type_name -> decree.v1.OwnerReference
-	14, // 3: decree.v1.Pod.created:type_name -> google.protobuf.Timestamp
-	14, // 4: decree.v1.Pod.deleted:type_name -> google.protobuf.Timestamp
+	14, // 3: decree.v1.Pod.creation_timestamp:type_name -> google.protobuf.Timestamp
+	14, // 4: decree.v1.Pod.deletion_timestamp:type_name -> google.protobuf.Timestamp
 	1,  // 5: decree.v1.Pod.phase:type_name -> decree.v1.PodPhase
 	4,  // 6: decree.v1.Pod.ready:type_name -> decree.v1.ReadyCondition
 	12, // 7: decree.v1.LabelSelector.match_labels:type_name -> decree.v1.LabelSelector.MatchLabelsEntry
 	7,  // 8: decree.v1.LabelSelector.match_expressions:type_name -> decree.v1.LabelSelectorRequirement
-	14, // 9: decree.v1.ReplicaSet.deleted:type_name -> google.protobuf.Timestamp
+	14, // 9: decree.v1.ReplicaSet.deletion_timestamp:type_name -> google.protobuf.Timestamp
 	3,  // 10: decree.v1.ReplicaSet.controller:type_name -> decree.v1.OwnerReference
 	6,  // 11: decree.v1.ReplicaSet.selector:type_name -> decree.v1.LabelSelector
 	13, // 12: decree.v1.ReplicaSet.template_labels:type_name -> decree.v1.ReplicaSet.TemplateLabelsEntry

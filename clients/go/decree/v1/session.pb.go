@@ -146,7 +146,8 @@ type Hello struct {
 	Capabilities []string `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// The unique name of this agent process; 1 to 128 printable ASCII characters.
 	AgentInstance string `protobuf:"bytes,4,opt,name=agent_instance,json=agentInstance,proto3" json:"agent_instance,omitempty"`
-	// The unique name of the cluster: the uid of the namespace kube-system. 1 to 128 letters, digits and `. _ : / @ -`, with a letter or digit at both ends.
+	// The unique name of the cluster: the uid of the namespace kube-system. It has 1 to 128 letters, digits and `. _ : / @ -`, with a letter or digit at both
+	// ends.
 	ClusterUid string `protobuf:"bytes,5,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	// The cluster's name for people, or empty. The same characters as in `cluster_uid`. The server ignores it if it is the uid or the name of another identity's
 	// cluster.
@@ -294,7 +295,7 @@ type Options struct {
 	// If true, creates back off for a ReplicaSet whose pods end within a minute (RULE_PODS_DO_NOT_LAST). If false, the server replaces such pods at once, as
 	// upstream does. Absent means true.
 	CreateBackOff *bool `protobuf:"varint,4,opt,name=create_back_off,json=createBackOff,proto3,oneof" json:"create_back_off,omitempty"`
-	// For pods that get a node: the number of pods of a ReplicaSet without a node from which on its creates are slow (RULE_MANY_UNASSIGNED), 1 to 1,000,000.
+	// For pods that get a node, 1 to 1,000,000. With this number of pods without a node or more, the creates of a ReplicaSet are slow (RULE_MANY_UNASSIGNED).
 	// Absent means no limit, as upstream.
 	UnassignedPodsMax *int32 `protobuf:"varint,5,opt,name=unassigned_pods_max,json=unassignedPodsMax,proto3,oneof" json:"unassigned_pods_max,omitempty"`
 	// The number of creates of such a ReplicaSet in a second, 1 to 5,000. Absent means 20.
@@ -635,7 +636,7 @@ func (x *Resync) GetCause() string {
 type Drain struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The time at which the server closes the stream.
-	Deadline *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	CloseTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=close_time,json=closeTime,proto3" json:"close_time,omitempty"`
 	// The delay before the agent reconnects.
 	ReconnectAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=reconnect_after,json=reconnectAfter,proto3" json:"reconnect_after,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -672,9 +673,9 @@ func (*Drain) Descriptor() ([]byte, []int) {
 	return file_decree_v1_session_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *Drain) GetDeadline() *timestamppb.Timestamp {
+func (x *Drain) GetCloseTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Deadline
+		return x.CloseTime
 	}
 	return nil
 }
@@ -686,22 +687,16 @@ func (x *Drain) GetReconnectAfter() *durationpb.Duration {
 	return nil
 }
 
-// Names objects and events of one frame that the server did not accept. With the reason `QUARANTINED`, it names ReplicaSets that it accepted and quarantined: a
-// field is out of range, or the session lacks memory. Only these objects are affected. There is at most one for each frame of the agent.
+// Names the objects of one frame that the server did not accept. With the reason `QUARANTINED`, it names ReplicaSets that the server accepted and quarantined:
+// a field is out of range, or the session lacks memory. Only these objects are affected. There is at most one Rejection for each frame of the agent.
 type Rejection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The object's kind.
-	Kind Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=decree.v1.Kind" json:"kind,omitempty"`
-	// The object, as far as the server could read it; texts are truncated to 253 bytes.
-	Object *ObjectRef `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
-	// The violations, one for each field.
-	Violations []*FieldViolation `protobuf:"bytes,3,rep,name=violations,proto3" json:"violations,omitempty"`
-	// The sequence of its frame.
+	// The sequence of the frame.
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// The other objects of the same frame, in their order. None of them has `others` itself.
-	Others []*Rejection `protobuf:"bytes,5,rep,name=others,proto3" json:"others,omitempty"`
 	// The number of further violations; the server names the first 100 of a frame.
-	Omitted       uint64 `protobuf:"varint,6,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	Omitted uint64 `protobuf:"varint,6,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	// At least one, in the order of the frame.
+	Objects       []*RejectedObject `protobuf:"bytes,7,rep,name=objects,proto3" json:"objects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -736,27 +731,6 @@ func (*Rejection) Descriptor() ([]byte, []int) {
 	return file_decree_v1_session_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *Rejection) GetKind() Kind {
-	if x != nil {
-		return x.Kind
-	}
-	return Kind_KIND_UNSPECIFIED
-}
-
-func (x *Rejection) GetObject() *ObjectRef {
-	if x != nil {
-		return x.Object
-	}
-	return nil
-}
-
-func (x *Rejection) GetViolations() []*FieldViolation {
-	if x != nil {
-		return x.Violations
-	}
-	return nil
-}
-
 func (x *Rejection) GetSequence() uint64 {
 	if x != nil {
 		return x.Sequence
@@ -764,18 +738,82 @@ func (x *Rejection) GetSequence() uint64 {
 	return 0
 }
 
-func (x *Rejection) GetOthers() []*Rejection {
-	if x != nil {
-		return x.Others
-	}
-	return nil
-}
-
 func (x *Rejection) GetOmitted() uint64 {
 	if x != nil {
 		return x.Omitted
 	}
 	return 0
+}
+
+func (x *Rejection) GetObjects() []*RejectedObject {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+// Names one object that the server did not accept, or quarantined.
+type RejectedObject struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The object's kind.
+	Kind Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=decree.v1.Kind" json:"kind,omitempty"`
+	// The object, as far as the server could read it; texts are truncated to 253 bytes.
+	Object *ObjectRef `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	// The violations, one for each field.
+	Violations    []*FieldViolation `protobuf:"bytes,3,rep,name=violations,proto3" json:"violations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RejectedObject) Reset() {
+	*x = RejectedObject{}
+	mi := &file_decree_v1_session_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RejectedObject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RejectedObject) ProtoMessage() {}
+
+func (x *RejectedObject) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_session_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RejectedObject.ProtoReflect.Descriptor instead.
+func (*RejectedObject) Descriptor() ([]byte, []int) {
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RejectedObject) GetKind() Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Kind_KIND_UNSPECIFIED
+}
+
+func (x *RejectedObject) GetObject() *ObjectRef {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
+func (x *RejectedObject) GetViolations() []*FieldViolation {
+	if x != nil {
+		return x.Violations
+	}
+	return nil
 }
 
 // Names an invalid field and its fault.
@@ -793,7 +831,7 @@ type FieldViolation struct {
 
 func (x *FieldViolation) Reset() {
 	*x = FieldViolation{}
-	mi := &file_decree_v1_session_proto_msgTypes[8]
+	mi := &file_decree_v1_session_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +843,7 @@ func (x *FieldViolation) String() string {
 func (*FieldViolation) ProtoMessage() {}
 
 func (x *FieldViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_session_proto_msgTypes[8]
+	mi := &file_decree_v1_session_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +856,7 @@ func (x *FieldViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldViolation.ProtoReflect.Descriptor instead.
 func (*FieldViolation) Descriptor() ([]byte, []int) {
-	return file_decree_v1_session_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FieldViolation) GetField() string {
@@ -862,7 +900,7 @@ type StaleView struct {
 
 func (x *StaleView) Reset() {
 	*x = StaleView{}
-	mi := &file_decree_v1_session_proto_msgTypes[9]
+	mi := &file_decree_v1_session_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -874,7 +912,7 @@ func (x *StaleView) String() string {
 func (*StaleView) ProtoMessage() {}
 
 func (x *StaleView) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_session_proto_msgTypes[9]
+	mi := &file_decree_v1_session_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -887,7 +925,7 @@ func (x *StaleView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaleView.ProtoReflect.Descriptor instead.
 func (*StaleView) Descriptor() ([]byte, []int) {
-	return file_decree_v1_session_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StaleView) GetCluster() string {
@@ -975,19 +1013,21 @@ const file_decree_v1_session_proto_rawDesc = "" +
 	"\bview_age\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aviewAge\"C\n" +
 	"\x06Resync\x12#\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x0f.decree.v1.KindR\x04kind\x12\x14\n" +
-	"\x05cause\x18\x02 \x01(\tR\x05cause\"\x83\x01\n" +
-	"\x05Drain\x126\n" +
-	"\bdeadline\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12B\n" +
-	"\x0freconnect_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0ereconnectAfter\"\xfd\x01\n" +
-	"\tRejection\x12#\n" +
+	"\x05cause\x18\x02 \x01(\tR\x05cause\"\x86\x01\n" +
+	"\x05Drain\x129\n" +
+	"\n" +
+	"close_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTime\x12B\n" +
+	"\x0freconnect_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0ereconnectAfter\"\x8e\x01\n" +
+	"\tRejection\x12\x1a\n" +
+	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12\x18\n" +
+	"\aomitted\x18\x06 \x01(\x04R\aomitted\x123\n" +
+	"\aobjects\x18\a \x03(\v2\x19.decree.v1.RejectedObjectR\aobjectsJ\x04\b\x01\x10\x02J\x04\b\x02\x10\x03J\x04\b\x03\x10\x04J\x04\b\x05\x10\x06\"\x9e\x01\n" +
+	"\x0eRejectedObject\x12#\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x0f.decree.v1.KindR\x04kind\x12,\n" +
 	"\x06object\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\x06object\x129\n" +
 	"\n" +
 	"violations\x18\x03 \x03(\v2\x19.decree.v1.FieldViolationR\n" +
-	"violations\x12\x1a\n" +
-	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12,\n" +
-	"\x06others\x18\x05 \x03(\v2\x14.decree.v1.RejectionR\x06others\x12\x18\n" +
-	"\aomitted\x18\x06 \x01(\x04R\aomitted\"`\n" +
+	"violations\"`\n" +
 	"\x0eFieldViolation\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -1024,7 +1064,7 @@ func file_decree_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_decree_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_decree_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_decree_v1_session_proto_goTypes = []any{
 	(Mode)(0),                     // 0: decree.v1.Mode
 	(Platform)(0),                 // 1: decree.v1.Platform
@@ -1036,28 +1076,29 @@ var file_decree_v1_session_proto_goTypes = []any{
 	(*Resync)(nil),                // 7: decree.v1.Resync
 	(*Drain)(nil),                 // 8: decree.v1.Drain
 	(*Rejection)(nil),             // 9: decree.v1.Rejection
-	(*FieldViolation)(nil),        // 10: decree.v1.FieldViolation
-	(*StaleView)(nil),             // 11: decree.v1.StaleView
-	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
-	(Kind)(0),                     // 13: decree.v1.Kind
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(*ObjectRef)(nil),             // 15: decree.v1.ObjectRef
+	(*RejectedObject)(nil),        // 10: decree.v1.RejectedObject
+	(*FieldViolation)(nil),        // 11: decree.v1.FieldViolation
+	(*StaleView)(nil),             // 12: decree.v1.StaleView
+	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
+	(Kind)(0),                     // 14: decree.v1.Kind
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*ObjectRef)(nil),             // 16: decree.v1.ObjectRef
 }
 var file_decree_v1_session_proto_depIdxs = []int32{
 	0,  // 0: decree.v1.Hello.mode:type_name -> decree.v1.Mode
 	3,  // 1: decree.v1.Hello.options:type_name -> decree.v1.Options
 	1,  // 2: decree.v1.Hello.platform:type_name -> decree.v1.Platform
 	5,  // 3: decree.v1.Welcome.limits:type_name -> decree.v1.Limits
-	12, // 4: decree.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	12, // 5: decree.v1.Heartbeat.view_age:type_name -> google.protobuf.Duration
-	13, // 6: decree.v1.Resync.kind:type_name -> decree.v1.Kind
-	14, // 7: decree.v1.Drain.deadline:type_name -> google.protobuf.Timestamp
-	12, // 8: decree.v1.Drain.reconnect_after:type_name -> google.protobuf.Duration
-	13, // 9: decree.v1.Rejection.kind:type_name -> decree.v1.Kind
-	15, // 10: decree.v1.Rejection.object:type_name -> decree.v1.ObjectRef
-	10, // 11: decree.v1.Rejection.violations:type_name -> decree.v1.FieldViolation
-	9,  // 12: decree.v1.Rejection.others:type_name -> decree.v1.Rejection
-	12, // 13: decree.v1.StaleView.age:type_name -> google.protobuf.Duration
+	13, // 4: decree.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	13, // 5: decree.v1.Heartbeat.view_age:type_name -> google.protobuf.Duration
+	14, // 6: decree.v1.Resync.kind:type_name -> decree.v1.Kind
+	15, // 7: decree.v1.Drain.close_time:type_name -> google.protobuf.Timestamp
+	13, // 8: decree.v1.Drain.reconnect_after:type_name -> google.protobuf.Duration
+	10, // 9: decree.v1.Rejection.objects:type_name -> decree.v1.RejectedObject
+	14, // 10: decree.v1.RejectedObject.kind:type_name -> decree.v1.Kind
+	16, // 11: decree.v1.RejectedObject.object:type_name -> decree.v1.ObjectRef
+	11, // 12: decree.v1.RejectedObject.violations:type_name -> decree.v1.FieldViolation
+	13, // 13: decree.v1.StaleView.age:type_name -> google.protobuf.Duration
 	14, // [14:14] is the sub-list for method output_type
 	14, // [14:14] is the sub-list for method input_type
 	14, // [14:14] is the sub-list for extension type_name
@@ -1078,7 +1119,7 @@ func file_decree_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_session_proto_rawDesc), len(file_decree_v1_session_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -32,7 +32,7 @@ fn set(
         ready,
         available,
         reasons: reasons.collect(),
-        unconverged_since: seconds.map(|seconds| prost_types::Timestamp {
+        diverge_time: seconds.map(|seconds| prost_types::Timestamp {
             seconds: 1_000 - seconds,
             nanos: 0,
         }),

@@ -8,7 +8,26 @@ pub(crate) fn is_same(
     one: Option<&v1::ReconcileResponse>,
     other: Option<&v1::ReconcileResponse>,
 ) -> bool {
-    one == other || one.map(without_texts) == other.map(without_texts)
+    if one == other {
+        return true;
+    }
+    let [mut one, mut other] = [one, other].map(|frame| frame.map(without_texts));
+    // 0.1.0 named the objects in other fields, which nobody reads any more.
+    if let (Some(one), Some(other)) = (objects(&mut one), objects(&mut other))
+        && (one.is_empty() || other.is_empty())
+    {
+        one.clear();
+        other.clear();
+    }
+    one == other
+}
+
+/// The objects of a rejection.
+fn objects(frame: &mut Option<v1::ReconcileResponse>) -> Option<&mut Vec<v1::RejectedObject>> {
+    let Frame::Rejection(rejection) = frame.as_mut()?.frame.as_mut()? else {
+        return None;
+    };
+    Some(&mut rejection.objects)
 }
 
 /// Returns whether two ends of a session, as `REASON: text`, have the same reason.
@@ -40,7 +59,45 @@ fn clear_texts(batch: &mut v1::Batch) {
 }
 
 fn clear_descriptions(rejection: &mut v1::Rejection) {
-    let violations = rejection.violations.iter_mut();
+    let objects = rejection.objects.iter_mut();
+    let violations = objects.flat_map(|object| &mut object.violations);
     violations.for_each(|violation| violation.description.clear());
-    rejection.others.iter_mut().for_each(clear_descriptions);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejection(sequence: u64, names: &[&str]) -> v1::ReconcileResponse {
+        let objects = names.iter().map(|name| v1::RejectedObject {
+            object: Some(v1::ObjectRef {
+                name: (*name).to_owned(),
+                ..v1::ObjectRef::default()
+            }),
+            ..v1::RejectedObject::default()
+        });
+        v1::ReconcileResponse {
+            sequence: 1,
+            frame: Some(Frame::Rejection(v1::Rejection {
+                sequence,
+                objects: objects.collect(),
+                ..v1::Rejection::default()
+            })),
+        }
+    }
+
+    #[test]
+    fn rejections_are_compared_by_their_objects_if_both_name_them() {
+        let decided = rejection(7, &["a", "b"]);
+        for (recorded, expected) in [
+            (rejection(7, &["a", "b"]), true),
+            (rejection(7, &["a"]), false),
+            // As 0.1.0 recorded it.
+            (rejection(7, &[]), true),
+            (rejection(8, &[]), false),
+        ] {
+            let is = is_same(Some(&recorded), Some(&decided));
+            assert_eq!(is, expected, "{recorded:?}");
+        }
+    }
 }

@@ -48,10 +48,6 @@ pub struct RecordedCall {
 
 /// A moment at which this version decides differently.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one is held at a time, and ends of sessions are the rare case"
-)]
 pub enum Difference {
     /// Another frame, an additional frame, or a missing frame. Texts for people do not count.
     Frame {

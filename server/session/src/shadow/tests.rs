@@ -183,6 +183,7 @@ impl Story {
         let cluster = ClusterRef {
             name: "c",
             uid: "u",
+            shard: "",
         };
         while let Some(it) = self.shadow.poll_difference(self.now, cluster) {
             assert!(!it.why.is_empty() && it.replica_set.is_some(), "{it:?}");

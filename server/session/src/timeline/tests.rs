@@ -66,6 +66,7 @@ impl Timeline {
         let cluster = encode::ClusterRef {
             name: "c",
             uid: "c",
+            shard: "",
         };
         let record = Arc::new(encode::record(at(id), cluster, &batch));
         self.decided(at(id), &batch, record);
@@ -126,12 +127,15 @@ impl Timeline {
         let known: Vec<_> = known.map(|pod| &*pod.name).collect();
         let v1::ScaleDown {
             batch_id,
-            from,
-            to,
+            previous,
+            desired,
             chosen,
             ..
         } = last;
-        format!("{batch_id}: {from} {to} {chosen} {}", known.join(" "))
+        format!(
+            "{batch_id}: {previous} {desired} {chosen} {}",
+            known.join(" ")
+        )
     }
 
     fn decision_ids(&self) -> Vec<u64> {
@@ -143,16 +147,24 @@ impl Timeline {
     fn told(&self, name: &str) -> Vec<String> {
         let entries = self.of(&uid(name)).into_iter();
         let told = entries.map(|entry| match entry.entry.expect("one is set") {
-            Happened::Scaled(it) => format!("scaled to {}", it.to),
-            Happened::Decided(it) => format!("{} {} in {}", it.action, it.operations, it.batch_id),
+            Happened::Scaled(it) => format!("scaled to {}", it.desired),
+            Happened::Decided(it) => {
+                let action = word(it.action());
+                format!("{action} {} in {}", it.operations, it.batch_id)
+            }
             Happened::Answered(it) => {
-                let last = it.last.expect("it has an end").seconds;
-                let (action, times, message) = (it.action, it.times, it.message);
+                let last = it.last_time.expect("it has an end").seconds;
+                let (action, times, message) = (word(it.action()), it.times, it.message);
                 format!("{action} {times} times until {last}: {message}")
             }
         });
         told.collect()
     }
+}
+
+fn word(action: v1::Action) -> &'static str {
+    let name = action.as_str_name();
+    name.trim_start_matches("ACTION_")
 }
 
 #[test]
@@ -173,11 +185,11 @@ fn equal_attempts_are_one_entry() {
                     timeline.decide("web", 1_000 + id, status());
                 }
             }
-            let newest = format!("create 99 times until 100: {last}");
-            let expected = [&*newest, "create 2 in 100", "scaled to 2"];
+            let newest = format!("CREATE 99 times until 100: {last}");
+            let expected = [&*newest, "CREATE 2 in 100", "scaled to 2"];
             assert_eq!(timeline.told("web"), expected);
             timeline.refuse(101, create(), "another cause");
-            let expected = ["create 1 times until 101: another cause", "create 2 in 101"];
+            let expected = ["CREATE 1 times until 101: another cause", "CREATE 2 in 101"];
             assert_eq!(timeline.told("web")[..2], expected);
             timeline.forget(&uid("web"));
             assert!(timeline.bytes() == 0 && timeline.order.is_empty());

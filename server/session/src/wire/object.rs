@@ -78,8 +78,8 @@ pub(crate) fn pod_view<'a>(
     let version = faults.keep(field::version("resource_version", resource_version));
     field::check_labels("labels", labels, &mut faults);
     let controller = owner(controller, &mut faults).map(with_kind);
-    let created = faults.keep(field::timestamp("created", created.as_ref()));
-    let deleted = faults.keep(field::timestamp("deleted", deleted.as_ref()));
+    let created = faults.keep(field::timestamp("creation_timestamp", created.as_ref()));
+    let deleted = faults.keep(field::timestamp("deletion_timestamp", deleted.as_ref()));
     let node = faults.keep(field::text("node_name", node_name, field::NAME_MAX));
     let annotation = faults.keep(field::text("deletion_cost", annotation, ANNOTATION_MAX));
     let phase = self::phase(v1::PodPhase::try_from(phase).unwrap_or_default());
@@ -137,7 +137,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
         uid,
         resource_version,
         generation,
-        deleted,
+        deletion_timestamp: deleted,
         controller,
         replicas,
         min_ready_seconds,
@@ -152,7 +152,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
     };
     let version = faults.keep(field::version("resource_version", resource_version));
     let generation = faults.not_negative("generation", *generation);
-    let deleted = faults.keep(field::timestamp("deleted", deleted.as_ref()));
+    let deleted = faults.keep(field::timestamp("deletion_timestamp", deleted.as_ref()));
     let controller = owner(controller.as_ref().map(raw::owner_of), &mut faults);
     let controller = controller.map(OwnerView::to_owner);
     let replicas = faults.not_negative("replicas", replicas.unwrap_or(1));
@@ -227,12 +227,16 @@ fn with_kind(owner: OwnerView<'_>) -> OwnerView<'_> {
 }
 
 fn ready(condition: Option<&v1::ReadyCondition>) -> Result<Ready, Violation> {
-    let Some(v1::ReadyCondition { ready, since }) = condition else {
+    let Some(v1::ReadyCondition {
+        ready,
+        last_transition_time: since,
+    }) = condition
+    else {
         return Ok(Ready::default());
     };
     Ok(Ready {
         ready: *ready,
-        since: field::timestamp("ready.since", since.as_ref())?,
+        since: field::timestamp("ready.last_transition_time", since.as_ref())?,
     })
 }
 

@@ -114,17 +114,20 @@ pub struct ClusterRef<'a> {
     pub name: &'a str,
     /// Its UID.
     pub uid: &'a str,
+    /// The shard of the session; empty for the whole cluster.
+    pub shard: &'a str,
 }
 
 /// Writes the record of a batch that left for `cluster` at `time`.
 pub fn record(time: Timestamp, cluster: ClusterRef<'_>, batch: &Batch) -> v1::DecisionRecord {
     v1::DecisionRecord {
-        time: Some(field::time(time)),
+        decide_time: Some(field::time(time)),
         cluster: cluster.name.to_owned(),
         cluster_uid: cluster.uid.to_owned(),
+        shard: cluster.shard.to_owned(),
         replica_set: Some(key_ref(&batch.key)),
         batch_id: batch.id.0,
-        action: action(batch.action.kind()).to_owned(),
+        action: action_out(batch.action.kind()).into(),
         operations: field::int32(batch.action.operations()),
         targets: targets(&batch.action),
         reasons: reasons(batch.reasons.clone()),
@@ -171,6 +174,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
     v1::ReplicaSetSummary {
         cluster: cluster.name.to_owned(),
         cluster_uid: cluster.uid.to_owned(),
+        shard: cluster.shard.to_owned(),
         replica_set: Some(key_ref(&key)),
         replicas,
         active: status.replicas,
@@ -179,8 +183,8 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         terminating: status.terminating_replicas.unwrap_or(0),
         state: state(stands).into(),
         reasons: reasons(why),
-        unconverged_since: unconverged_since.map(field::time),
-        next_sync: next_sync.map(field::time),
+        diverge_time: unconverged_since.map(field::time),
+        next_sync_time: next_sync.map(field::time),
         operations_in_flight: field::int32(operations.saturating_sub(answered)),
         failure: failure.map_or_else(String::new, |failure| failure.message.clone()),
         template_labels: labels
@@ -225,6 +229,7 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
     v1::ReplicaSetEffect {
         cluster: cluster.name.to_owned(),
         cluster_uid: cluster.uid.to_owned(),
+        shard: cluster.shard.to_owned(),
         replica_set: Some(key_ref(&key)),
         replicas,
         active,
@@ -267,10 +272,10 @@ pub(crate) fn scale_down(scale_down: &ScaleDown) -> v1::ScaleDown {
         values: pod.values().map(value).into(),
     });
     v1::ScaleDown {
-        time: Some(field::time(*at)),
+        decide_time: Some(field::time(*at)),
         batch_id: batch.0,
-        from: *from,
-        to: *to,
+        previous: *from,
+        desired: *to,
         chosen: field::int32(*chosen),
         pods: pods.collect(),
     }
@@ -287,12 +292,23 @@ pub const fn state(state: State) -> v1::ReplicaSetState {
     }
 }
 
+/// The word for an action in logs and metrics.
 pub(crate) const fn action(action: ActionKind) -> &'static str {
     match action {
         ActionKind::Create => "create",
         ActionKind::Delete => "delete",
         ActionKind::Claim => "claim",
         ActionKind::WriteStatus => "status",
+    }
+}
+
+/// Writes the action of a batch.
+pub(crate) const fn action_out(action: ActionKind) -> v1::Action {
+    match action {
+        ActionKind::Create => v1::Action::Create,
+        ActionKind::Delete => v1::Action::Delete,
+        ActionKind::Claim => v1::Action::Claim,
+        ActionKind::WriteStatus => v1::Action::WriteStatus,
     }
 }
 

@@ -69,13 +69,13 @@ fn options_that_are_absent_keep_the_default_and_others_count() {
 fn whole_pod_is_read() {
     let time = |seconds, nanos| Some(Time { seconds, nanos });
     let pod = changed(|pod| {
-        pod.created = time(-1, 0);
-        pod.deleted = time(0, 0);
+        pod.creation_timestamp = time(-1, 0);
+        pod.deletion_timestamp = time(0, 0);
         pod.node_name = "node-a".into();
         pod.set_phase(v1::PodPhase::Running);
         pod.ready = Some(v1::ReadyCondition {
             ready: true,
-            since: time(5, 1),
+            last_transition_time: time(5, 1),
         });
         pod.deletion_cost = Some("-10".into());
         pod.max_regular_restarts = 2;
@@ -266,7 +266,7 @@ proptest! {
 
     #[test]
     fn any_time_is_read_or_refused_and_comes_back(seconds: i64, nanos: i32) {
-        let read = decode::timestamp("now", Some(&Time { seconds, nanos }));
+        let read = decode::timestamp("decide_time", Some(&Time { seconds, nanos }));
         prop_assert_eq!(read.is_ok(), (0..1_000_000_000).contains(&nanos));
         if let Ok(Some(time)) = read {
             let kept = (-9_000_000_000..9_000_000_000).contains(&seconds);

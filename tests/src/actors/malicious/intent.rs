@@ -115,7 +115,7 @@ impl Intent {
         let waits = [0, 60, YEARS, u64::MAX].map(|it| Some(Duration::from_secs(it)));
         match rng.between(0, 5) {
             0 | 1 => End::Drain(v1::Drain {
-                deadline: None,
+                close_time: None,
                 reconnect_after: Some(span(rng)),
             }),
             2 => End::Silence,
@@ -134,9 +134,13 @@ fn rejection(kind: v1::Kind) -> v1::Rejection {
         field: "metadata.\u{1b}]0;\u{7}".to_owned(),
         ..v1::FieldViolation::default()
     };
-    v1::Rejection {
+    let object = v1::RejectedObject {
         kind: kind.into(),
         violations: vec![violation; 100],
+        ..v1::RejectedObject::default()
+    };
+    v1::Rejection {
+        objects: vec![object],
         ..v1::Rejection::default()
     }
 }

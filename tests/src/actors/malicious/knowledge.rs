@@ -98,7 +98,7 @@ pub(super) fn controls(set: &v1::ReplicaSet, pod: &v1::Pod) -> bool {
 
 pub(super) fn is_active(pod: &v1::Pod) -> bool {
     let ended = matches!(pod.phase(), v1::PodPhase::Succeeded | v1::PodPhase::Failed);
-    !ended && pod.deleted.is_none()
+    !ended && pod.deletion_timestamp.is_none()
 }
 
 pub(super) fn selects(set: &v1::ReplicaSet, pod: &v1::Pod) -> bool {

@@ -140,7 +140,7 @@ fn selectors_select_as_the_api_server_does() {
 fn status_says_no_more_than_has_been_seen() {
     let ready = v1::ReadyCondition {
         ready: true,
-        since: None,
+        last_transition_time: None,
     };
     let ready = v1::Pod {
         ready: Some(ready),

@@ -46,7 +46,7 @@ pub(super) fn set_of(words: &Words<'_>) -> crate::api::ReplicaSet {
     let mut set = replica_set(words.number(0), 1);
     for word in &words.bare[1..] {
         match *word {
-            "deleted" => set.projected.deleted = Some(prost_types::Timestamp::default()),
+            "deleted" => set.projected.deletion_timestamp = Some(prost_types::Timestamp::default()),
             "bare" => set.projected.template_labels.clear(),
             "empty" => set.template = None,
             "fresh" => set.template = Some(crate::api::Template::new(*b"fresh")),
