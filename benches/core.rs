@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use server_core::Action;
+use decree_core::Action;
 use tests::load::{Ages, Load};
 
 /// The numbers of pods of the compared ReplicaSets.

@@ -11,7 +11,7 @@ use agent_core::{
     },
 };
 use clap::{Args, Parser, ValueEnum};
-use decree::v1;
+use decree_api::v1;
 use service::transport::{ClientArgs, Endpoint};
 use service::{ListenAddr, LogArgs};
 use thiserror::Error;

@@ -8,7 +8,7 @@ use agent_core::{
     report::{Refused, Report},
     watch::history::WentBack,
 };
-use decree::v1::{self, batch::Action};
+use decree_api::v1::{self, batch::Action};
 use service::excerpt;
 use tracing::{debug, error, info, warn};
 

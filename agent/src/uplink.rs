@@ -3,7 +3,7 @@
 use std::{error::Error as _, future::pending, path::PathBuf, time::Duration};
 
 use agent_core::link::{Disconnect, LinkCommand, frame};
-use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
+use decree_api::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
 use service::failure::chain;
 use service::transport::{Connector, Spoken};
 use tokio::sync::{mpsc, oneshot};

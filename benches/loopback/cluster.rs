@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-use decree::v1::{self, batch::Action, done::Object, event::Event, reconcile_request::Frame};
+use decree_api::v1::{self, batch::Action, done::Object, event::Event, reconcile_request::Frame};
 use tests::objects;
 pub(crate) use tests::objects::events;
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use decree::v1::{self, batch::Action, event::Event, reconcile_response::Frame as Answer};
+use decree_api::v1::{self, batch::Action, event::Event, reconcile_response::Frame as Answer};
 use tests::table::{head, quantile, quantile_of, row};
 use tokio::{runtime::Runtime, sync::mpsc, task::yield_now};
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use decree::v1::{
+use decree_api::v1::{
     self, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
     reconcile_response::Frame as Answer,
 };

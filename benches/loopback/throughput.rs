@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use decree::v1;
+use decree_api::v1;
 use tests::table::{head, quantile_of, row};
 use tokio::runtime::Runtime;
 

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use decree::v1;
+use decree_api::v1;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},

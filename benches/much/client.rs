@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use decree::v1::{
+use decree_api::v1::{
     self, batch::Action, decision_service_client::DecisionServiceClient, done::Object,
     event::Event, reconcile_request::Frame, reconcile_response::Frame as Answer,
 };

@@ -1,6 +1,6 @@
 //! ReplicaSets of typical pods at rest, of which the first lacks one pod, so one decision follows its list.
 
-use decree::v1::{self, reconcile_request::Frame};
+use decree_api::v1::{self, reconcile_request::Frame};
 use tests::objects;
 
 /// The number of objects in a frame of a list.

@@ -2,7 +2,7 @@
 
 use std::{io, process::Command, time::Instant};
 
-use decree::v1;
+use decree_api::v1;
 use tempfile::TempDir;
 use tests::{
     binaries,

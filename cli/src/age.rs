@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use decree_core::Timestamp as CoreTime;
 use jiff::Timestamp;
-use server_core::Timestamp as CoreTime;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;

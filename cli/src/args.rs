@@ -12,7 +12,7 @@ use clap::{
     error::ErrorKind, parser::ValueSource,
 };
 use clap_complete::{Shell, env::Shells};
-use server_core::Timestamp;
+use decree_core::Timestamp;
 use service::config;
 
 use crate::{

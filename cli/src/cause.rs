@@ -2,9 +2,9 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use decree::v1::{self, FailureClass, Rule, Severity, timeline_entry::Entry};
+use decree_api::v1::{self, FailureClass, Rule, Severity, timeline_entry::Entry};
+use decree_core::wording::count;
 use jiff::Timestamp;
-use server_core::wording::count;
 
 use crate::{age, page::STATES, table::NONE};
 

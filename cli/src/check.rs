@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use decree::v1::{self, Severity};
+use decree_api::v1::{self, Severity};
 use serde_json::json;
 
 use crate::{

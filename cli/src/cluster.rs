@@ -7,7 +7,7 @@ use agent_core::{
     cluster::{Cluster as _, PageStream as _},
 };
 use agent_kube::KubeCluster;
-use server_core::wording::count;
+use decree_core::wording::count;
 use tokio::time::{Instant, timeout};
 
 use crate::{

@@ -3,9 +3,9 @@
 use std::{borrow::Cow, time::Duration};
 
 use agent_kube::objects::status_to_json;
-use decree::v1::{self, Rule};
+use decree_api::v1::{self, Rule};
+use decree_core::wording::count;
 use serde_json::{Value, json};
-use server_core::wording::count;
 
 use crate::{
     age,

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use decree::v1::{self, Departure, Difference};
-use server_core::wording::count;
+use decree_api::v1::{self, Departure, Difference};
+use decree_core::wording::count;
 
 use crate::{
     age,
@@ -251,7 +251,7 @@ fn extent(answer: &v1::ListDifferencesResponse) -> String {
 
 #[cfg(test)]
 mod tests {
-    use decree::v1::{Agreement, Departure, Difference, ListDifferencesResponse, Subject};
+    use decree_api::v1::{Agreement, Departure, Difference, ListDifferencesResponse, Subject};
     use expect_test::expect;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use decree::v1::{self, Rule};
+use decree_api::v1::{self, Rule};
 use jiff::Timestamp;
 
 use crate::{

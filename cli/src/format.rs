@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args as Group, ValueEnum};
-use decree::json::Json;
+use decree_api::json::Json;
 use prost::Message;
 use serde_json::Value;
 use service::escaped_json;

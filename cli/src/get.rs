@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use decree::{json::Json, v1};
+use decree_api::{json::Json, v1};
 use jiff::Timestamp;
 use tokio::time::sleep;
 

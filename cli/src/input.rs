@@ -12,8 +12,8 @@ use std::{
 };
 
 use agent_fake::manifest::{self, Document, ManifestError};
+use decree_core::wording::count;
 use flate2::read::MultiGzDecoder;
-use server_core::wording::count;
 
 mod bounded;
 

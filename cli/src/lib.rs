@@ -6,7 +6,7 @@
 //! standard output, or returns a failure. Only this module turns failures into two lines on standard error, cause and remedy.
 //!
 //! ```text
-//! decide      files or cluster ─▶ snapshot ─▶ answers: server_core ─▶ decision ─▶ table or JSON
+//! decide      files or cluster ─▶ snapshot ─▶ answers: decree_core ─▶ decision ─▶ table or JSON
 //! simulate, get, explain   source: server or snapshot ─▶ table, text or canonical proto3 JSON
 //! watch, diff   server ─▶ table, text or canonical proto3 JSON
 //! console     cluster ─▶ a pod with a server ─▶ kubectl port-forward ─▶ the browser

@@ -5,7 +5,7 @@
 use std::io::{self, Read, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
-use decree::v1::Severity;
+use decree_api::v1::Severity;
 use service::escaped;
 
 /// The maximum width of a line of running text.

@@ -1,6 +1,6 @@
 //! All pages of an answer, joined as one.
 
-use decree::v1::{self, simulate_cluster_request::Change};
+use decree_api::v1::{self, simulate_cluster_request::Change};
 
 use crate::{
     exit::Failure,

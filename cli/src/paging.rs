@@ -34,7 +34,7 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use decree::v1;
+    use decree_api::v1;
 
     use super::*;
 

@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
+use decree_core::wording::count;
 use serde_json::Value;
-use server_core::wording::count;
 use server_session::recording::{Difference, EndReason, Ending, ReadError, Replay, Summary};
 use tokio::net::TcpListener;
 

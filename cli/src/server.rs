@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::Args as Group;
-use decree::v1::{
+use decree_api::v1::{
     self, decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };

@@ -1,7 +1,7 @@
 //! `decree simulate`: the decisions for a different number of replicas, or after a change of the cluster.
 
-use decree::v1::{self, simulate_cluster_request::Change};
-use server_core::wording::count;
+use decree_api::v1::{self, simulate_cluster_request::Change};
+use decree_core::wording::count;
 
 use crate::{
     args::{Named, NamespaceArgs, SimulateArgs},

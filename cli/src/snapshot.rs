@@ -10,12 +10,12 @@ use std::{
 use agent_core::{api::Kind, watch::Items};
 use agent_fake::manifest::{Document, Location};
 use agent_kube::objects;
-use decree::v1::{self, simulate_cluster_request::Change};
-use decree_server::wire::{Violation, decode};
-use server_core::{
+use decree_api::v1::{self, simulate_cluster_request::Change};
+use decree_core::{
     Config, Controller, ImpactWalk, NeedWalk, OwnerReference, Pod, ReplicaSet, ResourceVersion,
     SurroundingsIndex, Timestamp, View, controller_of,
 };
+use decree_server::wire::{Violation, decode};
 use server_session::{
     summary_without_session,
     wire::encode::{self, ClusterRef},

@@ -7,9 +7,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use agent_core::api::Kind;
 use agent_kube::KubeCluster;
-use decree::v1::{self, simulate_cluster_request::Change};
+use decree_api::v1::{self, simulate_cluster_request::Change};
+use decree_core::Timestamp as CoreTime;
 use jiff::Timestamp;
-use server_core::Timestamp as CoreTime;
 
 use crate::{
     age,

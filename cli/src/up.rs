@@ -5,9 +5,9 @@
 use agent_fake::Kind;
 use agent_kube::KubeClusterConfig;
 use clap::Parser as _;
-use decree::v1;
 use decree_agent::{AgentArgs, Cluster as _, FakeCluster, Mode};
-use server_core::wording::count;
+use decree_api::v1;
+use decree_core::wording::count;
 use service::config;
 use tokio::{
     select,

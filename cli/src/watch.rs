@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use decree::{json::Json, v1};
+use decree_api::{json::Json, v1};
 use tokio::time::{sleep, timeout};
 use tonic::Streaming;
 use tonic_types::StatusExt;

@@ -1,6 +1,6 @@
 //! The actions that an agent is sent, and the expected outcomes.
 
-use decree::v1::{
+use decree_api::v1::{
     Batch, Claim, Create, Delete, Guard, NotStartedCause, ObjectRef, OwnerReference, Pod,
     ReplicaSet, ReplicaSetStatus, Victim, WriteStatus, batch::Action, done::Object,
     outcome::Outcome,

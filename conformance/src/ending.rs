@@ -1,6 +1,6 @@
 //! The ends of sessions: by a refusal, a fault, a Drain, another session, silence, and the end of the agent.
 
-use decree::v1::{Drain, reconcile_response::Frame as Answer};
+use decree_api::v1::{Drain, reconcile_response::Frame as Answer};
 use tokio::time::{Duration, Instant, sleep, timeout};
 use tonic::Status;
 

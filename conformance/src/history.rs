@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use decree::v1::{LabelSelector, Pod, ReplicaSet};
+use decree_api::v1::{LabelSelector, Pod, ReplicaSet};
 
 use crate::score::{GONE, LAG, VERSIONS};
 

@@ -2,7 +2,7 @@
 
 use std::{io, pin::Pin};
 
-use decree::v1::{
+use decree_api::v1::{
     DecideRequest, DecideResponse, ReconcileRequest, ReconcileResponse, RenewSessionRequest,
     RenewSessionResponse, SimulateRequest, SimulateResponse,
     decision_service_server::{DecisionService, DecisionServiceServer},

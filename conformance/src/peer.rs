@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use decree::v1::{
+use decree_api::v1::{
     Batch, Batches, Guard, Heartbeat, Hello, Kind, Limits, Outcome, Pod, ReconcileRequest,
     ReconcileResponse, ReplicaSet, Welcome, outcome, reconcile_request::Frame,
     reconcile_response::Frame as Answer,
@@ -188,7 +188,7 @@ impl ConnectedAgent {
     /// Requests a list, and reads until the list is complete.
     pub(crate) async fn relist(&mut self, kind: Kind) -> Result<(), String> {
         let before = self.lists.get(&kind.into()).copied();
-        let resync = decree::v1::Resync {
+        let resync = decree_api::v1::Resync {
             kind: kind.into(),
             cause: "conformance".to_owned(),
         };

@@ -1,6 +1,6 @@
 //! The script for an agent, step by step.
 
-use decree::v1::{Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
+use decree_api::v1::{Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
 use tokio::time::{Duration, timeout};
 
 use crate::{

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use decree::v1;
+use decree_api::v1;
 use http::{Extensions, HeaderMap, Request, header};
 use server_access::{
     Admission, Authority, Denial, Identity, NamedCluster, Policy,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use server_core::Timestamp;
+use decree_core::Timestamp;
 use server_session::Now;
 use tokio::time::Instant;
 

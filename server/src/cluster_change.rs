@@ -1,8 +1,8 @@
 //! `SimulateCluster`: which ReplicaSets a change of the cluster affects. The sessions look at one ReplicaSet after the other, between their
 //! own steps.
 
-use decree::v1::{self, simulate_cluster_request::Change};
-use server_core::{Impact, ImpactWalk, Need, NeedWalk, Timestamp};
+use decree_api::v1::{self, simulate_cluster_request::Change};
+use decree_core::{Impact, ImpactWalk, Need, NeedWalk, Timestamp};
 use server_session::{
     Session,
     wire::{Fault, decode, encode},

@@ -25,7 +25,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
-use decree::v1::{
+use decree_api::v1::{
     self, inspection_service_server::InspectionService as _, simulate_cluster_request::Change,
 };
 use service::admin::AdminPeer;

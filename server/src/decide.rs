@@ -3,9 +3,9 @@
 
 use std::{collections::HashSet, iter};
 
-use decree::v1;
+use decree_api::v1;
+use decree_core::{Config, Decision, OwnerReference, Pod, ReplicaSet, decide_while};
 use prost::{DecodeError, Message};
-use server_core::{Config, Decision, OwnerReference, Pod, ReplicaSet, decide_while};
 use server_session::{
     MalformedFrame, Refusal as SessionRefusal, VIOLATIONS_MAX,
     wire::{Fault, Fields, OBJECT_BYTES_MAX, Value, Violation, decode},

@@ -6,9 +6,9 @@
 
 use std::{collections::HashMap, error::Error as _, time::Duration};
 
-use decree::v1;
+use decree_api::v1;
+use decree_core::Interrupted;
 use server_access::Denial;
-use server_core::Interrupted;
 use server_session::{
     Refusal as SessionRefusal,
     wire::{Fault, Violation},

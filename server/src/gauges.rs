@@ -2,12 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
+use decree_core::Sizes;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric as _},
     metrics::{MetricType, gauge::ConstGauge},
 };
-use server_core::Sizes;
 use service::metrics::QUEUE;
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use decree::v1::{self, inspection_service_server::InspectionService};
-use server_core::Timestamp;
+use decree_api::v1::{self, inspection_service_server::InspectionService};
+use decree_core::Timestamp;
 use server_session::Session;
 use tonic::{Request, Response, Status};
 

@@ -1,4 +1,4 @@
-//! The decision server: everything around `server-core` that waits.
+//! The decision server: everything around `decree-core` that waits.
 //!
 //! # Theory of operation
 //!

@@ -1,5 +1,6 @@
 //! The metrics of the server. Names are upstream's where upstream has one. Labels are bounded, and none names a ReplicaSet or a pod.
 
+use decree_core::{Kind, Span};
 use prometheus_client::{
     metrics::{
         counter::Counter,
@@ -9,7 +10,6 @@ use prometheus_client::{
     },
     registry::Registry,
 };
-use server_core::{Kind, Span};
 use service::metrics;
 
 /// The buckets of grpc-prometheus: the default buckets of the Prometheus library for Go.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use decree::v1;
+use decree_api::v1;
 use prost::Message;
 use serde_json::json;
 use server_session::{SessionIdentity, wire::Fault};

@@ -1,7 +1,7 @@
 //! Questions to several sessions at once, and the views that an answer names as stale.
 
-use decree::v1;
-use server_core::Timestamp;
+use decree_api::v1;
+use decree_core::Timestamp;
 use server_session::Session;
 use tokio::task::JoinSet;
 

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use decree::v1;
+use decree_api::v1;
 use server_session::recording::Encoder;
 use service::Fault;
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use server_core::Ledger;
+use decree_core::Ledger;
 use server_session::{Registered, SessionIdentity, SessionRegistry};
 use service::admission::Yields;
 use tokio::time::{Instant, timeout};

@@ -2,7 +2,7 @@
 
 use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 
-use decree::v1::inspection_service_server::InspectionServiceServer;
+use decree_api::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
 use service::transport::{Acceptor, ListenEndpoint, Listener};
 use service::{Fault, Readiness, admin, process};
@@ -215,7 +215,7 @@ fn inspection(shared: &Arc<Shared>) -> InspectionServiceServer<Inspection> {
 
 fn reflection<'a>() -> tonic_reflection::server::Builder<'a> {
     tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(decree::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(decree_api::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         // Error details are messages in an Any. Without these descriptors a client can only show their bytes.
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use decree::v1;
+use decree_api::v1;
+use decree_core::{Surroundings, SurroundingsCopy};
 use http::Extensions;
 use prost::Message;
-use server_core::{Surroundings, SurroundingsCopy};
 use server_session::wire::{Fault, encode};
 use service::admission::{
     Permit,

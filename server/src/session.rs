@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use decree::v1::{self, reconcile_request, reconcile_response};
+use decree_api::v1::{self, reconcile_request, reconcile_response};
+use decree_core::Sizes;
 use prost::Message;
 use server_access::Admission;
-use server_core::Sizes;
 use server_session::{IncomingFrame, Session};
 use service::admission::SessionPacer;
 use tokio::time::{Instant, sleep_until, timeout};

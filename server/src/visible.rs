@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use decree::v1;
+use decree_api::v1;
 use server_session::wire::{Fault, Violation};
 
 use crate::{access::Caller, error::Refusal, registry::LiveSession, shared::Shared};

@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use decree::v1;
+use decree_api::v1;
 use service::admission::Yields;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use decree::v1::{FailureClass, NotStartedCause};
+use decree_api::v1::{FailureClass, NotStartedCause};
 use tests::binaries;
 
 fn read(path: &str) -> String {

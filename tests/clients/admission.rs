@@ -1,6 +1,6 @@
 //! A ReplicaSet whose pods would not belong to it, and a pod that would not count, are not created again endlessly.
 
-use decree::v1::{FailureClass, LabelSelector, LabelSelectorRequirement, Pod, ReplicaSet};
+use decree_api::v1::{FailureClass, LabelSelector, LabelSelectorRequirement, Pod, ReplicaSet};
 
 use crate::{
     play::{Play, failed, made, set_command},

@@ -11,7 +11,10 @@ use tests::{binaries, fenced};
 use crate::world;
 
 /// The crates, each with the place of its README in the package.
-const CRATES: [(&str, &str); 2] = [("server-core", "README.md"), ("decree", "proto/README.md")];
+const CRATES: [(&str, &str); 2] = [
+    ("decree-core", "README.md"),
+    ("decree-api", "proto/README.md"),
+];
 
 /// The folder of the packages, where later runs build only what has changed.
 const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/crates");

@@ -8,7 +8,7 @@ use std::{
 };
 
 use conformance::{Running, Subject};
-use decree::v1::{
+use decree_api::v1::{
     Kind, Pod, ReconcileRequest, SnapshotObjects, decision_service_client::DecisionServiceClient,
     decision_service_server::DecisionServiceServer, done::Object, event::Event, outcome::Outcome,
     reconcile_request::Frame,

@@ -1,6 +1,6 @@
 //! A puppet and a scripted server, and their conversation.
 
-use decree::v1::{
+use decree_api::v1::{
     FailureClass, NotStartedCause, Pod, ReplicaSet, done::Object, event, outcome::Outcome,
 };
 

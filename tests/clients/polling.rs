@@ -1,6 +1,6 @@
 //! A controller that polls: a list from before a change does not undo the change.
 
-use decree::v1::{Pod, ReplicaSet, event, outcome::Outcome};
+use decree_api::v1::{Pod, ReplicaSet, event, outcome::Outcome};
 
 use crate::{
     play::{Play, set_command},

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command, thread};
 
-use decree::v1::{LabelSelector, ObjectRef, Pod, ReplicaSet};
+use decree_api::v1::{LabelSelector, ObjectRef, Pod, ReplicaSet};
 use prost::Message;
 use tests::{
     binaries,
@@ -94,12 +94,12 @@ pub(crate) fn pod(name: &str, node: &str) -> Pod {
         uid: name.into(),
         labels: replica_set(0).template_labels,
         node_name: node.into(),
-        controller: Some(decree::v1::OwnerReference {
+        controller: Some(decree_api::v1::OwnerReference {
             api_version: "apps/v1".into(),
             kind: "ReplicaSet".into(),
             name: "set".into(),
             uid: "set-uid".into(),
-            ..decree::v1::OwnerReference::default()
+            ..decree_api::v1::OwnerReference::default()
         }),
         ..Pod::default()
     }

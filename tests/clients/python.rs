@@ -1,6 +1,6 @@
 //! What the agents in Python promise, with threads and with asyncio: lists that lag, fail or forget, calls of any kind, and causes in the log.
 
-use decree::v1::{Pod, PodPhase, ReadyCondition, ReplicaSet, event, outcome::Outcome};
+use decree_api::v1::{Pod, PodPhase, ReadyCondition, ReplicaSet, event, outcome::Outcome};
 use tests::tools;
 
 use crate::{

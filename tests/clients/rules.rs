@@ -1,6 +1,6 @@
 //! The agents of both clients follow the same rules when a controller makes a mistake.
 
-use decree::v1::{FailureClass, NotStartedCause, event, outcome::Outcome};
+use decree_api::v1::{FailureClass, NotStartedCause, event, outcome::Outcome};
 
 use crate::{
     play::{Play, failed, made, not_started},

@@ -2,7 +2,7 @@
 
 use std::{future::ready, time::Duration};
 
-use decree::v1::{
+use decree_api::v1::{
     Batch, Batches, Create, Delete, Drain, Event, Guard, Kind, ObjectRef, Outcome,
     ReconcileResponse, SnapshotEnd, Victim, Welcome, batch,
     decision_service_server::DecisionServiceServer, reconcile_request, reconcile_response,

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use decree::v1::{
+use decree_api::v1::{
     ListReplicaSetsRequest, ListSessionsRequest, ReplicaSetState, SessionSummary,
     inspection_service_client::InspectionServiceClient,
 };

@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_request::Frame};
+use decree_api::v1::{
+    self, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
+};
 use tests::objects::{self, replica_set};
 use tokio::{sync::mpsc, time::interval};
 use tokio_stream::wrappers::ReceiverStream;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use decree::v1;
+use decree_api::v1;
 use prost::Message as _;
 use serde_json::{Value, json};
 use tests::objects::replica_set;

@@ -4,8 +4,8 @@ use std::{fs, net::SocketAddr, time::Duration};
 
 use agent_core::budget::{self, resume::RESUME_ANNOTATION};
 use agent_fake::{ApiError, Fault, Kind, NodeLoss, Verb};
-use decree::v1;
 use decree_agent::FakeCluster;
+use decree_api::v1;
 use decree_server::{AccessArgs, Config, Server};
 use serde_json::{Value, json};
 use service::ListenAddr;

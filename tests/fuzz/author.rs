@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use decree::{
+use decree_api::{
     recording::v1::{Closed, Drain, Record, Timeout, record::Step},
     v1::{self, batch::Action, reconcile_request::Frame, reconcile_response::Frame as Answer},
 };
-use server_core::Timestamp;
+use decree_core::Timestamp;
 use server_session::{
     Config, IncomingFrame, Now, Session,
     recording::{Call, Encoder, EndReason, end},

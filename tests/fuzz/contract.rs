@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use decree::v1;
+use decree_api::v1;
 use prost_types::Timestamp;
 use tests::rng::Rng;
 

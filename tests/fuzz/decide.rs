@@ -2,9 +2,9 @@
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-use decree::v1;
+use decree_api::v1;
+use decree_core::{Config, Decision, Pod, ReplicaSet, Timestamp};
 use prost::Message;
-use server_core::{Config, Decision, Pod, ReplicaSet, Timestamp};
 use server_session::wire::{decode, encode};
 use tests::rng::Rng;
 
@@ -160,7 +160,7 @@ impl Snapshot {
         sets.push(self.set.clone());
         let key = &self.set.key;
         let (config, name) = (self.config.clone(), (&*key.namespace, &*key.name));
-        let decided = server_core::decide_while(self.now, config, name, sets, pods, &|| true);
+        let decided = decree_core::decide_while(self.now, config, name, sets, pods, &|| true);
         let decided = decided.expect("nobody ends it");
         decided.expect("the ReplicaSet is in the snapshot")
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use decree::{
+use decree_api::{
     recording::v1::{Record, record::Step},
     v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer},
 };

@@ -1,7 +1,7 @@
 //! `deletion-order.jsonl`: the order of deletion of pods.
 
+use decree_core::{Candidate, Pod};
 use serde_json::Value;
-use server_core::{Candidate, Pod};
 use tests::golden;
 
 use crate::{judge, list, now};
@@ -35,7 +35,7 @@ fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
         rank: *rank,
     });
     let ranked: Vec<_> = ranked.collect();
-    let places = server_core::deletion_positions(now(case), &ranked).into_iter();
+    let places = decree_core::deletion_positions(now(case), &ranked).into_iter();
     places.map(|place| place.own).collect()
 }
 

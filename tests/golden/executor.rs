@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-use server_core::{
+use decree_core::{
     Action, After, Batch, Controller, FailureClass, Key, NotStarted, OperationResult, Outcome,
     OwnerReference, Pod, PodRef, PodState, ReplicaSet, ResourceVersion, Status, Uid, Victim,
 };
+use serde_json::Value;
 
 /// Success. The object is added when the batch is answered.
 const DONE: OperationResult = OperationResult::Done {

@@ -11,8 +11,8 @@ mod selectors;
 mod skew;
 mod syncs;
 
+use decree_core::Timestamp;
 use serde_json::Value;
-use server_core::Timestamp;
 use tests::golden;
 
 /// Checks every case of a file, and fails with the names of all cases that have `differences`.

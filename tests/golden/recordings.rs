@@ -1,6 +1,6 @@
 //! Replays recorded sessions on a real API server: the gate for every change of decisions.
 
-use decree::{
+use decree_api::{
     recording::v1::record::Step,
     v1::{self, batch::Action, reconcile_response as response},
 };

@@ -13,10 +13,11 @@ use agent_core::{
     report::{Refused, Report},
     watch::{Items, List, Part, WatchCommand, WatchEvent, WatchId},
 };
-use decree::{
+use decree_api::{
     recording::v1::{Record, record::Step},
     v1::{self, event::Event, reconcile_request as request, reconcile_response as response},
 };
+use decree_core::Timestamp as CoreTimestamp;
 use jiff::Timestamp;
 use prost::{
     Message,
@@ -24,7 +25,6 @@ use prost::{
     encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field},
 };
 use prost_reflect::{DescriptorPool, MessageDescriptor};
-use server_core::Timestamp as CoreTimestamp;
 use server_session::{Config, End, IncomingFrame, Now, Refusal, Session};
 use std::time::Duration;
 use tests::{

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use agent_kube::objects::status_to_json;
+use decree_core::{Config, Controller, ControllerReport, Event, Kind, Span, Timestamp};
 use serde_json::{Value, json};
-use server_core::{Config, Controller, ControllerReport, Event, Kind, Span, Timestamp};
 use server_session::wire::encode;
 use tests::golden;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
-use decree::v1;
+use decree_api::v1;
 use decree_server::{AccessArgs, Config};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
@@ -94,7 +94,7 @@ impl Guarded {
 /// The path of each method that a server of this project describes.
 fn described() -> BTreeSet<String> {
     let sets = [
-        decree::FILE_DESCRIPTOR_SET,
+        decree_api::FILE_DESCRIPTOR_SET,
         tonic_health::pb::FILE_DESCRIPTOR_SET,
         tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
         tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,

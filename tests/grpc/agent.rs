@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use decree::v1::{
+use decree_api::v1::{
     self, batch::Action, decision_service_client::DecisionServiceClient, done::Object,
     reconcile_request::Frame, reconcile_response::Frame as Answer,
 };

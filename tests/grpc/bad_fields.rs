@@ -1,6 +1,6 @@
 //! Faults of one object: the server rejects or quarantines the object by the path of its field, and its session continues.
 
-use decree::v1::{self, event, reconcile_response::Frame as Answer};
+use decree_api::v1::{self, event, reconcile_response::Frame as Answer};
 use tests::{
     bad_fields::BadFields,
     objects::{pod, pod_ref, replica_set},

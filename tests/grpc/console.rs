@@ -1,6 +1,6 @@
 //! The console over HTTP: its permissions, and its limits towards the rest of the admin port.
 
-use decree::v1;
+use decree_api::v1;
 use serde_json::Value;
 use tests::objects::{pod, replica_set, set_ref};
 use tokio::{

@@ -1,6 +1,6 @@
 //! The unary calls that decide: `Decide` and `Simulate`.
 
-use decree::v1::{self, decision_service_client::DecisionServiceClient};
+use decree_api::v1::{self, decision_service_client::DecisionServiceClient};
 use http::uri::PathAndQuery;
 use tests::objects::{pod, replica_set};
 use tonic::{Code, Request, Status, transport::Channel};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use decree::v1::{self, reconcile_response::Frame as Answer};
+use decree_api::v1::{self, reconcile_response::Frame as Answer};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tonic::Code;

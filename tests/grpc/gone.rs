@@ -1,6 +1,6 @@
 //! Agents whose stream or connection ends in the middle of a message.
 
-use decree::v1::{self, reconcile_request::Frame};
+use decree_api::v1::{self, reconcile_request::Frame};
 use prost::Message as _;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 

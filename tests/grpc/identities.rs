@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
-use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_request::Frame};
+use decree_api::v1::{
+    self, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
+};
 use decree_server::{AccessArgs, Config};
 use service::transport::{ClientAuth, Connector, Endpoint, ListenEndpoint, Metrics};
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use decree::v1;
+use decree_api::v1;
 use tests::objects::{pod, replica_set};
 use tokio::time;
 use tonic::Code;

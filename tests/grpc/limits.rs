@@ -1,6 +1,6 @@
 //! The resources that a peer could exhaust, and their limits.
 
-use decree::v1;
+use decree_api::v1;
 use tests::objects::pod;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;

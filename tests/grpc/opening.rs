@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use decree::v1::{
+use decree_api::v1::{
     self, batch::Action, reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
 use decree_server::Config;

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use decree::v1::{
+use decree_api::v1::{
     decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use decree::v1::{self, reconcile_request::Frame};
+use decree_api::v1::{self, reconcile_request::Frame};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tonic::{Code, Request};

@@ -1,6 +1,6 @@
 //! `SimulateCluster`: the effect of a drain and a quota, in pages and across shards.
 
-use decree::v1::{self, simulate_cluster_request::Change};
+use decree_api::v1::{self, simulate_cluster_request::Change};
 use tests::objects::{pod, replica_set};
 use tonic::{Code, Status};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use decree::v1::{
+use decree_api::v1::{
     self, decision_service_client::DecisionServiceClient, event::Event, reconcile_request::Frame,
     simulate_cluster_request::Change,
 };

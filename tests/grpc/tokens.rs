@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use decree::v1;
+use decree_api::v1;
 use tests::issuer::{Issuer, LEEWAY};
 use tonic::Code;
 

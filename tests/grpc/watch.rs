@@ -1,6 +1,6 @@
 //! `WatchDecisions`: decisions as they are made.
 
-use decree::v1;
+use decree_api::v1;
 use tests::objects::replica_set;
 use tonic::{Code, Streaming};
 

@@ -1,6 +1,6 @@
 //! gRPC-web: calls of pages in browsers, over HTTP/1.1.
 
-use decree::v1;
+use decree_api::v1;
 use prost::Message as _;
 use tests::objects::replica_set;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

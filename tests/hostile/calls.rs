@@ -3,7 +3,7 @@
 use std::{pin::Pin, time::Duration};
 
 use bytes::Bytes;
-use decree::v1::{self, simulate_cluster_request::Change};
+use decree_api::v1::{self, simulate_cluster_request::Change};
 use http::{Request, Response};
 use http_body::Body as _;
 use prost::Message as _;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use decree::v1::{self, event::Event, reconcile_request::Frame};
+use decree_api::v1::{self, event::Event, reconcile_request::Frame};
 use tests::{bad_fields::BadFields, template::Template};
 
 /// A Hello of the session of this number.

@@ -17,7 +17,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use decree::v1::{
+use decree_api::v1::{
     self, batch::Action, done::Object, event::Event, reconcile_request::Frame,
     reconcile_response::Frame as Answer,
 };

@@ -23,7 +23,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use decree::v1::{
+use decree_api::v1::{
     self, event::Event, reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
 use prost::Message as _;

@@ -3,7 +3,7 @@
 use std::{error::Error as _, time::Duration};
 
 use bytes::{BufMut as _, Bytes};
-use decree::v1;
+use decree_api::v1;
 use prost::Message as _;
 use tokio::{sync::mpsc, time};
 use tokio_stream::wrappers::ReceiverStream;

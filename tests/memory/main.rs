@@ -8,8 +8,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use decree::v1;
-use server_core::{Config, Controller, Event, Kind, ResourceVersion, Timestamp, Uid};
+use decree_api::v1;
+use decree_core::{Config, Controller, Event, Kind, ResourceVersion, Timestamp, Uid};
 use server_session::wire::decode;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tests::{

@@ -2,11 +2,11 @@
 
 use std::{sync::PoisonError, time::Duration};
 
-use decree::v1::{
+use decree_api::v1::{
     self, event::Event, outcome::Outcome, reconcile_request::Frame,
     reconcile_response::Frame as Answer,
 };
-use server_core::{Span, Timestamp};
+use decree_core::{Span, Timestamp};
 use server_session::{Config, Now, Session};
 use tests::{
     objects::{self, pod, pod_ref, replica_set, session_config},

@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use decree::causes;
+use decree_api::causes;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{

@@ -6,7 +6,7 @@ use std::{
     process::Output,
 };
 
-use decree::{
+use decree_api::{
     recording::v1::record::Step,
     v1::{batch::Action, reconcile_response::Frame},
 };

@@ -390,7 +390,7 @@ fn list_of_materials_is_cyclonedx_and_names_what_the_programs_use() {
     for (name, used) in [
         ("tonic", true),
         ("kube", true),
-        ("server-core", true),
+        ("decree-core", true),
         ("proptest", false),
         ("criterion", false),
         ("tests", false),

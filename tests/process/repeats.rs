@@ -1,6 +1,6 @@
 //! What a peer can repeat at will, by the thousand, and the lines of the log.
 
-use decree::v1::{
+use decree_api::v1::{
     self, decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient, reconcile_request::Frame,
 };

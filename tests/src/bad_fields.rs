@@ -1,6 +1,6 @@
 //! The table of bad fields: `tests/bad_fields.toml`.
 
-use decree::v1;
+use decree_api::v1;
 use serde::Deserialize;
 
 use crate::template::Template;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use decree::v1::{self, outcome::Outcome, reconcile_request as request, reconcile_response::Frame};
+use decree_api::v1::{
+    self, outcome::Outcome, reconcile_request as request, reconcile_response::Frame,
+};
 
 /// The word for an outcome.
 pub const OUTCOME: &str = "Outcome";

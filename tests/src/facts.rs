@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::api::{Kind, Request};
 use agent_fake::Object;
-use decree::v1;
+use decree_api::v1;
 use server_session::Refusal;
 
 /// One fact.

@@ -8,9 +8,9 @@ use std::{
 };
 
 use agent_kube::objects;
+use decree_core::{Pod, ReplicaSet, Timestamp};
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use server_core::{Pod, ReplicaSet, Timestamp};
 
 /// Returns the cases of a file, from the checkout or from the folder that `DECREE_GOLDEN` names.
 ///

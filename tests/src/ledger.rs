@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::api::{CallId, CreatePod, Request};
-use decree::v1::{self, batch::Action};
+use decree_api::v1::{self, batch::Action};
 use serde_json::Value;
 
 use crate::{actors::session_id, facts::Cause, paid::Creates};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::api::{self, Request};
 use agent_fake::{Kind, Object};
-use decree::v1;
+use decree_api::v1;
 use jiff::Timestamp;
 
 pub use self::verdict::{SLACK, Verdict};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_core::{
+use decree_core::{
     Action, After, Batch, Config, Controller, Event, Key, Kind, OperationResult, Outcome,
     OwnerReference, Phase, Pod, PodRef, PodState, Ready, ReplicaSet, Requirement, ResourceVersion,
     Selector, Span, Status, Test, Timestamp, Uid, Victim,

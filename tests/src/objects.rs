@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use decree::v1::{self, done::Object, event::Event, reconcile_request::Frame};
+use decree_api::v1::{self, done::Object, event::Event, reconcile_request::Frame};
 use server_session::Config;
 
 /// The number of objects in a frame of a list.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use decree::v1::{self, batch::Action, done, event, outcome, reconcile_request::Frame};
+use decree_api::v1::{self, batch::Action, done, event, outcome, reconcile_request::Frame};
 use jiff::Timestamp;
 
 mod status;

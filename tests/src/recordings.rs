@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use decree::recording::v1::{Header, Record};
+use decree_api::recording::v1::{Header, Record};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use prost::Message;
 use server_session::recording::{Decisions, Difference, Replay, Summary};

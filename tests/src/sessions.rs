@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use decree::v1::{self, decision_service_server::DecisionService};
+use decree_api::v1::{self, decision_service_server::DecisionService};
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 

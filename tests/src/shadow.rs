@@ -9,11 +9,11 @@ use agent_core::{
     watch::WatchEvent,
 };
 use agent_fake::{WatchId, WatchPoll};
-use decree::v1::{
+use decree_agent::cluster::fake::calls;
+use decree_api::v1::{
     self, Mode, NotStartedCause, event::Event, outcome::Outcome as OutcomeKind,
     reconcile_request::Frame, reconcile_response::Frame as Sent,
 };
-use decree_agent::cluster::fake::calls;
 use jiff::Timestamp;
 use server_session::{Now, Session};
 
@@ -186,7 +186,7 @@ fn deleted(kind: api::Kind, object: &Object) -> Event {
 fn moment(now: Timestamp) -> Now {
     let nanos = now.as_nanosecond();
     Now {
-        wall: server_core::Timestamp(i64::try_from(nanos).unwrap_or(i64::MAX)),
+        wall: decree_core::Timestamp(i64::try_from(nanos).unwrap_or(i64::MAX)),
         monotonic: Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, str::FromStr};
 
-use decree::v1;
+use decree_api::v1;
 
 /// The parameters of a step: `key=value`, where `x*300` means 300 x, `{i}` the number of the object, and `{i/100}` its hundreds.
 #[derive(Clone, Debug, Default)]

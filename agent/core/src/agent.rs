@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use decree::v1::{self, NotStartedCause, reconcile_response::Frame};
+use decree_api::v1::{self, NotStartedCause, reconcile_response::Frame};
 use jiff::Timestamp;
 
 use crate::{

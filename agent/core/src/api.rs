@@ -6,7 +6,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use decree::v1::{self, FailureClass};
+use decree_api::v1::{self, FailureClass};
 use thiserror::Error;
 
 /// An object of the cluster with the fields that decisions read. The adapter to the cluster makes it.

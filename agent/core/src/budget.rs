@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use decree::{
+use decree_api::{
     causes::{HELD_BY_BUDGET, HELD_BY_BUDGET_OF_CLUSTER, OTHER_CONTROLLER},
     v1,
 };

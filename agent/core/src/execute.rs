@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use decree::v1::{self, NotStartedCause, batch::Action};
+use decree_api::v1::{self, NotStartedCause, batch::Action};
 
 use jiff::Timestamp;
 

@@ -10,7 +10,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use decree::v1::{self, reconcile_request, reconcile_response::Frame};
+use decree_api::v1::{self, reconcile_request, reconcile_response::Frame};
 use jiff::Timestamp;
 
 use crate::{

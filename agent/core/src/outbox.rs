@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use decree::v1::{
+use decree_api::v1::{
     self, done, event::Event as EventKind, outcome::Outcome as OutcomeKind,
     reconcile_request::Frame,
 };

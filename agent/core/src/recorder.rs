@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use decree::v1;
+use decree_api::v1;
 use jiff::Timestamp;
 
 use crate::pace::{TokenBucket, since};

@@ -1,6 +1,6 @@
 //! The rule that refuses an operation, and its message.
 
-use decree::v1::NotStartedCause;
+use decree_api::v1::NotStartedCause;
 
 /// The longest message of a refusal. It repeats texts of the server.
 const MESSAGE_MAX: usize = 1024;

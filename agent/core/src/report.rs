@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use decree::v1::{self, outcome::Outcome as OutcomeKind};
+use decree_api::v1::{self, outcome::Outcome as OutcomeKind};
 
 use crate::{
     api::{InvalidObject, Kind},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use decree::v1::{
+use decree_api::v1::{
     self, batch::Action, event::Event, outcome::Outcome as OutcomeKind,
     reconcile_request::Frame as Sent,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use decree::v1;
+use decree_api::v1;
 
 use self::{pods::Pods, template::Templates};
 use crate::{

@@ -109,7 +109,7 @@ mod tests {
     use std::pin::pin;
 
     use agent_core::api::{CreatePod, Template};
-    use decree::v1;
+    use decree_api::v1;
     use tokio::time::{advance, timeout};
 
     use super::*;

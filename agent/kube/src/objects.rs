@@ -17,7 +17,7 @@ mod replica_set;
 mod template;
 
 use agent_core::api::{InvalidObject, ReplicaSet};
-use decree::v1;
+use decree_api::v1;
 use serde_json::Value;
 
 pub(crate) use self::{

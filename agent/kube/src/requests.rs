@@ -8,7 +8,7 @@ use agent_core::{
     lease,
     recorder::Event,
 };
-use decree::v1;
+use decree_api::v1;
 use http::{Method, header};
 use serde_json::{Value, json};
 

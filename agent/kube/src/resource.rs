@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use decree::v1;
+use decree_api::v1;
 
 const APPS: &str = "apps";
 

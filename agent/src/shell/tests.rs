@@ -1,7 +1,9 @@
 //! The shell against a scripted server.
 
 use agent_fake::{Fault, Kind, Verb};
-use decree::v1::{self, batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame};
+use decree_api::v1::{
+    self, batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame,
+};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use decree::v1::{self, decision_service_client::DecisionServiceClient};
+use decree_api::v1::{self, decision_service_client::DecisionServiceClient};
 use service::{Fault, Token, failure::chain};
 use tokio::{sync::oneshot, time::sleep};
 use tonic::{Request, Status, transport::Channel};

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, str::FromStr};
 
 use clap::Args as Group;
-use decree::v1;
+use decree_api::v1;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

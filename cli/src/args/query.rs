@@ -231,8 +231,8 @@ impl Scope {
     }
 
     /// Whether to print something about a ReplicaSet.
-    pub(crate) fn has(&self, object: Option<&decree::v1::ObjectRef>) -> bool {
-        let is_it = |object: &decree::v1::ObjectRef| {
+    pub(crate) fn has(&self, object: Option<&decree_api::v1::ObjectRef>) -> bool {
+        let is_it = |object: &decree_api::v1::ObjectRef| {
             let mut named = self.only.iter();
             named.any(|one| one.namespace == object.namespace && one.name == object.name)
         };

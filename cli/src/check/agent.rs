@@ -1,8 +1,8 @@
 //! What the admin port of the agent tells: whether its budget holds anything.
 
 use decree_agent::{HOLDS_PATH, HoldsPage};
+use decree_core::wording::count;
 use http::StatusCode;
-use server_core::wording::count;
 
 use super::{Finding, Section};
 use crate::{args::CheckArgs, exit::Exit, http::ask_agent, page::one_line};

@@ -6,10 +6,10 @@ use agent_core::{
     take_over::{BuiltIn, Declaration},
 };
 use agent_kube::{KubeCluster, KubeClusterConfig, PROBE, Probe};
-use decree::v1;
 use decree_agent::{Cluster as _, Mode};
+use decree_api::v1;
+use decree_core::wording::count;
 use jiff::Timestamp;
-use server_core::wording::count;
 use service::failure::chain;
 
 use super::{Finding, Section, permissions};

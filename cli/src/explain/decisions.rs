@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use decree::v1::{self, Rule, timeline_entry::Entry};
+use decree_api::v1::{self, Rule, timeline_entry::Entry};
 
 use crate::{
     age,

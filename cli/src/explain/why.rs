@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use decree::v1::{self, Rule};
+use decree_api::v1::{self, Rule};
+use decree_core::wording::count;
 use jiff::Timestamp;
-use server_core::wording::count;
 
 use crate::{
     age,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use decree::v1::{
+use decree_api::v1::{
     self, batch::Action, done::Object, event::Event, reconcile_request, reconcile_response::Frame,
 };
 use server_session::recording::{Difference, Input};

@@ -4,8 +4,8 @@
 
 use std::{collections::BTreeMap, io::Read, mem, ops::ControlFlow};
 
+use decree_core::{Key, Timestamp};
 use serde_json::json;
-use server_core::{Key, Timestamp};
 use server_session::recording::{Input, ReadError, RecordedCall, Replay};
 use server_session::{Session, SessionIdentity};
 

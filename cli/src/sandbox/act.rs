@@ -9,9 +9,9 @@ use agent_core::budget::resume::{Extent, RESUME_ANNOTATION};
 use agent_fake::{ApiError, Cluster, Kind};
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use decree_agent::FakeCluster;
+use decree_core::wording::count;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use server_core::wording::count;
 
 use crate::{
     args::Named,

@@ -3,9 +3,9 @@
 
 use std::{env, fs, time::Duration};
 
-use decree::v1::{self, batch::Action, reconcile_response::Frame};
+use decree_api::v1::{self, batch::Action, reconcile_response::Frame};
+use decree_core::Timestamp;
 use prost_reflect::{DescriptorPool, DynamicMessage};
-use server_core::Timestamp;
 use server_session::recording::{Call, Encoder, EndReason};
 use server_session::{Config, IncomingFrame, Now, Session};
 use tempfile::TempDir;
@@ -41,7 +41,7 @@ fn config() -> Config {
 
 /// The frames of docs/examples/session.ndjson.
 fn requests() -> Vec<v1::ReconcileRequest> {
-    let pool = DescriptorPool::decode(decree::FILE_DESCRIPTOR_SET).expect("the contract");
+    let pool = DescriptorPool::decode(decree_api::FILE_DESCRIPTOR_SET).expect("the contract");
     let request = pool.get_message_by_name("decree.v1.ReconcileRequest");
     let request = request.expect("the contract has it");
     let text = fs::read_to_string(path("docs/examples/session.ndjson")).expect("it is there");

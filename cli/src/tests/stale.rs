@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, pin::Pin, sync::mpsc, thread};
 
-use decree::v1::{
+use decree_api::v1::{
     self,
     inspection_service_server::{InspectionService, InspectionServiceServer},
 };

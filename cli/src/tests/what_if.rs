@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use agent_fake::Kind;
+use decree_core::wording::count;
 use serde_json::json;
-use server_core::wording::count;
 
 use super::{decree_reading, system::System};
 use crate::Exit;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use decree::v1::{
+use decree_api::v1::{
     Kind, Outcome, Pod, ReplicaSet, SnapshotEnd, done, event, outcome, reconcile_request::Frame,
 };
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server_core::{ByKind, Kind};
+use decree_core::{ByKind, Kind};
 
 /// How long an agent may leave all operations in flight without an outcome. Each operation has its own time limit, well below a minute with
 /// the agents of this project, after which the agent reports a timeout.

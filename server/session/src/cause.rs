@@ -9,11 +9,11 @@ mod finding;
 mod refused;
 mod words;
 
-use decree::{
+use decree_api::{
     causes,
     v1::{self, Rule, Severity},
 };
-use server_core::{Answered, Span, Timestamp, wording::count};
+use decree_core::{Answered, Span, Timestamp, wording::count};
 
 use self::{
     finding::{Names, blocked, passing, said},

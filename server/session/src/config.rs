@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use server_core::Span;
+use decree_core::Span;
 
 /// The limits and intervals of a session, which its Welcome names.
 #[derive(Clone, Debug, PartialEq, Eq)]

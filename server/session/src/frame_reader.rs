@@ -1,8 +1,8 @@
 //! The agent's half of the protocol: reads frames in order, and returns their content, or why the session must end.
 
-use decree::v1::{self, reconcile_request::Frame};
+use decree_api::v1::{self, reconcile_request::Frame};
+use decree_core::{ByKind, Event, Kind, Outcome, PodView, ResourceVersion, Span};
 use prost::Message;
-use server_core::{ByKind, Event, Kind, Outcome, PodView, ResourceVersion, Span};
 
 use crate::{
     incoming::{Head, IncomingFrame, Item, List},

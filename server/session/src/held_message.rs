@@ -1,7 +1,7 @@
 //! The memory of messages of the contract that a session keeps.
 
+use decree_core::Held;
 use prost::Message;
-use server_core::Held;
 
 /// The memory of a message in bytes, without its content.
 const MESSAGE_BYTES: usize = 500;

@@ -1,7 +1,7 @@
 //! Reads a Hello: who the agent is, and whether the server can meet its requests.
 
-use decree::v1;
-use server_core::{NameSeed, Timestamp};
+use decree_api::v1;
+use decree_core::{NameSeed, Timestamp};
 
 use crate::{
     config::{Config, FRAME_BYTES, span},
@@ -60,17 +60,17 @@ pub(crate) fn read(
     session_id: String,
     hello: &v1::Hello,
     config: &Config,
-) -> Result<(SessionIdentity, server_core::Config), Refusal> {
+) -> Result<(SessionIdentity, decree_core::Config), Refusal> {
     let mut violations = violations(hello);
-    let base = server_core::Config {
+    let base = decree_core::Config {
         operations_in_flight_max: config.operations_in_flight_max,
         backoff_max: span(config.backoff_max),
         claims_max: CLAIMS_MAX.min(operations_max(config)),
-        ..server_core::Config::default()
+        ..decree_core::Config::default()
     };
     let options = decode::options(hello.options.as_ref(), base).unwrap_or_else(|mut wrong| {
         violations.append(&mut wrong);
-        server_core::Config::default()
+        decree_core::Config::default()
     });
     if !violations.is_empty() {
         return Err(Refusal::Invalid(violations, 0));
@@ -92,7 +92,7 @@ pub(crate) fn read(
     }
     let identity = identity(now, session_id, hello);
     let names = NameSeed::of_session(identity.epoch, &identity.session_id);
-    Ok((identity, server_core::Config { names, ..options }))
+    Ok((identity, decree_core::Config { names, ..options }))
 }
 
 fn violations(hello: &v1::Hello) -> Vec<Violation> {

@@ -2,7 +2,7 @@
 //! pods fit a frame of 4 MiB, and would take gigabytes if all were read at once.
 
 use bytes::Bytes;
-use decree::v1;
+use decree_api::v1;
 use prost::Message;
 
 use crate::{

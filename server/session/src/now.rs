@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server_core::{Span, Timestamp};
+use decree_core::{Span, Timestamp};
 
 /// The longest sleep of a session, so that it notices a change of the wall clock.
 const SLEEP_MAX: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! The questions of inspection to a session. They change nothing.
 
-use decree::v1;
-use server_core::{Answered, Timestamp, View};
+use decree_api::v1;
+use decree_core::{Answered, Timestamp, View};
 
 use crate::{
     cause::{Known, cause},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server_core::{Kind, ResourceVersion};
+use decree_core::{Kind, ResourceVersion};
 use thiserror::Error;
 
 use crate::wire::{MalformedFrame, Violation};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use server_core::Ledger;
+use decree_core::Ledger;
 
 use crate::{hello::SessionIdentity, refusal::Refusal};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use decree::v1;
-use server_core::{Held, HeldQueue};
+use decree_api::v1;
+use decree_core::{Held, HeldQueue};
 
 use crate::{
     held_message::HeldMessage,

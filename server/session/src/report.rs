@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use decree::v1;
+use decree_api::v1;
+use decree_core::{Held, HeldQueue, Kind, ResourceVersion, Sizes, Span};
 use prost::Message as _;
-use server_core::{Held, HeldQueue, Kind, ResourceVersion, Sizes, Span};
 
 /// The maximum number of waiting reports. A shell drains them after every step; if it does not, the oldest are lost.
 const WAITING_MAX: usize = 65_536;
@@ -52,7 +52,7 @@ pub enum SessionReport {
         cause: String,
     },
     /// A report of the controller.
-    Controller(server_core::ControllerReport),
+    Controller(decree_core::ControllerReport),
 }
 
 /// The fault of an object that was not accepted.

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Ledger, Span};
+use decree_api::v1::{self, reconcile_response::Frame};
+use decree_core::{Controller, Ledger, Span};
 
 use crate::{
     awaited::{Awaited, KINDS, LIST_PATIENCE, OUTCOMES_PATIENCE},

@@ -25,8 +25,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use decree::v1::{self, Difference, Subject};
-use server_core::{
+use decree_api::v1::{self, Difference, Subject};
+use decree_core::{
     Controller, Deletable, Event, Held, HeldQueue, Key, KnownSet, Pod, ReplicaSet, Span, Timestamp,
 };
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use decree::v1::{self, reconcile_response::Frame};
-use prost::Message;
-use server_core::{
+use decree_api::v1::{self, reconcile_response::Frame};
+use decree_core::{
     After, Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NotStarted,
     OperationResult, Outcome, OwnerReference, OwnerView, Pod, PodView, Quarantine, ResourceVersion,
     Sizes, Span, Timestamp, keep_within,
 };
+use prost::Message;
 
 use crate::{
     config::{Config, FRAME_BYTES},

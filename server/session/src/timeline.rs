@@ -9,9 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use decree::v1::{self, timeline_entry::Entry as Happened};
+use decree_api::v1::{self, timeline_entry::Entry as Happened};
+use decree_core::{ActionKind, Answered, Batch, BatchId, Held, HeldMap, ScaleDown, Timestamp, Uid};
 use prost::Message;
-use server_core::{ActionKind, Answered, Batch, BatchId, Held, HeldMap, ScaleDown, Timestamp, Uid};
 
 use crate::wire::{self, encode};
 

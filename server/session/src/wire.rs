@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use decree::v1;
-use server_core::syntax::quoted;
+use decree_api::v1;
+use decree_core::syntax::quoted;
 
 mod batch;
 mod event;

@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use decree::v1::{self, inspection_service_server::InspectionService as _};
+use decree_api::v1::{self, inspection_service_server::InspectionService as _};
 use prost::Message;
 use serde_json::{Value, json};
 

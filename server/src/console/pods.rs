@@ -1,7 +1,7 @@
 //! The pods of a page, with the values that the order of deletion reads.
 
+use decree_core::{Phase, Pod, Surroundings};
 use serde_json::{Value, json};
-use server_core::{Phase, Pod, Surroundings};
 
 use super::reader::seconds;
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, convert::Infallible};
 
 use bytes::Bytes;
-use server_core::Timestamp;
+use decree_core::Timestamp;
 use service::escaped_json;
 use tokio::{
     sync::mpsc,

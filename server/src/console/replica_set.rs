@@ -1,6 +1,6 @@
 //! One ReplicaSet: its state, its last decisions, and its pods.
 
-use decree::v1::{self, inspection_service_server::InspectionService as _};
+use decree_api::v1::{self, inspection_service_server::InspectionService as _};
 
 use super::{
     answer::Refused,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use decree_core::{Decision, Interrupted, Phase, Pod, Ready, Rule, Surroundings, Timestamp};
 use serde_json::{Value, json};
-use server_core::{Decision, Interrupted, Phase, Pod, Ready, Rule, Surroundings, Timestamp};
 
 /// The maximum number of nodes that are tested: the nodes with the fewest pods of the ReplicaSet.
 const NODES_MAX: usize = 3;

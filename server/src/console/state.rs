@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use decree::{
+use decree_api::{
     json::Json,
     v1::{self, inspection_service_server::InspectionService as _},
 };
+use decree_core::{Interrupted, Surroundings};
 use prost::Message;
 use serde_json::{Value, json};
-use server_core::{Interrupted, Surroundings};
 use service::admission::Yields;
 use tokio::time::Instant;
 use tonic::{Request, Status};

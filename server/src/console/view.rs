@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use decree::v1;
+use decree_api::v1;
 
 use super::{answer::Refused, board::Board, reader::PageReader, replica_set, state::ConsoleState};
 use crate::access::Caller;

@@ -2,7 +2,7 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use decree::v1::{inspection_service_server::InspectionService as _, reconcile_request::Frame};
+use decree_api::v1::{inspection_service_server::InspectionService as _, reconcile_request::Frame};
 use server_access::{Identity, Permissions};
 use tokio::{
     task::{JoinHandle, yield_now},

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use server_core::Timestamp;
+use decree_core::Timestamp;
 
 /// The extension of recordings. Other files of the folder are not touched.
 const EXTENSION: &str = "recording";

@@ -2,8 +2,8 @@
 
 use std::{mem, ops::Deref, sync::Arc, time::Duration};
 
-use decree::v1;
-use server_core::{Ledger, Timestamp};
+use decree_api::v1;
+use decree_core::{Ledger, Timestamp};
 use server_session::recording::{Call, Encoder, EndReason};
 use server_session::{IncomingFrame, Now, Session, SessionReport};
 

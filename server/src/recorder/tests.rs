@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
+use decree_core::Timestamp;
 use prometheus_client::registry::Registry;
-use server_core::Timestamp;
 use server_session::recording::{EndReason, Ending, Replay};
 use server_session::{Now, Session};
 use tempfile::TempDir;

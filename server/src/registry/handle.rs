@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use server_core::Timestamp;
+use decree_core::Timestamp;
 use server_session::Session;
 use service::admission::FairQueue;
 use tokio::{

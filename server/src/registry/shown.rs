@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use decree::v1;
-use server_core::Span;
+use decree_api::v1;
+use decree_core::Span;
 use server_session::{Config, SessionIdentity, Stats};
 use tokio::time::Instant;
 

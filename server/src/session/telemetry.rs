@@ -2,9 +2,9 @@
 
 use std::{mem, sync::Arc, time::Duration};
 
-use decree::v1;
+use decree_api::v1;
+use decree_core::{ControllerReport, Kind};
 use prometheus_client::metrics::counter::Counter;
-use server_core::{ControllerReport, Kind};
 use server_session::{Fault, Session, SessionIdentity, SessionReport, Stats, wire::encode};
 use tokio::time::Instant;
 

@@ -18,7 +18,7 @@ pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::Session
         epoch,
         mode: v1::Mode::Enforce,
         is_kubernetes: true,
-        started: server_core::Timestamp::default(),
+        started: decree_core::Timestamp::default(),
     }
 }
 

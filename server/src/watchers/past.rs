@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use decree::v1;
+use decree_api::v1;
 use prost::Message;
 use server_session::{SessionIdentity, wire::Fault};
 

@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use decree::v1::{self, decision_service_server::DecisionServiceServer, reconcile_response::Frame};
+use decree_api::v1::{
+    self, decision_service_server::DecisionServiceServer, reconcile_response::Frame,
+};
 use tests::sessions::{Answers, Frames, Sessions};
 use tokio::{
     net::TcpListener,

@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use decree::v1::{self, batch::Action, reconcile_response::Frame};
+use decree_api::v1::{self, batch::Action, reconcile_response::Frame};
 use prost_types::Duration;
 use serde::Deserialize;
 use tonic::{Code, Status};

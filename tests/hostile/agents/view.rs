@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use decree::v1::{self, batch::Action, event::Event, reconcile_request::Frame};
+use decree_api::v1::{self, batch::Action, event::Event, reconcile_request::Frame};
 use tests::{objects::set_ref, oracle::operations};
 
 /// The letters of suffixes.

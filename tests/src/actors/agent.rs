@@ -8,7 +8,7 @@ use agent_core::{
     execute::creates::CreateLimits,
     watch::WatchId,
 };
-use decree::v1;
+use decree_api::v1;
 use jiff::Timestamp;
 
 use super::clock::Clock;

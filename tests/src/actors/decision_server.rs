@@ -1,6 +1,6 @@
 //! The decision server of a world: an honest one, or a malicious one in its place.
 
-use decree::v1;
+use decree_api::v1;
 use jiff::Timestamp;
 
 use super::{

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use decree::v1::{self, reconcile_request as request, reconcile_response::Frame};
+use decree_api::v1::{self, reconcile_request as request, reconcile_response::Frame};
 use jiff::Timestamp;
 
 pub use attacks::Attack;

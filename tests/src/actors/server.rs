@@ -9,9 +9,9 @@ use std::{
 };
 
 use agent_core::link::Disconnect;
-use decree::v1::{self, reconcile_request as request, reconcile_response as response};
+use decree_api::v1::{self, reconcile_request as request, reconcile_response as response};
+use decree_core::Ledger;
 use jiff::Timestamp;
-use server_core::Ledger;
 use server_session::{
     Config, End, Now, Refusal, Registered, Session, SessionIdentity, SessionRegistry,
 };
@@ -251,7 +251,7 @@ impl ServerActor {
         let wall = self.clock.wall(now).as_nanosecond();
         let since = self.clock.monotonic(now).as_nanosecond();
         Now {
-            wall: server_core::Timestamp(i64::try_from(wall).unwrap_or(i64::MAX)),
+            wall: decree_core::Timestamp(i64::try_from(wall).unwrap_or(i64::MAX)),
             monotonic: Duration::from_nanos(u64::try_from(since).unwrap_or(u64::MAX)),
         }
     }

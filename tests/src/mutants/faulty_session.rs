@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use decree::v1::{
+use decree_api::v1::{
     self, batch::Action, done, event::Event, outcome::Outcome, reconcile_request as request,
     reconcile_response as response,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use decree::v1;
+use decree_api::v1;
 use jiff::{SignedDuration, Timestamp};
 
 /// The pods that were ever reported as ready, by the uid of their controller and their own, with the earliest time.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agent_fake::Kind;
-use decree::v1::batch::Action;
+use decree_api::v1::batch::Action;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use decree::v1;
+use decree_api::v1;
 use jiff::{SignedDuration, Timestamp};
 use server_session::Refusal;
 

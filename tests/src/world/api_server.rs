@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use agent_core::api::{self, Call, CallId, CreatePod, Reply, Request};
 use agent_fake::{ApiError, DeleteOptions, Kind, Object};
-use decree::v1;
 use decree_agent::cluster::fake::calls;
+use decree_api::v1;
 use serde_json::{Value, json};
 
 use super::{

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use decree::v1::{reconcile_request::Frame as Request, reconcile_response::Frame as Response};
+use decree_api::v1::{reconcile_request::Frame as Request, reconcile_response::Frame as Response};
 
 use super::happening::Happening;
 

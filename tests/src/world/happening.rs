@@ -6,7 +6,7 @@ use agent_core::{
     link::Disconnect,
     watch::{List, WatchEvent, WatchId},
 };
-use decree::v1;
+use decree_api::v1;
 
 use crate::{chaos::Fault, facts::Cause, workloads::Act};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::link::Disconnect;
-use decree::v1::{self, done, outcome::Outcome, reconcile_request as request};
+use decree_api::v1::{self, done, outcome::Outcome, reconcile_request as request};
 use server_session::Refusal;
 
 use super::{

@@ -10,8 +10,8 @@ use agent_core::{
     watch::{Items, List, WatchEvent, packed_pods::PackedPods},
 };
 use agent_fake::{EventKind, Kind, Object};
-use decree::v1::{self, reconcile_request as request};
 use decree_agent::cluster::fake::calls;
+use decree_api::v1::{self, reconcile_request as request};
 use serde_json::{Value, json};
 
 use super::state::World;

@@ -6,7 +6,7 @@ use agent_core::{
     api::{Answer, Object, Reply, Request},
     watch::WatchEvent,
 };
-use decree::v1::{
+use decree_api::v1::{
     self, event::Event, outcome::Outcome, reconcile_request as request,
     reconcile_response as response,
 };

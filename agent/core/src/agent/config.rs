@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use decree::v1;
+use decree_api::v1;
 
 use crate::{budget, execute::creates::CreateLimits, lease::shard::Shard};
 

@@ -1,6 +1,6 @@
 //! Input from lists and watches, noted in the view and put into the outbox.
 
-use decree::v1::{self, event::Event as EventKind};
+use decree_api::v1::{self, event::Event as EventKind};
 use jiff::Timestamp;
 
 use super::Agent;

@@ -1,6 +1,6 @@
 //! The counted operations, and their scopes.
 
-use decree::v1;
+use decree_api::v1;
 
 use super::Key;
 

@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use decree::v1::{
+use decree_api::v1::{
     self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind,
 };
 

@@ -3,7 +3,7 @@
 //! **Invariant:** a batch of another session or epoch has no effect. **Invariant:** no effect leaves the allow list of namespaces, for any
 //! request of a server. **Invariant:** a batch serves exactly the ReplicaSet that it names, by namespace, name and UID, or has no effect.
 
-use decree::v1::{self, batch::Action};
+use decree_api::v1::{self, batch::Action};
 
 use crate::{
     agent::config::AgentConfig,

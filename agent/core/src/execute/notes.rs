@@ -1,6 +1,6 @@
 //! The notes for people about creates and deletes of pods.
 
-use decree::{
+use decree_api::{
     causes::{CREATES_ARE_SLOW, PODS_DO_NOT_LAST, what_happened},
     v1::{self, FailureClass, Rule, outcome::Outcome as OutcomeKind},
 };

@@ -6,7 +6,7 @@
 //! status ─ conflict ─▶ read the replica set ─▶ write again, once
 //! ```
 
-use decree::v1::{self, FailureClass, done, outcome::Outcome as OutcomeKind};
+use decree_api::v1::{self, FailureClass, done, outcome::Outcome as OutcomeKind};
 use jiff::Timestamp;
 
 use crate::{

@@ -11,7 +11,7 @@
 //! The [`guard`](super::guard) checks that the batch names exactly the ReplicaSet that the agent knows, and that nobody has deleted that
 //! ReplicaSet. A server whose view is as new as the agent's breaks none of these rules; a server with an older view decides again.
 
-use decree::v1;
+use decree_api::v1;
 
 use crate::{
     api::display,

@@ -3,7 +3,7 @@
 //! An empty message in a list takes two bytes on the wire and hundreds in memory. So all list entries are counted before decoding.
 
 use bytes::{Buf, Bytes};
-use decree::v1;
+use decree_api::v1;
 use prost::{
     DecodeError, Message,
     encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
@@ -98,7 +98,7 @@ fn count(mut bytes: Bytes, fields: Fields, left: &mut usize) -> Result<(), Frame
 mod tests {
     use std::collections::HashMap;
 
-    use decree::v1::{batch::Action, reconcile_response::Frame};
+    use decree_api::v1::{batch::Action, reconcile_response::Frame};
     use prost_types::{
         DescriptorProto, FileDescriptorSet,
         field_descriptor_proto::{Label, Type},
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn each_list_of_a_frame_counts() {
-        let files = FileDescriptorSet::decode(decree::FILE_DESCRIPTOR_SET);
+        let files = FileDescriptorSet::decode(decree_api::FILE_DESCRIPTOR_SET);
         let files = files.expect("the contract was compiled from it").file;
         let messages = files.into_iter().flat_map(|file| {
             let package = file.package().to_owned();

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use decree::v1;
+use decree_api::v1;
 use jiff::Timestamp;
 
 use crate::{api::parse_version, watch::Part};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use decree::v1;
+use decree_api::v1;
 
 use crate::api::{ReplicaSet, Template, parse_version};
 

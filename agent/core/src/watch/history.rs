@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use decree::v1::{self, FailureClass};
+use decree_api::v1::{self, FailureClass};
 use jiff::Timestamp;
 
 use super::{Items, List};

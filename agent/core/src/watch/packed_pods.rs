@@ -3,7 +3,7 @@
 
 use std::{borrow::Borrow, collections::VecDeque, fmt};
 
-use decree::v1;
+use decree_api::v1;
 use prost::Message as _;
 
 /// Encoded pods, in order.

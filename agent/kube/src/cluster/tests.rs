@@ -15,7 +15,7 @@ use agent_core::{
     cluster::{EventStream as _, PageStream as _},
     watch::{Items, List, Part, WatchEvent},
 };
-use decree::v1;
+use decree_api::v1;
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};

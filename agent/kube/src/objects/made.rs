@@ -4,7 +4,7 @@ use agent_core::{
     api::{InvalidObject, Object},
     watch::WatchEvent,
 };
-use decree::v1;
+use decree_api::v1;
 use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;

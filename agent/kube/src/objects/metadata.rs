@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use agent_core::api::InvalidObject;
-use decree::v1;
+use decree_api::v1;
 use jiff::Timestamp;
 use prost::Message;
 use prost_types::Timestamp as WireTimestamp;

@@ -1,7 +1,7 @@
 //! Changes of objects, in JSON: owner references and statuses.
 
 use agent_core::api::WriteStatus;
-use decree::v1;
+use decree_api::v1;
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 

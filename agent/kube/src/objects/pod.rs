@@ -1,7 +1,7 @@
 //! The projection of a pod: pods are most of a cluster's data.
 
 use agent_core::api::InvalidObject;
-use decree::v1;
+use decree_api::v1;
 use prost::Message;
 use serde::Deserialize;
 

@@ -7,7 +7,7 @@ use agent_core::{
     budget::resume::RESUME_ANNOTATION,
 };
 use bytes::Bytes;
-use decree::v1;
+use decree_api::v1;
 use prost::Message;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

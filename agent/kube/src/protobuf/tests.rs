@@ -6,7 +6,7 @@ use agent_core::{
     api::{CreatePod, Kind, ReplicaSet, Reply, Template},
     watch::WatchEvent,
 };
-use decree::v1;
+use decree_api::v1;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use agent_core::{
     watch::WatchEvent,
 };
 use agent_fake::{ClusterConfig, Fault, Kubelet};
-use decree::v1;
+use decree_api::v1;
 use serde_json::json;
 
 use super::*;

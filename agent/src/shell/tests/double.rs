@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use decree::v1::{
+use decree_api::v1::{
     self,
     decision_service_server::{DecisionService, DecisionServiceServer},
     reconcile_request::Frame,

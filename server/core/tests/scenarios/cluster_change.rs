@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use proptest::{collection::vec, prelude::*};
-use server_core::{
+use decree_core::{
     Action, Event, Impact, ImpactWalk, Need, NeedWalk, Pod, QuotaLimits, ReplicaSet, Timestamp,
 };
+use proptest::{collection::vec, prelude::*};
 
 use crate::{
     objects::{key, labels, orphan, owner, pod, set, unready},
@@ -194,7 +194,7 @@ fn drain_takes_into_account_what_is_surplus_missing_and_to_be_adopted() {
 #[test]
 fn drain_of_a_node_without_replicas_affects_nothing() {
     let foreign = Pod {
-        controller: Some(server_core::OwnerReference {
+        controller: Some(decree_core::OwnerReference {
             kind: "DaemonSet".into(),
             ..owner("proxy")
         }),

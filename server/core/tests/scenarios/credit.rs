@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
-use server_core::{
+use decree_core::{
     Action, After, Batch, Config, Event, FailureClass, Labels, NameSeed, NotStarted,
     OperationResult, OwnerReference, Phase, Pod, ReplicaSet, Span, Timestamp,
 };
+use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 
 use crate::{
     objects::{START, orphan, owner, pod, selector, set, unready},

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use server_core::{
+use decree_core::{
     Action, Batch, Config, Event, FailureClass, Kind, Labels, NameSeed, Phase, Pod, ReplicaSet,
     Span, Timestamp,
 };
@@ -174,7 +174,7 @@ impl Hostile {
             uid: uid(&format!("made-{}", self.uids)),
             controller: (!self.fate.keeps_orphans).then(|| {
                 let uid = batch.key.uid.clone();
-                server_core::OwnerReference {
+                decree_core::OwnerReference {
                     uid,
                     ..owner("web")
                 }

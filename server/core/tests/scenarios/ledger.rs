@@ -1,6 +1,6 @@
 //! Each create is paid for: whatever a cluster, an agent or a spec does, the number of creates is bounded.
 
-use server_core::{
+use decree_core::{
     Action, Brake, Config, ControllerReport, FailureClass, Phase, Reason, Rule, Span, State,
 };
 
@@ -130,7 +130,7 @@ fn pods_whose_owner_a_webhook_removes_at_each_write_are_created_once() {
     };
     assert_eq!(view.reasons, [reason]);
     let claims = |it: &Hostile| {
-        let is_claim = |it: &&server_core::Batch| matches!(it.action, Action::Claim { .. });
+        let is_claim = |it: &&decree_core::Batch| matches!(it.action, Action::Claim { .. });
         it.batches.iter().filter(is_claim).count()
     };
     assert_eq!(claims(&cluster), 1);
@@ -232,7 +232,7 @@ fn person_resumes_at_once_and_once_a_minute() {
 #[test]
 fn request_of_a_person_reaches_as_far_as_it_says() {
     for (request, resumed) in [("now", 1), ("namespace now", 2), ("all now", 3)] {
-        let elsewhere = |mut set: server_core::ReplicaSet| {
+        let elsewhere = |mut set: decree_core::ReplicaSet| {
             set.key.namespace = "other".into();
             set
         };
@@ -252,7 +252,7 @@ fn request_of_a_person_reaches_as_far_as_it_says() {
             count
         };
         assert_eq!(fail(&mut rig), 3 * 21);
-        rig.apply_replica_set(server_core::ReplicaSet {
+        rig.apply_replica_set(decree_core::ReplicaSet {
             resume: request.into(),
             ..set("web", 1)
         });
@@ -320,7 +320,7 @@ fn reason_names_the_numbers_the_end_and_the_way_on() {
     assert_eq!(told, [(detail.into(), Span::seconds(10))]);
     cluster.batches.clear();
     cluster.live(10);
-    let rules = |batch: &server_core::Batch| batch.reasons.iter().map(|it| it.rule).collect();
+    let rules = |batch: &decree_core::Batch| batch.reasons.iter().map(|it| it.rule).collect();
     let rules: Vec<Vec<_>> = cluster.batches.iter().map(rules).collect();
     assert_eq!(rules[0], [Rule::TooFewReplicas, Rule::PodsDoNotLast]);
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use proptest::{collection::vec, prelude::*};
-use server_core::{
+use decree_core::{
     Action, Event, FailureClass, Key, Kind, NotStarted, OperationResult, Parts, Pod, ReplicaSet,
     ResourceVersion, Rule, Selector, Span, State, keep_within,
 };
+use proptest::{collection::vec, prelude::*};
 
 use crate::{
     objects::{labels, orphan, pod, set},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_core::{
+use decree_core::{
     Condition, Key, Labels, OwnerReference, Parts, Phase, Pod, PodState, Ready, ReplicaSet,
     ResourceVersion, Selector, Status, Timestamp, Uid,
 };
@@ -55,7 +55,7 @@ pub(crate) fn set(name: &str, replicas: i32) -> ReplicaSet {
     }
 }
 
-pub(crate) fn selector(pairs: &[(&str, &str)]) -> Result<Selector, server_core::Quarantine> {
+pub(crate) fn selector(pairs: &[(&str, &str)]) -> Result<Selector, decree_core::Quarantine> {
     Selector::parse(Some(Parts {
         match_labels: pairs.to_vec(),
         match_expressions: Vec::new(),

@@ -1,6 +1,6 @@
 //! News that is older than the stream brings nothing back, and proves nothing that the stream has not shown.
 
-use server_core::{Action, After, Event, Kind, OperationResult, Pod, ResourceVersion, Span};
+use decree_core::{Action, After, Event, Kind, OperationResult, Pod, ResourceVersion, Span};
 
 use crate::{
     objects::{pod, set},

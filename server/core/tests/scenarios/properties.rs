@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use proptest::{collection::vec, prelude::*};
-use server_core::{
+use decree_core::{
     Config, Controller, Decision, Event, FailureClass, Key, Kind, NotStarted, OperationResult,
     Outcome, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Timestamp,
     decide_while,
 };
+use proptest::{collection::vec, prelude::*};
 
 use crate::{
     objects::{START, labels, orphan, owner, set},
@@ -131,7 +131,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> OperationResult {
+fn effect(rig: &Rig, at: u8, batch: &decree_core::Batch, operation: u32) -> OperationResult {
     let failed = |class| failed(class, "no");
     match at {
         0 => BARE,
@@ -149,7 +149,7 @@ fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> Oper
     }
 }
 
-fn play(steps: &[Step]) -> (Rig, Vec<server_core::Batch>) {
+fn play(steps: &[Step]) -> (Rig, Vec<decree_core::Batch>) {
     let mut rig = Rig::with(Config {
         operations_in_flight_max: 50,
         burst_replicas: 20,
@@ -322,7 +322,7 @@ proptest! {
 fn an_outcome_for_nothing_is_ignored() {
     let mut controller = Controller::new(Config::default());
     let outcome = Outcome {
-        batch: server_core::BatchId(9),
+        batch: decree_core::BatchId(9),
         operation: 0,
         result: OperationResult::NotStarted(NotStarted::Guard(String::new())),
     };

@@ -1,6 +1,6 @@
 //! The order and the delays of syncs (spec 8).
 
-use server_core::{Config, FailureClass, NotStarted, OperationResult, Span};
+use decree_core::{Config, FailureClass, NotStarted, OperationResult, Span};
 
 use crate::{
     objects::{orphan, set},

@@ -1,6 +1,6 @@
 //! A controller and its surroundings: events in, batches out, and outcomes as the scenario needs them.
 
-use server_core::{
+use decree_core::{
     Action, After, Batch, Config, Controller, ControllerReport, Decision, Event, FailureClass, Key,
     Kind, OperationResult, Outcome, Pod, Quarantine, ReplicaSet, ResourceVersion, Span, Status,
     Surroundings, SurroundingsCopy, Timestamp, Uid, View,

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, collections::BTreeSet};
 
-use server_core::{
+use decree_core::{
     Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Rule, SurroundingsCopy,
     SurroundingsIndex, decide_while,
 };

@@ -18,7 +18,7 @@
 
 use std::{fmt::Write as _, fs, path::Path};
 
-use server_core::{
+use decree_core::{
     Action, After, Batch, Config, Event, Kind, NotStarted, OperationResult, Pod, ReplicaSet,
 };
 

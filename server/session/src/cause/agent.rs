@@ -1,6 +1,6 @@
 //! The refusals of an agent, by its messages. The messages of the bundled agent are parsed, and others are repeated.
 
-use decree::{causes, v1};
+use decree_api::{causes, v1};
 
 use super::finding::{Names, blocked, said};
 

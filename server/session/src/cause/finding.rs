@@ -1,6 +1,6 @@
 //! The parts of causes.
 
-use decree::v1::{self, Severity};
+use decree_api::v1::{self, Severity};
 
 use super::words::short;
 

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use decree::v1;
-use server_core::{ActionKind, FailureClass};
+use decree_api::v1;
+use decree_core::{ActionKind, FailureClass};
 
 use super::{
     finding::{Names, blocked, passing, said},

@@ -1,7 +1,7 @@
 //! Each cause from real messages of the programs, in one table, and a check that no cause is missing.
 
-use decree::v1::ReplicaSetState;
-use server_core::{ActionKind, BatchId, FailureClass, Key, OutcomeCounts, Uid};
+use decree_api::v1::ReplicaSetState;
+use decree_core::{ActionKind, BatchId, FailureClass, Key, OutcomeCounts, Uid};
 
 use super::*;
 

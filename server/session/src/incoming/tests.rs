@@ -1,6 +1,6 @@
 //! The items of a frame are the items that prost reads, for any bytes.
 
-use decree::v1::{event::Event, outcome::Outcome, reconcile_request::Frame};
+use decree_api::v1::{event::Event, outcome::Outcome, reconcile_request::Frame};
 use proptest::prelude::*;
 
 use super::*;

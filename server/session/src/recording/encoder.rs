@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::{Config, IncomingFrame, Now, Session};
-use decree::{
+use decree_api::{
     recording::v1::{Closed, Drain, End, Header, SessionConfig, Timeout},
     v1,
 };
+use decree_core::Ledger;
 use prost::Message;
-use server_core::Ledger;
 
-pub use decree::recording::v1::EndReason;
+pub use decree_api::recording::v1::EndReason;
 
 use crate::recording::{
     inherited,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use decree::recording::v1::{Account, Inherited};
-use server_core::{Account as Known, Ledger, Span, Timestamp};
+use decree_api::recording::v1::{Account, Inherited};
+use decree_core::{Account as Known, Ledger, Span, Timestamp};
 
 /// Writes what a session inherits.
 pub(crate) fn record(left: &Ledger, ago: Duration) -> Inherited {

@@ -1,7 +1,7 @@
 //! The comparison of a session's output with a recording, by rules and values. Texts for people do not count: a version with other texts
 //! makes the same decisions.
 
-use decree::v1::{self, batch::Action, reconcile_response::Frame};
+use decree_api::v1::{self, batch::Action, reconcile_response::Frame};
 
 /// Returns whether two frames differ at most in texts for people.
 pub(crate) fn is_same(

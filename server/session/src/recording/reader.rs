@@ -7,12 +7,12 @@ use std::{
 
 use crate::{Config, Now};
 use bytes::Bytes;
-use decree::{
+use decree_api::{
     recording::v1::{EndReason, Header, SessionConfig},
     v1,
 };
+use decree_core::{Span, Timestamp};
 use prost::Message;
-use server_core::{Span, Timestamp};
 use thiserror::Error;
 
 use crate::recording::{

@@ -2,7 +2,7 @@
 //! frame that the session would refuse.
 
 use bytes::Bytes;
-use decree::recording::v1::{Closed, Drain, End, Inherited, Timeout};
+use decree_api::recording::v1::{Closed, Drain, End, Inherited, Timeout};
 use prost::{Message, Oneof};
 
 /// One call of a session; `recording.proto` explains the fields.

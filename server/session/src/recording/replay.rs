@@ -3,7 +3,7 @@
 use std::{io::Read, sync::Arc};
 
 use crate::{IncomingFrame, Now, Session, SessionIdentity};
-use decree::v1::{self, batch::Action, reconcile_response::Frame};
+use decree_api::v1::{self, batch::Action, reconcile_response::Frame};
 use prost::Message;
 
 use crate::recording::{

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::{Config, IncomingFrame, Now, Session};
-use decree::{
+use decree_api::{
     recording::v1::{Closed, Drain, End, Header, Poll, Record, Timeout, record::Step},
     v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer},
 };
+use decree_core::{Ledger, Timestamp};
 use prost::Message as _;
-use server_core::{Ledger, Timestamp};
 
 use super::*;
 use crate::recording::{encoder::MAGIC, output::is_same_end};

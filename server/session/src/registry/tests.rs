@@ -1,7 +1,7 @@
 //! Live and superseded sessions.
 
-use decree::v1::Mode;
-use server_core::Timestamp;
+use decree_api::v1::Mode;
+use decree_core::Timestamp;
 
 use super::*;
 
@@ -84,7 +84,7 @@ fn left(names: std::ops::Range<usize>) -> Ledger {
     let mut left = Ledger::default();
     for name in names {
         let (namespace, name) = ("default".into(), name.to_string().into());
-        left.insert(namespace, name, server_core::Account::default());
+        left.insert(namespace, name, decree_core::Account::default());
     }
     left
 }

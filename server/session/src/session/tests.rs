@@ -1,8 +1,8 @@
 //! The rules of a session in tables: its frames, its end, and its clocks.
 
-use decree::v1::{event::Event, reconcile_request::Frame as Asked};
+use decree_api::v1::{event::Event, reconcile_request::Frame as Asked};
+use decree_core::{Span, Timestamp};
 use expect_test::expect_file;
-use server_core::{Span, Timestamp};
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::mem;
 
-use decree::v1::{Difference, Subject};
-use server_core::{Deletable, KnownSet, Pod, Span, Timestamp, wording};
+use decree_api::v1::{Difference, Subject};
+use decree_core::{Deletable, KnownSet, Pod, Span, Timestamp, wording};
 
 use super::{
     rest::{self, AtRest, REST},

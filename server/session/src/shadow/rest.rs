@@ -1,7 +1,7 @@
 //! The comparison of a ReplicaSet at rest with its pods.
 
-use decree::v1::{Departure, Difference, Subject};
-use server_core::{Condition, KnownSet, REPLICA_FAILURE, Span, Status, Timestamp, wording};
+use decree_api::v1::{Departure, Difference, Subject};
+use decree_core::{Condition, KnownSet, REPLICA_FAILURE, Span, Status, Timestamp, wording};
 
 use super::results::difference;
 

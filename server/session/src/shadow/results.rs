@@ -1,7 +1,7 @@
 //! The results of comparisons by subject, and the differences.
 
-use decree::v1::{self, Departure, Subject};
-use server_core::Key;
+use decree_api::v1::{self, Departure, Subject};
+use decree_core::Key;
 
 use crate::wire::key_ref;
 

@@ -1,6 +1,6 @@
 //! Stories of another controller, each in a line: the ReplicaSet `web`, what happens to it, and the result.
 
-use server_core::{Config, Kind, NotStarted, OperationResult, Outcome, ResourceVersion};
+use decree_core::{Config, Kind, NotStarted, OperationResult, Outcome, ResourceVersion};
 
 use self::objects::{START, failure, labels, orphan, pod, set, unready};
 use super::*;

@@ -1,6 +1,6 @@
 //! The history that is kept, and for how long.
 
-use server_core::{
+use decree_core::{
     Action, FailureClass, Key, OutcomeCounts, PodRef, PodState, RankedPod, Reason, Rule, Victim,
 };
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use decree::v1;
-use server_core::{Action, Batch, Condition, Key, PodRef, ResourceVersion, Status, Victim};
+use decree_api::v1;
+use decree_core::{Action, Batch, Condition, Key, PodRef, ResourceVersion, Status, Victim};
 
 use super::{
     field,

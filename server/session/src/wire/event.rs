@@ -1,7 +1,7 @@
 //! Events and outcomes, from the contract to the core.
 
-use decree::v1::{self, done, event, outcome};
-use server_core::{
+use decree_api::v1::{self, done, event, outcome};
+use decree_core::{
     After, BatchId, Event, FailureClass, Kind, NotStarted, OperationResult, Outcome, Pod,
     ReplicaSet, Uid,
 };

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use prost_types::{Duration, Timestamp as Time};
-use server_core::{
+use decree_core::{
     Labels, ResourceVersion, Span, Timestamp,
     syntax::{is_dns_label, is_label_key, is_label_value, is_subdomain, quoted},
 };
+use prost_types::{Duration, Timestamp as Time};
 
 use super::{Fault, Violation};
 

@@ -1,7 +1,7 @@
 //! Objects above the size limit. Only their names are read, as far as possible.
 
-use decree::v1;
-use server_core::{After, BatchId, OperationResult, Outcome, ReplicaSet};
+use decree_api::v1;
+use decree_core::{After, BatchId, OperationResult, Outcome, ReplicaSet};
 
 use super::{
     Rejected, Violation, field,

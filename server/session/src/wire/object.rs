@@ -1,11 +1,11 @@
 //! Pods and ReplicaSets, from the contract to the core.
 
-use decree::v1;
-use prost::Message;
-use server_core::{
+use decree_api::v1;
+use decree_core::{
     Condition, Key, OwnerView, Parts, Phase, Pod, PodState, PodView, Quarantine, Ready, ReplicaSet,
     Selector, Status, Uid,
 };
+use prost::Message;
 
 use super::{
     Fault, Rejected, Violation,

@@ -3,10 +3,10 @@
 //! This reads the messages that agents usually write: known fields, each once, in their types. Prost reads everything else: unknown or
 //! repeated fields, and maps with a repeated key. A test checks that both readers agree.
 
-use decree::v1;
+use decree_api::v1;
+use decree_core::OwnerView;
 use prost::Message;
 use prost_types::Timestamp;
-use server_core::OwnerView;
 
 use super::fields::{Fields, Value};
 

@@ -1,7 +1,7 @@
 //! Reasons, from the core to the contract.
 
-use decree::v1;
-use server_core::{Reason, Rule};
+use decree_api::v1;
+use decree_core::{Reason, Rule};
 
 /// Writes a reason.
 pub fn reason(reason: Reason) -> v1::Reason {

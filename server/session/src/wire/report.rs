@@ -1,7 +1,7 @@
 //! Decisions, their reasons and inspection, from the core to the contract; options the other way.
 
-use decree::v1;
-use server_core::{
+use decree_api::v1;
+use decree_core::{
     Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, OwnerReference,
     REPLICA_FAILURE, ScaleDown, State, Status, Timestamp, Victim, View,
 };

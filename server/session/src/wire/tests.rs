@@ -1,8 +1,8 @@
 //! The contract's fields, one by one and at random.
 
+use decree_core::{Kind, ResourceVersion};
 use proptest::prelude::*;
 use prost_types::Timestamp as Time;
-use server_core::{Kind, ResourceVersion};
 
 use super::*;
 
@@ -32,19 +32,19 @@ fn replica_set() -> v1::ReplicaSet {
 }
 
 /// The pod with a change, which is valid.
-fn changed(change: impl FnOnce(&mut v1::Pod)) -> server_core::Pod {
+fn changed(change: impl FnOnce(&mut v1::Pod)) -> decree_core::Pod {
     let mut pod = pod();
     change(&mut pod);
     decode::pod(&pod).expect("valid")
 }
 
-fn named(set: &v1::ReplicaSet) -> server_core::ReplicaSet {
+fn named(set: &v1::ReplicaSet) -> decree_core::ReplicaSet {
     decode::replica_set(set).expect("it can be named")
 }
 
 #[test]
 fn options_that_are_absent_keep_the_default_and_others_count() {
-    let base = server_core::Config::default();
+    let base = decree_core::Config::default();
     let chosen = v1::Options {
         burst_replicas: Some(7),
         slow_start_initial: Some(3),
@@ -84,7 +84,7 @@ fn whole_pod_is_read() {
     });
     assert_eq!(pod.version, Some(ResourceVersion(7)));
     assert_eq!(pod.node.as_deref(), Some("node-a"));
-    let (state, time) = (pod.state, server_core::Timestamp);
+    let (state, time) = (pod.state, decree_core::Timestamp);
     assert_eq!(state.created, Some(time(-1_000_000_000)));
     assert_eq!(state.ready.since, Some(time(5_000_000_001)));
     assert_eq!(state.deletion_cost, -10);
@@ -102,7 +102,7 @@ fn absent_fields_of_a_pod_have_their_meaning() {
         (pod.version, pod.node, pod.state.created, pod.controller),
         (None, None, None, None)
     );
-    assert_eq!(pod.state.phase, server_core::Phase::Other);
+    assert_eq!(pod.state.phase, decree_core::Phase::Other);
     assert_eq!(pod.state.deletion_cost, 0);
     assert!(!pod.state.ready.ready && !pod.state.deleting);
 }
@@ -214,7 +214,7 @@ fn conditions_without_end_are_quarantined() {
 }
 
 /// Reads an outcome that is valid.
-fn result_of(outcome: v1::outcome::Outcome) -> server_core::OperationResult {
+fn result_of(outcome: v1::outcome::Outcome) -> decree_core::OperationResult {
     let (outcome, _) = decode::outcome(v1::Outcome {
         batch_id: 1,
         operation: 2,
@@ -224,7 +224,7 @@ fn result_of(outcome: v1::outcome::Outcome) -> server_core::OperationResult {
     outcome.result
 }
 
-fn failed(class: i32, message: String) -> server_core::OperationResult {
+fn failed(class: i32, message: String) -> decree_core::OperationResult {
     result_of(v1::outcome::Outcome::Failed(v1::Failed {
         failure_class: class,
         message,
@@ -234,7 +234,7 @@ fn failed(class: i32, message: String) -> server_core::OperationResult {
 
 #[test]
 fn unknown_failure_is_unavailable_and_unknown_cause_a_guard() {
-    use server_core::{FailureClass, NotStarted, OperationResult};
+    use decree_core::{FailureClass, NotStarted, OperationResult};
     let OperationResult::Failed { class, .. } = failed(99, "?".into()) else {
         panic!()
     };
@@ -247,7 +247,7 @@ fn unknown_failure_is_unavailable_and_unknown_cause_a_guard() {
 #[test]
 fn words_of_the_cluster_are_cut_at_a_character() {
     let message = format!("{}é", "x".repeat(32 * 1024 - 1));
-    let server_core::OperationResult::Failed { message, .. } = failed(4, message) else {
+    let decree_core::OperationResult::Failed { message, .. } = failed(4, message) else {
         panic!()
     };
     assert_eq!(message.len(), 32 * 1024 - 1);

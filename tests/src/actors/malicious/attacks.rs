@@ -1,6 +1,6 @@
 //! The requests of a malicious server: one batch at a time, for a ReplicaSet that the agent knows, or a similar one.
 
-use decree::v1::{self, batch::Action};
+use decree_api::v1::{self, batch::Action};
 
 use super::knowledge::{Knowledge, controls, is_active, selects};
 use crate::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::link::Disconnect;
-use decree::v1::{self, reconcile_response::Frame};
+use decree_api::v1::{self, reconcile_response::Frame};
 
 use super::attacks::Attack;
 use crate::rng::Rng;

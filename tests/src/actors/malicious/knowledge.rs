@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use decree::v1::{self, done::Object, event::Event, outcome::Outcome, reconcile_request::Frame};
+use decree_api::v1::{
+    self, done::Object, event::Event, outcome::Outcome, reconcile_request::Frame,
+};
 
 use crate::objects::pod_ref;
 

@@ -7,7 +7,7 @@ use crate::facts::Told;
 /// The notice in a report, if people must know about it.
 pub(super) fn told(report: &SessionReport) -> Option<Told> {
     match report {
-        SessionReport::Controller(server_core::ControllerReport::CreatesWait { .. }) => {
+        SessionReport::Controller(decree_core::ControllerReport::CreatesWait { .. }) => {
             Some(Told::PodsDoNotLast)
         }
         SessionReport::NotAccepted { fault, .. } if fault.is_quarantined => Some(Told::Quarantined),

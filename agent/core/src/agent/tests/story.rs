@@ -22,7 +22,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use decree::v1::{batch::Action, reconcile_request};
+use decree_api::v1::{batch::Action, reconcile_request};
 use expect_test::ExpectFile;
 
 use self::words::{config, kind, plural, reported, requested, seconds, set_of, success, welcome};

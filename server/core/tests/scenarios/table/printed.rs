@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use server_core::{Action, Batch, ControllerReport, Status};
+use decree_core::{Action, Batch, ControllerReport, Status};
 
 use crate::{objects::START, rig::Rig};
 
@@ -179,11 +179,11 @@ pub(super) fn view(rig: &Rig, name: &str) -> String {
         rules.join(" ")
     );
     if let Some(reason) = view.reasons.last().filter(|it| {
-        it.rule == server_core::Rule::RefusedByAgent || it.rule == server_core::Rule::Throttled
+        it.rule == decree_core::Rule::RefusedByAgent || it.rule == decree_core::Rule::Throttled
     }) {
         write!(told, ": {}", reason.detail).expect("it is a string");
     }
-    let millis = |at: server_core::Timestamp| at.since(START).0 / 1_000_000;
+    let millis = |at: decree_core::Timestamp| at.since(START).0 / 1_000_000;
     let parts = [
         view.in_flight
             .map(|(operations, came)| format!("{came} of {operations} came")),

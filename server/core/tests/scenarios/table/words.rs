@@ -1,6 +1,6 @@
 //! The words of a statement of a table, and the objects that they describe.
 
-use server_core::{
+use decree_core::{
     FailureClass, Kind, Labels, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Span,
 };
 

@@ -1,7 +1,7 @@
 //! Causes as a table of words: from real messages of the API server, its plugins and webhooks, of Kubernetes 1.34 to 1.36.
 
-use decree::v1::Rule;
-use server_core::FailureClass;
+use decree_api::v1::Rule;
+use decree_core::FailureClass;
 
 /// The class that the agent finds in a message, and the message; and the sentence, group and command of its cause.
 pub(super) const REFUSALS: &str = r#"

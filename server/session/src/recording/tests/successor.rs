@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server_core::{Account, Ledger, Span, Timestamp};
+use decree_core::{Account, Ledger, Span, Timestamp};
 
 use super::{recording_after, replay};
 use crate::recording::inherited;

@@ -20,7 +20,7 @@
 
 use std::fmt::Write as _;
 
-use decree::v1::{batch::Action, done, outcome::Outcome};
+use decree_api::v1::{batch::Action, done, outcome::Outcome};
 use expect_test::ExpectFile;
 
 use super::*;
