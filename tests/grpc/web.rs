@@ -59,7 +59,11 @@ async fn start() -> Guarded {
 async fn pages_of_declared_origins_ask_with_a_token() {
     let guarded = start().await;
     let server = &guarded.server;
-    let _agent = guarded.open("agent-a", hello("a")).await.expect("its own");
+    let named = v1::Hello {
+        agent_instance: "agent-0".to_owned(),
+        ..hello("a")
+    };
+    let _agent = guarded.open("agent-a", named).await.expect("its own");
     let token = guarded.issuer.token("viewer-a");
     let allowed = format!("access-control-allow-origin: {PAGE}\r\n");
 
