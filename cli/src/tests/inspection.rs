@@ -128,12 +128,12 @@ fn running_server_tells_what_it_holds_and_why() {
 #[test]
 fn watch_prints_decisions_as_they_are_made() {
     let system = System::start(&["demo"]);
-    for (output, replicas) in [("table", 4), ("json", 5)] {
+    for (output, replicas, action) in [("table", 4, "create"), ("json", 5, "ACTION_CREATE")] {
         let watch = ["watch", "default/web-5f6a8b", "--count", "1", "-o", output];
         let watched = system.decree_scaling("web-5f6a8b", replicas, &watch);
         assert_eq!((watched.exit, watched.err.as_str()), (Exit::Done, ""));
         let last = watched.out.lines().last().unwrap_or_default();
-        let is_create = last.contains("TOO_FEW_REPLICAS") && last.contains("create");
+        let is_create = last.contains("TOO_FEW_REPLICAS") && last.contains(action);
         assert!(is_create, "{}", watched.out);
         system.settle();
     }

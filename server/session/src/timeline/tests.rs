@@ -268,7 +268,7 @@ fn repeated_deletion_is_the_last_one() {
     let mut timeline = Timeline::new(usize::MAX);
     (1..=50).for_each(|id| timeline.refuse(id, delete(), "forbidden"));
     assert_eq!(timeline.decision_ids(), [50]);
-    let expected = ["delete 50 times until 50: forbidden", "delete 20 in 50"];
+    let expected = ["DELETE 50 times until 50: forbidden", "DELETE 20 in 50"];
     assert_eq!(timeline.told("web"), expected);
 }
 
@@ -290,7 +290,10 @@ fn last_attempt_is_a_status_only_if_nothing_else_failed() {
         assert_eq!((newest.action, newest.failure), expected, "{id}");
     }
     let shown = timeline.told("web");
-    assert!(shown[0].starts_with("status 1 times until 4"), "{shown:?}");
+    assert!(
+        shown[0].starts_with("WRITE_STATUS 1 times until 4"),
+        "{shown:?}"
+    );
 }
 
 #[test]
