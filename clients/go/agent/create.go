@@ -103,7 +103,12 @@ func (w work) endCreate(owner *v1.ReplicaSet, name string, began Mark, pod *v1.P
 	pod = proto.CloneOf(pod)
 	pod.Namespace, pod.Name, pod.Labels = owner.Namespace, name, maps.Clone(labels)
 	pod.Controller = controllerRef(owner)
-	*a.originOf(pod.Uid) = origin{owned: true, unseen: true, created: a.now()}
+	origin := a.originOf(pod.Uid)
+	origin.owned = true
+	// A delete of the pod may have returned before its create.
+	if !origin.leaving {
+		origin.unseen, origin.created = true, a.now()
+	}
 	return donePod(a.storePod(pod))
 }
 

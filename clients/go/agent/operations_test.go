@@ -249,6 +249,38 @@ func TestPodThatIsShownBeforeItsCreateReturnsCountsOnce(t *testing.T) {
 	}
 }
 
+func TestPodWhoseDeleteReturnsBeforeItsCreateIsBeingDeleted(t *testing.T) {
+	release := make(chan struct{})
+	create := func(_ context.Context, name string) (*v1.Pod, error) {
+		<-release
+		return &v1.Pod{Uid: name}, nil
+	}
+	deleting := func(_ context.Context, pod *v1.Pod) (*v1.Pod, error) { return pod, nil }
+	p := start(t, Config{}, things{create: create, delete: deleting}, 1).run()
+	p.agent.Synced()
+	session := p.session()
+	session.listed()
+	session.create("set-bbbbb")
+	for until := time.Now().Add(patience); p.creates() == 0 && time.Now().Before(until); {
+		runtime.Gosched()
+	}
+	must(t, p.agent.ApplyPod(samplePod("set-bbbbb")))
+	must(t, p.agent.ApplyReplicaSet(sample(0)))
+	session.delete("set-bbbbb")
+	session.outcome()
+	close(release)
+	session.outcome()
+	// Neither a state that forgets the deletion nor a list without the pod keeps it.
+	must(t, p.agent.ApplyPod(samplePod("set-bbbbb")))
+	if pods := p.agent.Pods(); len(pods) != 1 || pods[0].DeletionTimestamp == nil {
+		t.Fatal(pods)
+	}
+	must(t, p.agent.SyncPods(nil, p.agent.Mark()))
+	if pods := p.agent.Pods(); len(pods) != 0 {
+		t.Fatal(pods)
+	}
+}
+
 // creates returns the number of creates that count.
 func (p *play) creates() (count int) {
 	p.agent.locked(func() { count = p.agent.view.creates["set-uid"] })
