@@ -54,15 +54,21 @@ fn scale_and_wait(puppet: &mut Puppet, server: &str, replicas: u32) {
     world::wait_until_converged(server, replicas);
 }
 
+/// Starts an agent, and has it create three pods. Returns their names.
+fn with_three(language: Language, server: &str) -> (Puppet, Vec<String>) {
+    let mut puppet = Puppet::start(language, server, LIMITS);
+    puppet.obey("run");
+    scale_and_wait(&mut puppet, server, 3);
+    let names = puppet.wait_for("create", 3);
+    (puppet, names)
+}
+
 #[test]
 fn list_that_lags_makes_no_pod_and_deletes_none() {
     in_python(|language| {
         let server = world::server("127.0.0.1:0");
         let address = server.address("grpc");
-        let mut puppet = Puppet::start(language, &address, LIMITS);
-        puppet.obey("run");
-        scale_and_wait(&mut puppet, &address, 3);
-        let names = puppet.wait_for("create", 3);
+        let (mut puppet, names) = with_three(language, &address);
         for known in [0, 0, 3] {
             assert_eq!(
                 list(&mut puppet, &listed(&names[..known])),
@@ -138,10 +144,7 @@ fn list_that_forgets_labels_and_owner_makes_no_pod_and_wrong_labels_are_an_error
     in_python(|language| {
         let server = world::server("127.0.0.1:0");
         let address = server.address("grpc");
-        let mut puppet = Puppet::start(language, &address, LIMITS);
-        puppet.obey("run");
-        scale_and_wait(&mut puppet, &address, 3);
-        let names = puppet.wait_for("create", 3);
+        let (mut puppet, names) = with_three(language, &address);
         let mut forgetful = listed(&names);
         for pod in &mut forgetful {
             pod.labels.clear();
