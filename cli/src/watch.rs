@@ -87,7 +87,7 @@ pub(crate) async fn follow(
         cluster: cluster.to_owned(),
         namespace: scope.namespace.clone(),
         name: scope.name.clone(),
-        resume_token: String::new(),
+        ..v1::WatchDecisionsRequest::default()
     };
     let decisions = server.inspection().watch_decisions(request.clone()).await;
     let mut decisions = server.answer(decisions)?;

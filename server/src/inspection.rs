@@ -141,11 +141,12 @@ impl InspectionService for Inspection {
             name,
             page_size,
             page_token,
+            shard,
         } = request;
         let limit = page::size(page_size)?;
         let start = Page::parse(&page_token)?;
         let caller = Caller::of(&extensions);
-        let sessions = visible_of(&self.0, &caller, &cluster)?;
+        let sessions = of_shard(visible_of(&self.0, &caller, &cluster)?, &shard);
         if sessions.is_empty() && !cluster.is_empty() {
             return Err(Refusal::ClusterUnknown(cluster).into());
         }

@@ -160,11 +160,13 @@ impl Watcher {
             namespace,
             name,
             resume_token: _,
+            shard,
         } = &self.filter;
         let object = record.replica_set.as_ref();
         let is = |wanted: &str, have: Option<&str>| wanted.is_empty() || have == Some(wanted);
         self.caller.may_view(identity)
             && identity.is_of(cluster)
+            && is(shard, Some(&identity.shard))
             && is(namespace, object.map(|object| object.namespace.as_str()))
             && is(name, object.map(|object| object.name.as_str()))
     }

@@ -305,7 +305,12 @@ async fn differences_of_a_shadow_are_listed() {
     assert_eq!(told.replica_set.map(|set| set.name), Some("web".to_owned()));
     let elsewhere = v1::ListDifferencesRequest {
         namespace: "elsewhere".to_owned(),
-        ..all
+        ..all.clone()
     };
     assert_eq!(ask(elsewhere).await.differences, []);
+    let other_shard = v1::ListDifferencesRequest {
+        shard: "b".to_owned(),
+        ..all
+    };
+    assert_eq!(ask(other_shard).await.shadows, 0);
 }

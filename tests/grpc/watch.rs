@@ -5,7 +5,7 @@ use tests::objects::replica_set;
 use tonic::{Code, Streaming};
 
 use crate::{
-    agent::Agent,
+    agent::{Agent, hello},
     refusal::{assert_refusal, has_retry},
     running::{Running, soon},
 };
@@ -52,6 +52,11 @@ async fn watch_can_be_narrowed() {
         name: "b".to_owned(),
         ..all()
     };
+    let other_shard = v1::WatchDecisionsRequest {
+        shard: "one".to_owned(),
+        ..all()
+    };
+    let mut of_shard = watch(&server, other_shard).await;
     let mut watch = watch(&server, only).await;
     let sets = || {
         ["a", "b"]
@@ -66,6 +71,15 @@ async fn watch_can_be_narrowed() {
     let decision = seen.decision.expect("no notice");
     assert_eq!(decision.cluster, "c2");
     assert_eq!(decision.replica_set.expect("a name").name, "b");
+    let shard = v1::Hello {
+        shard: "one".to_owned(),
+        ..hello("c2")
+    };
+    let (mut three, _) = Agent::open_with(&server, shard).await;
+    three.snapshot(sets(), vec![]).await;
+    three.batches().await;
+    let seen = next(&mut of_shard).await.decision.expect("no notice");
+    assert_eq!(seen.shard, "one");
 }
 
 #[tokio::test]

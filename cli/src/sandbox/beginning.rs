@@ -41,9 +41,18 @@ const PODS: [Row; 7] = [
 /// Adds the objects to a cluster. Without `all_ready`, one pod is not ready.
 pub(crate) fn install(cluster: &mut Cluster, all_ready: bool) -> Result<(), ApiError> {
     let now = cluster.now();
-    cluster.restore(replica_set(OLD, OLD_UID, 7))?;
+    let (replicas, ready) = (
+        PODS.len(),
+        PODS.iter().filter(|it| all_ready || it.2).count(),
+    );
+    // Both statuses are right, so there is nothing to do, also where no controller acts.
+    let mut old = replica_set(OLD, OLD_UID, replicas);
+    old["status"] = json!({
+        "replicas": replicas, "fullyLabeledReplicas": replicas, "readyReplicas": ready,
+        "availableReplicas": ready, "observedGeneration": 1, "terminatingReplicas": 0,
+    });
+    cluster.restore(old)?;
     let mut new = replica_set(NEW, NEW_UID, 0);
-    // Its controller has nothing left to do, also where no other one acts.
     new["status"] = json!({"replicas": 0, "observedGeneration": 1, "terminatingReplicas": 0});
     cluster.restore(new)?;
     for (index, (suffix, node, ready, cost, minutes, restarts)) in PODS.into_iter().enumerate() {
@@ -97,7 +106,7 @@ fn labels(set: &str) -> Value {
     json!({"app": "web", "pod-template-hash": set})
 }
 
-fn replica_set(name: &str, uid: &str, replicas: i32) -> Value {
+fn replica_set(name: &str, uid: &str, replicas: usize) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",

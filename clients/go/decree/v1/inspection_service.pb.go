@@ -1599,7 +1599,9 @@ type WatchDecisionsRequest struct {
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Where to continue: `resume_token` of the last message that came. Empty for the decisions from now on. If the server does not have all later decisions any
 	// more, it refuses the call with RESUME_TOKEN_EXPIRED.
-	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	ResumeToken string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	// The shard; empty for all shards.
+	Shard         string `protobuf:"bytes,5,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1658,6 +1660,13 @@ func (x *WatchDecisionsRequest) GetName() string {
 func (x *WatchDecisionsRequest) GetResumeToken() string {
 	if x != nil {
 		return x.ResumeToken
+	}
+	return ""
+}
+
+func (x *WatchDecisionsRequest) GetShard() string {
+	if x != nil {
+		return x.Shard
 	}
 	return ""
 }
@@ -2265,7 +2274,9 @@ type ListDifferencesRequest struct {
 	// The maximum number of results, 1 to 1,000; 0 means 500.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// Where to continue: `next_page_token` of the previous answer.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The shard; empty for all shards.
+	Shard         string `protobuf:"bytes,6,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2331,6 +2342,13 @@ func (x *ListDifferencesRequest) GetPageSize() int32 {
 func (x *ListDifferencesRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListDifferencesRequest) GetShard() string {
+	if x != nil {
+		return x.Shard
 	}
 	return ""
 }
@@ -3295,12 +3313,13 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x05times\x18\b \x01(\x05R\x05times\x127\n" +
 	"\tlast_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12)\n" +
 	"\x06action\x18\n" +
-	" \x01(\x0e2\x11.decree.v1.ActionR\x06actionJ\x04\b\x02\x10\x03\"\x86\x01\n" +
+	" \x01(\x0e2\x11.decree.v1.ActionR\x06actionJ\x04\b\x02\x10\x03\"\x9c\x01\n" +
 	"\x15WatchDecisionsRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12!\n" +
-	"\fresume_token\x18\x04 \x01(\tR\vresumeToken\"\x8a\x01\n" +
+	"\fresume_token\x18\x04 \x01(\tR\vresumeToken\x12\x14\n" +
+	"\x05shard\x18\x05 \x01(\tR\x05shard\"\x8a\x01\n" +
 	"\x16WatchDecisionsResponse\x125\n" +
 	"\bdecision\x18\x01 \x01(\v2\x19.decree.v1.DecisionRecordR\bdecision\x12\x16\n" +
 	"\x06missed\x18\x02 \x01(\x04R\x06missed\x12!\n" +
@@ -3360,14 +3379,15 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x10memory_bytes_max\x18\x11 \x01(\x03R\x0ememoryBytesMax\x12\x1f\n" +
 	"\vobjects_max\x18\x12 \x01(\x03R\n" +
 	"objectsMax\x12+\n" +
-	"\x03age\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x03age\"\xa0\x01\n" +
+	"\x03age\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x03age\"\xb6\x01\n" +
 	"\x16ListDifferencesRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\"\xa7\x03\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x14\n" +
+	"\x05shard\x18\x06 \x01(\tR\x05shard\"\xa7\x03\n" +
 	"\x17ListDifferencesResponse\x127\n" +
 	"\vdifferences\x18\x01 \x03(\v2\x15.decree.v1.DifferenceR\vdifferences\x12\x18\n" +
 	"\ashadows\x18\x02 \x01(\x05R\ashadows\x12\x1a\n" +
