@@ -1,6 +1,6 @@
 //! The flags of `decree-agent`. Flags go before the environment, that before defaults.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, str::FromStr, time::Duration};
 
 use agent_core::{
     budget::{Action, BudgetConfig, Limits},
@@ -9,6 +9,7 @@ use agent_core::{
         LeaseConfig,
         shard::{InvalidShard, Shard},
     },
+    preferences::{self, DefaultPreference, Preference, PreferencePolicy},
 };
 use clap::{Args, Parser, ValueEnum};
 use decree_api::v1;
@@ -94,6 +95,20 @@ pub struct AgentArgs {
     /// creates 20 a second, so that a person can notice a mistake in the number of replicas.
     #[arg(long, env = "DECREE_UNASSIGNED_PODS_MAX", default_value_t = 1_000, value_parser = clap::value_parser!(i32).range(0..=1_000_000), value_name = "COUNT")]
     pub unassigned_pods_max: i32,
+
+    /// The annotations of ReplicaSets that the agent follows beyond Kubernetes' rules, separated by commas, or `none`.
+    #[arg(long, env = "DECREE_PREFERENCES", default_value = "create,keep-ended,scale-in", value_parser = preferences::names, value_name = "NAMES")]
+    pub preferences: BTreeSet<Preference>,
+
+    /// A preference of the ReplicaSets of a namespace, or of all with `*`, that have no such annotation; repeatable. Example:
+    /// `batch:keep-ended=5`.
+    #[arg(
+        long = "default-preference",
+        env = "DECREE_DEFAULT_PREFERENCE",
+        value_delimiter = ';',
+        value_name = "NAMESPACE:NAME=VALUE"
+    )]
+    pub default_preferences: Vec<DefaultPreference>,
 
     /// The maximum number of concurrent calls to the cluster. The agent makes fewer calls if they queue in the API server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
@@ -302,12 +317,24 @@ impl AgentArgs {
                 unassigned_creates_per_second: Some(UNASSIGNED_CREATES),
                 ..v1::Options::default()
             },
+            preferences: self.preference_policy(),
             namespaces: namespaces.cloned().collect(),
             calls_max: self.calls_max.into(),
             creates: self.create_limits(),
             budget: shard.map_or(budget, |it| budget.divided_among(it.count())),
             seed,
             ..agent_core::agent::AgentConfig::default()
+        }
+    }
+
+    /// The other controller of shadow mode follows no preferences.
+    fn preference_policy(&self) -> PreferencePolicy {
+        if self.mode == Mode::Shadow {
+            return PreferencePolicy::none();
+        }
+        PreferencePolicy {
+            allowed: self.preferences.clone(),
+            defaults: self.default_preferences.clone(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use agent_core::preferences;
 use decree_api::v1::{self, Rule};
 use jiff::Timestamp;
 
@@ -120,6 +121,11 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
         ("Replicas:", replicas),
         ("State:", cause::state(&summary).to_owned()),
     ]);
+    let preferences = summary.preferences.as_ref().map(preferences::words);
+    let preferences = preferences.filter(|words| !words.is_empty());
+    lines.extend(preferences.map(|words| ("Prefers:", words)));
+    let ignored = summary.ignored_annotations.iter();
+    lines.extend(ignored.map(|text| ("Ignored:", text.clone())));
     let mode = cause::mode_without_effect(summary.mode());
     lines.extend(mode.map(|mode| ("Mode:", format!("{mode}: the decisions are not executed"))));
     let because = summary.reasons.iter().filter(|it| obstacle(it).is_none());

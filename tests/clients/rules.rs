@@ -1,10 +1,12 @@
 //! The agents of both clients follow the same rules when a controller makes a mistake.
 
-use decree_api::v1::{FailureClass, NotStartedCause, event, outcome::Outcome};
+use decree_api::v1::{
+    FailureClass, NotStartedCause, PodPhase, Preferences, ReplicaSet, event, outcome::Outcome,
+};
 
 use crate::{
-    play::{Play, failed, made, not_started},
-    puppet::{LIMITS, Language, Limits, in_each_language, pod, reference, word},
+    play::{Play, failed, made, not_started, set_command},
+    puppet::{LIMITS, Language, Limits, in_each_language, pod, reference, replica_set, word},
     scripted::Scripted,
 };
 
@@ -61,6 +63,35 @@ fn whatever_a_call_does_has_one_outcome_and_one_line_of_the_log() {
         play.puppet.obey("delete remove");
         assert!(matches!(play.delete("set-ccccc"), Outcome::Done(_)));
         assert_eq!(Scripted::unread(&play.session), 0, "an outcome came twice");
+    });
+}
+
+#[test]
+fn ended_pod_goes_only_if_its_replica_set_keeps_fewer() {
+    in_each_language(|language| {
+        let mut play = Play::start(language, LIMITS, 0);
+        for name in ["set-bbbbb", "set-ccccc"] {
+            let mut ended = pod(name, "there");
+            ended.set_phase(PodPhase::Failed);
+            play.puppet.obey(&format!("apply-pod {}", word(&ended)));
+        }
+        play.puppet.obey("delete remove");
+        let mut prefer = |keep_ended| {
+            let set = ReplicaSet {
+                preferences: Some(Preferences {
+                    keep_ended,
+                    ..Preferences::default()
+                }),
+                ..replica_set(0)
+            };
+            play.puppet.obey(&set_command(&set));
+            play.delete("set-bbbbb")
+        };
+        let kept = "inactive: the pod has ended, and its ReplicaSet keeps it";
+        for keep in [None, Some(2)] {
+            assert_eq!(not_started(&prefer(keep), NotStartedCause::Guard), kept);
+        }
+        assert!(matches!(prefer(Some(1)), Outcome::Done(_)));
     });
 }
 

@@ -136,6 +136,23 @@ pub(crate) fn replica_set(rng: &mut Rng) -> v1::ReplicaSet {
         template_labels: labels(rng),
         status: rng.chance(700).then(|| status(rng)),
         resume: text(rng, &["", "", "", "now", "namespace now", "all now"]),
+        preferences: rng.chance(250).then(|| preferences(rng)),
+        ignored_annotations: Vec::new(),
+    }
+}
+
+fn preferences(rng: &mut Rng) -> v1::Preferences {
+    let rules = rng.between(0, 3);
+    v1::Preferences {
+        create_after_termination: rng.chance(500),
+        keep_ended: rng.chance(500).then(|| count(rng)),
+        scale_in: (0..rules)
+            .map(|_| v1::ScaleInPreference {
+                rule: *rng.pick(&[0, 1, 1, 2, 3, 99]),
+                label_key: text(rng, &["app", "tier"]),
+                label_value: text(rng, &["", "idle"]),
+            })
+            .collect(),
     }
 }
 

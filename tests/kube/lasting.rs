@@ -42,7 +42,7 @@ async fn reject(namespace: &Namespace, pod: &Value) {
 
 /// Waits until the server explains a ReplicaSet in these words; a batch in flight is explained first. Meanwhile, [`reject_all`] goes on:
 /// the command runs on another thread.
-async fn is_explained(server: &DecisionServer, set: &str, words: &str) {
+pub(crate) async fn is_explained(server: &DecisionServer, set: &str, words: &str) {
     found(async || {
         let (server, set) = (server.url(), set.to_owned());
         let asked = task::spawn_blocking(move || decree(&["explain", &set, "--server", &server]));

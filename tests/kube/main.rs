@@ -29,6 +29,7 @@ mod mutants;
 mod objects;
 mod permissions;
 mod policies;
+mod preferences;
 mod proxies;
 mod read_at_once;
 mod recording;

@@ -63,7 +63,7 @@ const OTHERS: &str = "--anonymous-auth --bench --bin --bins --branch --build-arg
 const COMMANDS: &str = "decree-server|decree-agent|decree-conformance|decree demo|decree up|\
     decree decide|decree simulate|decree get|decree explain|decree watch|decree diff|decree check|decree replay|decree resume|\
     decree take-over|decree hand-back|decree console";
-const PAGES: &str = "README.md docs/architecture.md docs/cli.md docs/metrics.md docs/operations.md docs/protocol.md \
+const PAGES: &str = "README.md docs/architecture.md docs/cli.md docs/metrics.md docs/operations.md docs/preferences.md docs/protocol.md \
     docs/recordings.md docs/safeguards.md docs/security.md docs/settings.md docs/shadow.md docs/sharding.md docs/troubleshooting.md";
 
 #[test]

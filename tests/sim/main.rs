@@ -49,6 +49,7 @@ mod lasting;
 mod malicious;
 mod mutants;
 mod outages;
+mod preferences;
 mod repeat;
 mod rules;
 mod seeds;

@@ -59,10 +59,22 @@ pub fn pod(name: &str) -> PodBuilder {
     }))
 }
 
+/// Adds the preferences that bound creates and deletes: creates after termination, and one ended pod to keep.
+pub fn with_preferences(set: ReplicaSetBuilder) -> ReplicaSetBuilder {
+    let set = set.annotated("decree.dev/create", "after-termination");
+    set.annotated("decree.dev/keep-ended", "1")
+}
+
 impl ReplicaSetBuilder {
     /// Sets the desired replicas.
     pub fn replicas(mut self, replicas: i32) -> Self {
         self.0["spec"]["replicas"] = replicas.into();
+        self
+    }
+
+    /// Adds an annotation.
+    pub fn annotated(mut self, key: &str, value: &str) -> Self {
+        self.0["metadata"]["annotations"][key] = value.into();
         self
     }
 

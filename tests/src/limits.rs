@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::api::{self, Request};
+use agent_core::{
+    api::{self, Request},
+    preferences::Preference,
+};
 use agent_fake::{Kind, Object};
 use decree_api::v1;
 use jiff::Timestamp;
@@ -199,6 +202,19 @@ impl Limits {
                 "{} is number {there} where {wanted} are wanted",
                 create.name
             )
+        })?;
+        let set = self.set(world, uid);
+        if set.is_none_or(|set| annotation(set, Preference::Create).is_none()) {
+            return Ok(());
+        }
+        let pods = world.cluster.objects(Kind::Pod);
+        let there = pods.filter(|pod| controller(pod) == Some(uid) && !has_ended(pod));
+        let there = there.count();
+        limit("creates_after_termination", there <= wanted, || {
+            let name = &create.name;
+            format!(
+                "{name} is number {there}, those being deleted included, where {wanted} are wanted"
+            )
         })
     }
 
@@ -213,6 +229,9 @@ impl Limits {
                 format!("{name} is deleted, of {owner:?}"),
             ));
         };
+        if has_ended(before) {
+            return self.judge_ended(world, owner, before);
+        }
         if !is_active(before) {
             return Ok(());
         }
@@ -223,6 +242,22 @@ impl Limits {
         let wanted = wanted.min().unwrap_or(0);
         limit("never_fewer_than_wanted", left >= wanted, || {
             format!("{left} are left without {name} where {wanted} are wanted")
+        })
+    }
+
+    /// Only ended pods beyond those that the ReplicaSet prefers to keep.
+    fn judge_ended(&self, world: &World, owner: &str, before: &Object) -> Verdict {
+        let keep = self
+            .set(world, owner)
+            .and_then(|set| annotation(set, Preference::KeepEnded)?.parse().ok());
+        let pods = world.cluster.objects(Kind::Pod);
+        let left = pods.filter(|pod| controller(pod) == Some(owner) && has_ended(pod));
+        let left = left.count();
+        let was_deleted = !before["metadata"]["deletionTimestamp"].is_null();
+        let right = was_deleted || keep.is_some_and(|keep: usize| left >= keep);
+        limit("ended_pods_are_kept", right, || {
+            let name = text(before, "name");
+            format!("{left} ended pods are left without {name} where {keep:?} are kept")
         })
     }
 
@@ -331,6 +366,15 @@ impl Pod {
             labels: pod["metadata"]["labels"].clone(),
         }
     }
+}
+
+fn annotation(set: &Object, preference: Preference) -> Option<&str> {
+    set["metadata"]["annotations"][preference.annotation()].as_str()
+}
+
+fn has_ended(pod: &Object) -> bool {
+    let phase = pod["status"]["phase"].as_str();
+    matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 fn is_selected(set: &Object, pod: &Object) -> bool {

@@ -279,6 +279,7 @@ fn replica_set(at: u32, pods: u32) -> ReplicaSet {
         min_ready_seconds: 0,
         status: Status::default(),
         resume: "".into(),
+        preferences: None,
     }
 }
 

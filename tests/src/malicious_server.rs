@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     actors::malicious::Malice,
-    builders::{pod, replica_set},
+    builders::{pod, replica_set, with_preferences},
     chaos::Chaos,
     depth::number,
     encounters::Encounters,
@@ -168,7 +168,7 @@ fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
     let orphan = |name: String| pod(&name).labelled("app", "web").build();
     let mut acts = vec![
         Act::Create(replica_set("web").replicas(4).build()),
-        Act::Create(replica_set("api").replicas(2).build()),
+        Act::Create(with_preferences(replica_set("api").replicas(2)).build()),
         elsewhere(replica_set("web").replicas(3).build()),
         elsewhere(pod("outsider").labelled("app", "api").build()),
     ];

@@ -132,6 +132,8 @@ impl Template {
                 ..v1::ReplicaSetStatus::default()
             }),
             resume: String::new(),
+            preferences: None,
+            ignored_annotations: Vec::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use decree_api::v1::{self, NotStartedCause, reconcile_response::Frame};
 use jiff::Timestamp;
 
 use crate::{
-    api::{Answer, ApiError, CallId, Kind, Request},
+    api::{Answer, ApiError, CallId, Kind, Reply, Request},
     budget::Hold,
     execute::{
         Batches,
@@ -168,7 +168,10 @@ impl Agent {
     }
 
     /// Handles the answer to a call.
-    pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Answer) {
+    pub fn handle_reply(&mut self, now: Timestamp, id: CallId, mut result: Answer) {
+        if let Ok(Reply::ReplicaSet(set)) = &mut result {
+            self.guard.config.preferences.apply(&mut set.projected);
+        }
         let history = &mut self.reading.history;
         history.handle_read(id, &result);
         // First: the server would take a pod in the outcome for one that came and went.

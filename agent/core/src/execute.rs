@@ -356,19 +356,21 @@ fn admit(
     owner: &v1::ObjectRef,
     stage: &Stage,
 ) -> Result<(), Refusal> {
-    let Some((verb, _)) = stage.pod_change() else {
+    let Some((verb, pod)) = stage.pod_change() else {
         return Ok(());
     };
+    let key = pods::key(&owner.namespace, &owner.uid);
+    // The preference of the owner bounds the deletion of ended pods.
+    if verb == Verb::Delete && view.pods.kept_with(&key, &pod.uid).is_some() {
+        return Ok(());
+    }
     budget.admit(now, verb, owner, |scope| match (verb, scope) {
         (Verb::Create, Scope::ReplicaSet) => {
             let set = view.templates.newest(&owner.uid);
             set.map_or(0, template::replicas)
         }
         (Verb::Create, Scope::Cluster) => view.templates.desired(),
-        (Verb::Delete, Scope::ReplicaSet) => {
-            let key = pods::key(&owner.namespace, &owner.uid);
-            view.pods.counts(&key).active
-        }
+        (Verb::Delete, Scope::ReplicaSet) => view.pods.counts(&key).active,
         (Verb::Delete, Scope::Cluster) => view.pods.of_replica_sets,
     })
 }

@@ -17,6 +17,7 @@
 //! | [`link`] | the connection to the server, and the decoding of its frames |
 //! | [`execute`] | the batches under way, from their checks to the outcome of each operation |
 //! | [`budget`] | the limits of creates and deletes in a minute, and their holds |
+//! | [`preferences`] | the wishes of a ReplicaSet's owner beyond Kubernetes' rules, from its annotations |
 //! | [`lease`], [`take_over`] | which agent may act, and in which namespaces |
 //! | [`refusal`] | why an operation is not started |
 //! | [`report`], [`recorder`] | data for logs and metrics; events for people |
@@ -42,6 +43,7 @@ pub mod lease;
 pub mod link;
 mod outbox;
 pub mod pace;
+pub mod preferences;
 pub mod recorder;
 pub mod refusal;
 pub mod report;

@@ -191,6 +191,10 @@ func (w work) beginDelete(victim *v1.Victim) (pod *v1.Pod, refused any) {
 		return nil, failure(v1.FailureClass_FAILURE_CLASS_PRECONDITION, "the pod has another version")
 	case pod.Controller.GetUid() != w.ReplicaSet.Uid:
 		return nil, guard("ownership: the ReplicaSet does not control the pod")
+	case hasEnded(pod) && pod.DeletionTimestamp == nil && !a.view.deleting[pod.Uid]:
+		if !w.isBeyondKept() {
+			return nil, guard("inactive: the pod has ended, and its ReplicaSet keeps it")
+		}
 	case !isActive(pod) || a.view.deleting[pod.Uid]:
 		return nil, guard("inactive: the pod has ended or is being deleted")
 	case a.view.active[w.ReplicaSet.Uid] <= w.wanted():
@@ -198,6 +202,18 @@ func (w work) beginDelete(victim *v1.Victim) (pod *v1.Pod, refused any) {
 	}
 	a.view.setDeleting(pod.Uid, true)
 	return pod, nil
+}
+
+// isBeyondKept returns whether the ReplicaSet has more ended pods than it prefers to keep. The Agent is locked.
+func (w work) isBeyondKept() bool {
+	a := w.agent
+	preferences, ended := a.replicaSets[w.ReplicaSet.Uid].GetPreferences(), 0
+	a.view.each(a.view.owned[w.ReplicaSet.Uid], func(pod *v1.Pod) {
+		if hasEnded(pod) && pod.DeletionTimestamp == nil && !a.view.deleting[pod.Uid] {
+			ended++
+		}
+	})
+	return preferences != nil && preferences.KeepEnded != nil && ended > int(*preferences.KeepEnded)
 }
 
 func (w work) adopt(ctx context.Context, ref *v1.ObjectRef) func() any {

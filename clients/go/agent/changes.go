@@ -217,8 +217,11 @@ func (a *Agent) locked(do func()) {
 }
 
 func isActive(pod *v1.Pod) bool {
-	ended := pod.Phase == v1.PodPhase_POD_PHASE_SUCCEEDED || pod.Phase == v1.PodPhase_POD_PHASE_FAILED
-	return pod.DeletionTimestamp == nil && !ended
+	return pod.DeletionTimestamp == nil && !hasEnded(pod)
+}
+
+func hasEnded(pod *v1.Pod) bool {
+	return pod.Phase == v1.PodPhase_POD_PHASE_SUCCEEDED || pod.Phase == v1.PodPhase_POD_PHASE_FAILED
 }
 
 func podRef(pod *v1.Pod) *v1.ObjectRef {

@@ -104,7 +104,11 @@ def labels_fault(owner: objects.ReplicaSet, labels: Mapping[str, str]) -> str:
 
 def is_running(pod: objects.Pod) -> bool:
     """Returns whether a pod counts for its ReplicaSet: it has not ended and is not being deleted."""
-    return not pod.HasField("deletion_timestamp") and pod.phase not in ENDED
+    return not pod.HasField("deletion_timestamp") and not has_ended(pod)
+
+
+def has_ended(pod: objects.Pod) -> bool:
+    return pod.phase in ENDED
 
 
 def is_name_of(owner: objects.ReplicaSet, name: str) -> bool:

@@ -247,6 +247,11 @@ class Delete(Operation):
         owner = self.work.owner.uid
         if pod.controller.uid != owner:
             return guarded("ownership: the ReplicaSet does not control the pod")
+        if self.view.is_kept(pod):
+            preferences = self.work.owner.preferences
+            if preferences.HasField("keep_ended") and self.view.kept(owner) > preferences.keep_ended:
+                return None
+            return guarded("inactive: the pod has ended, and its ReplicaSet keeps it")
         if not self.view.is_active(pod):
             return guarded("inactive: the pod has ended or is being deleted")
         if self.view.active[owner] <= self.work.wanted():

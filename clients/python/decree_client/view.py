@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from decree_client.check import OWNER_KIND, bases_of, is_name_of, is_running, pod_fault, set_fault
+from decree_client.check import OWNER_KIND, bases_of, has_ended, is_name_of, is_running, pod_fault, set_fault
 from decree_client.removals import LONG_AGO, Removal, Removals
 from decree_client.v1 import event_pb2 as events, object_pb2 as objects
 
@@ -314,6 +314,13 @@ class View:
 
     def is_active(self, pod: objects.Pod) -> bool:
         return is_running(pod) and pod.uid not in self.deleting
+
+    def is_kept(self, pod: objects.Pod) -> bool:
+        """Returns whether a pod has ended, and nobody deletes it."""
+        return has_ended(pod) and not pod.HasField("deletion_timestamp") and pod.uid not in self.deleting
+
+    def kept(self, owner: str) -> int:
+        return sum(self.is_kept(self.pods[uid]) for uid in self.groups.get(owner, ()))
 
     def places(self, owner: str) -> int:
         """Counts the active pods of a ReplicaSet, and those that are being created and that nothing has shown yet."""

@@ -45,7 +45,7 @@ const LISTS_EVERY: Span = Span::seconds(5 * 60);
 /// Time never goes back here, since availability is counted forward. A `now` before an earlier `now` counts as the earlier one.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    config: Config,
+    pub(crate) config: Config,
     pub(crate) index: Index,
     pub(crate) queue: Queue,
     pub(crate) reports: HeldQueue<ControllerReport>,
@@ -331,7 +331,9 @@ impl Controller {
             reasons: plan.reasons,
         };
         self.next_batch += 1;
-        if let Action::Delete(victims) = &batch.action {
+        if let Action::Delete(victims) = &batch.action
+            && set.surplus() > 0
+        {
             let scale_down = ScaleDown {
                 key: batch.key.clone(),
                 at: self.clock,
@@ -411,8 +413,9 @@ impl Controller {
         };
         let wait = until.since(now);
         self.queue.add_after(id, wait);
-        // A missing answer has a report of its own, and must not hide the other limits.
-        blocking.retain(|limit| limit.reason.rule != Rule::Backoff);
+        // A missing answer has a report of its own, and must not hide the other limits. A wait that the owner prefers needs none.
+        let told = [Rule::PodsDoNotLast, Rule::ManyUnassigned];
+        blocking.retain(|limit| told.contains(&limit.reason.rule));
         if let Some(limit) = blocking.into_iter().max_by_key(|it| it.until)
             && let Some(set) = self.index.set_mut(id)
             && set.pace.told_until <= now

@@ -14,6 +14,7 @@ use crate::{
     queue::Priority,
     reason::{Reason, Rule},
     report::{ControllerReport, Decision},
+    sync::limits::limits,
 };
 
 /// The version of the writes of such a decision: later than any version of the snapshot.
@@ -159,6 +160,12 @@ fn run(
         controller.queue.clear();
     }
     decision.conclude(controller);
+    let mut waits = limits(&controller.index, &controller.config, id);
+    waits.retain(|it| it.admitted == 0);
+    let waits = waits.into_iter().map(|it| it.reason);
+    let is_said = |it: &Reason| decision.reasons.iter().any(|said| said.rule == it.rule);
+    let waits: Vec<_> = waits.filter(|it| !is_said(it)).collect();
+    decision.reasons.extend(waits);
     if decision.reasons.is_empty() {
         decision.say(Rule::InSync, "nothing to do");
     }

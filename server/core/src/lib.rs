@@ -70,8 +70,8 @@ pub use decide::{Interrupted, decide, decide_while};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use object::{
-    Condition, Key, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span,
-    Status, Timestamp, Uid,
+    Condition, Key, OwnerReference, Phase, Pod, PodState, Preferences, Ready, ReplicaSet,
+    ResourceVersion, ScaleIn, Span, Status, Timestamp, Uid,
 };
 pub use reason::{Reason, Rule};
 pub use report::Decision;

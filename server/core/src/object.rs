@@ -151,6 +151,32 @@ pub struct ReplicaSet {
     pub status: Status,
     /// The latest request of a person to resume creates, empty without one: a change is a request. [`Resume`] reads it.
     pub resume: Arc<str>,
+    /// The wishes of its owner; `None` without one.
+    pub preferences: Option<Box<Preferences>>,
+}
+
+/// The wishes of the owner of a ReplicaSet beyond Kubernetes' rules; see `Preferences` of the contract. The default is as Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preferences {
+    /// Pods being deleted count as replicas until they have ended.
+    pub create_after_termination: bool,
+    /// The number of ended pods to keep; `None` for all.
+    pub keep_ended: Option<usize>,
+    /// Who goes first among pods of equal phase and readiness, the most important rule first.
+    pub scale_in: Vec<ScaleIn>,
+    /// Why annotations of preferences are not followed, for people.
+    pub ignored: Vec<Box<str>>,
+}
+
+/// A preference for the order of deletion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScaleIn {
+    /// Pods with this label go first: key and value.
+    First(Box<str>, Box<str>),
+    /// Pods on the node with the fewest active pods go first.
+    EmptiestNode,
+    /// The youngest pods go first.
+    Youngest,
 }
 
 /// The ReplicaSets whose creates a person resumes.
@@ -374,6 +400,7 @@ impl ReplicaSet {
             template_labels,
             status: Status::default(),
             resume: Arc::default(),
+            preferences: None,
         }
     }
 }

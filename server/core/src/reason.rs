@@ -39,6 +39,11 @@ pub enum Rule {
     Throttled,
     PodsDoNotLast,
     ManyUnassigned,
+    AfterTermination,
+    EndedPods,
+    First,
+    EmptiestNode,
+    Youngest,
 }
 
 /// One reason.

@@ -7,7 +7,7 @@ use crate::{
     event::FailureClass,
     held::Held,
     labels::Labels,
-    object::{Key, Kind, OwnerReference, Span, Status, Timestamp},
+    object::{Key, Kind, OwnerReference, Preferences, Span, Status, Timestamp},
     reason::Reason,
     selector::Quarantine,
     sync::rank::RankedPod,
@@ -191,6 +191,8 @@ pub struct View {
     pub unconverged_since: Option<Timestamp>,
     /// An active pod that is not ready; `None` if it has converged.
     pub unready: Option<Arc<str>>,
+    /// The wishes of its owner; `None` without one.
+    pub preferences: Option<Box<Preferences>>,
 }
 
 impl Held for ControllerReport {

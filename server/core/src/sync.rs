@@ -121,7 +121,7 @@ pub(crate) fn operations_max(
     match (set, answered) {
         (Some(set), None | Some(SyncStep::Claim(_))) if !set.object.deleting => {
             let claims = (adoptable.len() + set.releases.len()).min(config.claims_max);
-            claims.max(manage::burst(config, set.surplus())).max(1)
+            claims.max(manage::operations_max(config, set)).max(1)
         }
         (None, _) | (_, Some(SyncStep::Status(..))) => 0,
         (Some(_), _) => 1,

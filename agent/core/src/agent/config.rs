@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use decree_api::v1;
 
-use crate::{budget, execute::creates::CreateLimits, lease::shard::Shard};
+use crate::{
+    budget, execute::creates::CreateLimits, lease::shard::Shard, preferences::PreferencePolicy,
+};
 
 /// The identity and the settings of an agent. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct AgentConfig {
     pub mode: v1::Mode,
     /// The options of decisions.
     pub options: v1::Options,
+    /// The annotations of ReplicaSets that the agent follows. In shadow mode it follows none, as the other controller.
+    pub preferences: PreferencePolicy,
     /// The group and version of the ReplicaSets, such as `apps/v1`.
     pub api_version: String,
     /// The namespaces in which the agent acts; empty for all.
@@ -75,6 +79,7 @@ impl Default for AgentConfig {
             epoch: 0,
             mode: v1::Mode::Enforce,
             options: v1::Options::default(),
+            preferences: PreferencePolicy::default(),
             api_version: "apps/v1".into(),
             namespaces: BTreeSet::new(),
             namespaces_of: None,

@@ -38,6 +38,10 @@ pub(crate) enum PodWrite {
 
 /// What follows the start of an operation, or an answer: a call, or the end.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a step lives until it is followed"
+)]
 pub(crate) enum Step {
     Call(Stage, Request),
     Finish(OutcomeKind),

@@ -1,9 +1,10 @@
 //! The agent's own limits, for any server: the agent checks each operation against the ReplicaSets and pods that it has seen, immediately
 //! before the operation starts.
 //!
-//! 1. A pod is created only while fewer pods are active or being created than desired, and only under a name of that ReplicaSet.
+//! 1. A pod is created only while fewer pods are active or being created than desired, and only under a name of that ReplicaSet. If the
+//!    ReplicaSet prefers creates after termination, pods being deleted count, too.
 //! 2. A pod is deleted only while more pods are active and not being deleted than desired. It must be an active pod that the ReplicaSet
-//!    controls and selects.
+//!    controls and selects. An ended pod is deleted only while there are more than the ReplicaSet prefers to keep.
 //! 3. A pod is adopted only if it is an active orphan that the ReplicaSet selects, and released only if it is active and not selected.
 //! 4. A status reports no more pods than there have been since the last status, and no later generation. It changes only the condition
 //!    `ReplicaFailure`, to a short text.
@@ -45,19 +46,31 @@ pub(crate) fn check_create(
         return Err(Refusal::new(Rule::Name, text));
     }
     let key = pods::key(&set.namespace, &set.uid);
-    let (active, desired) = (view.pods.counts(&key).active as usize, desired(set));
+    let (counts, desired) = (view.pods.counts(&key), desired(set));
+    let (active, ending) = (counts.active as usize, counts.terminating as usize);
     let creating = view.pods.creates_besides(&key, name);
-    if active + creating >= desired {
+    let waits = set
+        .preferences
+        .as_ref()
+        .is_some_and(|it| it.create_after_termination);
+    if active + creating + if waits { ending } else { 0 } >= desired {
         let text = format!("{active} pods are active, {creating} being created, {desired} desired");
-        return Err(Refusal::new(Rule::Surplus, text));
+        let ending = format!(", and {ending} being deleted count, too");
+        return Err(Refusal::new(
+            Rule::Surplus,
+            text + if waits { &ending } else { "" },
+        ));
     }
     Ok(())
 }
 
 /// Checks the deletion of a pod that the ReplicaSet controls.
 pub(crate) fn check_delete(view: &View, set: &v1::ReplicaSet, pod: &v1::ObjectRef) -> Checked {
-    check_claimed(view, set, pod, true)?;
     let key = pods::key(&set.namespace, &set.uid);
+    if let Some(ended) = view.pods.kept_with(&key, &pod.uid) {
+        return check_ended(set, pod, ended);
+    }
+    check_claimed(view, set, pod, true)?;
     let (active, desired) = (view.pods.counts(&key).active as usize, desired(set));
     let leaving = view.pods.leaving_besides(&key, &pod.uid) as usize;
     if active <= desired + leaving {
@@ -65,6 +78,20 @@ pub(crate) fn check_delete(view: &View, set: &v1::ReplicaSet, pod: &v1::ObjectRe
         return Err(Refusal::new(Rule::Shortage, text));
     }
     Ok(())
+}
+
+/// Checks the deletion of one of `ended` pods that have ended.
+fn check_ended(set: &v1::ReplicaSet, pod: &v1::ObjectRef, ended: u32) -> Checked {
+    let keep = set.preferences.as_ref().and_then(|it| it.keep_ended);
+    if keep.is_some_and(|keep| i64::from(ended) > i64::from(keep)) {
+        return Ok(());
+    }
+    let kept = keep.map_or_else(|| "all are".to_owned(), |keep| format!("{keep} are"));
+    let text = format!(
+        "pod {} has ended: of {ended} ended pods, {kept} kept",
+        display(pod)
+    );
+    Err(Refusal::new(Rule::Inactive, text))
 }
 
 /// Checks that a pod to adopt or delete is active and selected, or that a pod to release is active and not selected.

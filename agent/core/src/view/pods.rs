@@ -52,8 +52,8 @@ pub(crate) enum State {
     Active { ready: bool },
     /// Under deletion, and not ended.
     Terminating,
-    /// Succeeded or failed.
-    Ended,
+    /// Succeeded or failed. It is kept unless it is under deletion.
+    Ended { kept: bool },
     /// Gone, as the answer to a call says. Older states from the watch change nothing.
     Gone,
 }
@@ -65,6 +65,8 @@ pub(crate) struct Counts {
     pub(crate) terminating: u32,
     /// Active pods that the agent deletes.
     pub(crate) leaving: u32,
+    /// Ended pods of a ReplicaSet that nobody deletes.
+    pub(crate) ended: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -144,7 +146,7 @@ impl Pods {
         let (controller, labels) = self.shared(pod);
         let state = State::of(pod);
         let entry = Pod {
-            leaving: leaving && state.is_active(),
+            leaving: leaving && state.can_leave(),
             controller,
             labels,
             state,
@@ -201,6 +203,13 @@ impl Pods {
     pub(crate) fn leaving_besides(&self, controller: &str, uid: &str) -> u32 {
         let own = self.by_uid.get(uid).is_some_and(|pod| pod.leaving);
         self.counts(controller).leaving - u32::from(own)
+    }
+
+    /// The number of the controller's ended pods that nobody deletes, with the pod of this UID; `None` if it is not one to delete.
+    pub(crate) fn kept_with(&self, controller: &str, uid: &str) -> Option<u32> {
+        let pod = self.get(uid)?;
+        let is_kept = matches!(pod.state, State::Ended { kept: true });
+        is_kept.then(|| self.counts(controller).ended + u32::from(pod.leaving))
     }
 
     /// Forgets the peaks of the controllers whose UIDs are not kept.
@@ -267,7 +276,7 @@ impl Pods {
     }
 
     fn set_leaving(&mut self, uid: &str, leaving: bool) {
-        self.change(uid, |pod| pod.leaving = leaving && pod.state.is_active());
+        self.change(uid, |pod| pod.leaving = leaving && pod.state.can_leave());
     }
 
     fn change(&mut self, uid: &str, change: impl FnOnce(&mut Pod)) {
@@ -282,6 +291,7 @@ impl Pods {
     fn count_in(&mut self, pod: &Pod) {
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.change(pod, |count, by| *count += by);
+            it.counts.ended += u32::from(it.is_replica_set && pod.is_kept());
             it.peak = it.peak.max(it.counts);
             let is_counted = it.is_replica_set && pod.state.is_active();
             self.of_replica_sets += u32::from(is_counted);
@@ -294,6 +304,7 @@ impl Pods {
         };
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.change(pod, |count, by| *count -= by);
+            it.counts.ended -= u32::from(it.is_replica_set && pod.is_kept());
             let is_counted = it.is_replica_set && pod.state.is_active();
             self.of_replica_sets -= u32::from(is_counted);
         }
@@ -331,6 +342,13 @@ impl Pods {
     }
 }
 
+impl Pod {
+    /// Whether it has ended, and nobody deletes it.
+    const fn is_kept(&self) -> bool {
+        matches!(self.state, State::Ended { kept: true }) && !self.leaving
+    }
+}
+
 impl Controller {
     fn is_empty(&self) -> bool {
         let none = Counts::default();
@@ -344,7 +362,9 @@ impl State {
         let has_ended = matches!(pod.phase(), v1::PodPhase::Succeeded | v1::PodPhase::Failed);
         let ready = pod.ready.as_ref().is_some_and(|ready| ready.ready);
         match (has_ended, pod.deletion_timestamp) {
-            (true, _) => Self::Ended,
+            (true, deleted) => Self::Ended {
+                kept: deleted.is_none(),
+            },
             (false, Some(_)) => Self::Terminating,
             (false, None) => Self::Active { ready },
         }
@@ -352,6 +372,11 @@ impl State {
 
     pub(crate) const fn is_active(self) -> bool {
         matches!(self, Self::Active { .. })
+    }
+
+    /// Whether the agent can delete it.
+    const fn can_leave(self) -> bool {
+        matches!(self, Self::Active { .. } | Self::Ended { kept: true })
     }
 }
 
@@ -365,7 +390,7 @@ impl Counts {
                 change(&mut self.leaving, pod.leaving.into());
             }
             State::Terminating => change(&mut self.terminating, 1),
-            State::Ended | State::Gone => {}
+            State::Ended { .. } | State::Gone => {}
         }
     }
 
@@ -375,6 +400,7 @@ impl Counts {
             ready: self.ready.max(other.ready),
             terminating: self.terminating.max(other.terminating),
             leaving: self.leaving.max(other.leaving),
+            ended: self.ended.max(other.ended),
         }
     }
 }

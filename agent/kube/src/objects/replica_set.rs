@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use agent_core::{
     api::{self, InvalidObject, Template},
     budget::resume::RESUME_ANNOTATION,
+    preferences,
 };
 use bytes::Bytes;
 use decree_api::v1;
@@ -120,6 +121,7 @@ impl Projected for ReplicaSet {
         let resume = metadata.annotations.remove(RESUME_ANNOTATION);
         let mut resume = resume.unwrap_or_default();
         resume.truncate(resume.floor_char_boundary(RESUME_BYTES_MAX));
+        let (preferences, ignored_annotations) = preferences::take(&mut metadata.annotations);
         let projected = v1::ReplicaSet {
             namespace,
             name,
@@ -134,6 +136,8 @@ impl Projected for ReplicaSet {
             template_labels,
             status: Some(self.status.unwrap_or_default().project()),
             resume,
+            preferences,
+            ignored_annotations,
         };
         let template = (!template.is_empty()).then(|| Template::new(template.as_ref()));
         Ok(api::ReplicaSet {

@@ -521,9 +521,13 @@ type ReplicaSetSummary struct {
 	// The mode of its agent. In SHADOW and DRY_RUN, the agent executes no decisions. Unspecified without a session.
 	Mode Mode `protobuf:"varint,18,opt,name=mode,proto3,enum=decree.v1.Mode" json:"mode,omitempty"`
 	// The shard of its session; empty if one session has the whole cluster.
-	Shard         string `protobuf:"bytes,19,opt,name=shard,proto3" json:"shard,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Shard string `protobuf:"bytes,19,opt,name=shard,proto3" json:"shard,omitempty"`
+	// The wishes of its owner; absent without one.
+	Preferences *Preferences `protobuf:"bytes,21,opt,name=preferences,proto3" json:"preferences,omitempty"`
+	// The annotations of preferences that nobody follows, each with the reason.
+	IgnoredAnnotations []string `protobuf:"bytes,22,rep,name=ignored_annotations,json=ignoredAnnotations,proto3" json:"ignored_annotations,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ReplicaSetSummary) Reset() {
@@ -687,6 +691,20 @@ func (x *ReplicaSetSummary) GetShard() string {
 		return x.Shard
 	}
 	return ""
+}
+
+func (x *ReplicaSetSummary) GetPreferences() *Preferences {
+	if x != nil {
+		return x.Preferences
+	}
+	return nil
+}
+
+func (x *ReplicaSetSummary) GetIgnoredAnnotations() []string {
+	if x != nil {
+		return x.IgnoredAnnotations
+	}
+	return nil
 }
 
 // Explains the state of a ReplicaSet in one sentence.
@@ -3213,7 +3231,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x125\n" +
 	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
-	"staleViews\"\xf7\x06\n" +
+	"staleViews\"\xe2\a\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -3238,7 +3256,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"controller\x18\x11 \x01(\v2\x19.decree.v1.OwnerReferenceR\n" +
 	"controller\x12#\n" +
 	"\x04mode\x18\x12 \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x12\x14\n" +
-	"\x05shard\x18\x13 \x01(\tR\x05shard\x1aA\n" +
+	"\x05shard\x18\x13 \x01(\tR\x05shard\x128\n" +
+	"\vpreferences\x18\x15 \x01(\v2\x16.decree.v1.PreferencesR\vpreferences\x12/\n" +
+	"\x13ignored_annotations\x18\x16 \x03(\tR\x12ignoredAnnotations\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x01\n" +
@@ -3567,10 +3587,11 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),   // 40: google.protobuf.Timestamp
 	(*OwnerReference)(nil),          // 41: decree.v1.OwnerReference
 	(Mode)(0),                       // 42: decree.v1.Mode
-	(Rule)(0),                       // 43: decree.v1.Rule
-	(FailureClass)(0),               // 44: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 45: decree.v1.ReplicaSetStatus
-	(*durationpb.Duration)(nil),     // 46: google.protobuf.Duration
+	(*Preferences)(nil),             // 43: decree.v1.Preferences
+	(Rule)(0),                       // 44: decree.v1.Rule
+	(FailureClass)(0),               // 45: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 46: decree.v1.ReplicaSetStatus
+	(*durationpb.Duration)(nil),     // 47: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	7,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
@@ -3584,75 +3605,76 @@ var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	8,  // 8: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
 	41, // 9: decree.v1.ReplicaSetSummary.controller:type_name -> decree.v1.OwnerReference
 	42, // 10: decree.v1.ReplicaSetSummary.mode:type_name -> decree.v1.Mode
-	1,  // 11: decree.v1.Cause.severity:type_name -> decree.v1.Severity
-	7,  // 12: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	40, // 13: decree.v1.GetReplicaSetResponse.next_sync_time:type_name -> google.protobuf.Timestamp
-	21, // 14: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	15, // 15: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
-	12, // 16: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
-	37, // 17: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
-	11, // 18: decree.v1.GetReplicaSetResponse.in_flight:type_name -> decree.v1.BatchInFlight
-	2,  // 19: decree.v1.BatchInFlight.action:type_name -> decree.v1.Action
-	40, // 20: decree.v1.ScaleDown.decide_time:type_name -> google.protobuf.Timestamp
-	13, // 21: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
-	39, // 22: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
-	14, // 23: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
-	43, // 24: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
-	40, // 25: decree.v1.TimelineEntry.event_time:type_name -> google.protobuf.Timestamp
-	16, // 26: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
-	17, // 27: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
-	18, // 28: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	39, // 29: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	2,  // 30: decree.v1.Decided.action:type_name -> decree.v1.Action
-	44, // 31: decree.v1.Answered.failure_class:type_name -> decree.v1.FailureClass
-	40, // 32: decree.v1.Answered.last_time:type_name -> google.protobuf.Timestamp
-	2,  // 33: decree.v1.Answered.action:type_name -> decree.v1.Action
-	21, // 34: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	40, // 35: decree.v1.DecisionRecord.decide_time:type_name -> google.protobuf.Timestamp
-	38, // 36: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	22, // 37: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	39, // 38: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	45, // 39: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	2,  // 40: decree.v1.DecisionRecord.action:type_name -> decree.v1.Action
-	39, // 41: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	25, // 42: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	37, // 43: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
-	42, // 44: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	40, // 45: decree.v1.SessionSummary.start_time:type_name -> google.protobuf.Timestamp
-	46, // 46: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	46, // 47: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
-	29, // 48: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	28, // 49: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
-	40, // 50: decree.v1.ListDifferencesResponse.start_time:type_name -> google.protobuf.Timestamp
-	37, // 51: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
-	3,  // 52: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
-	40, // 53: decree.v1.Difference.detect_time:type_name -> google.protobuf.Timestamp
-	38, // 54: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	3,  // 55: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	4,  // 56: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	31, // 57: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
-	32, // 58: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
-	35, // 59: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
-	34, // 60: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
-	37, // 61: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
-	38, // 62: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
-	5,  // 63: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	9,  // 64: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	19, // 65: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	23, // 66: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	26, // 67: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	30, // 68: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
-	6,  // 69: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	10, // 70: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	20, // 71: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	24, // 72: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	27, // 73: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	33, // 74: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
-	69, // [69:75] is the sub-list for method output_type
-	63, // [63:69] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	43, // 11: decree.v1.ReplicaSetSummary.preferences:type_name -> decree.v1.Preferences
+	1,  // 12: decree.v1.Cause.severity:type_name -> decree.v1.Severity
+	7,  // 13: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
+	40, // 14: decree.v1.GetReplicaSetResponse.next_sync_time:type_name -> google.protobuf.Timestamp
+	21, // 15: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	15, // 16: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
+	12, // 17: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
+	37, // 18: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
+	11, // 19: decree.v1.GetReplicaSetResponse.in_flight:type_name -> decree.v1.BatchInFlight
+	2,  // 20: decree.v1.BatchInFlight.action:type_name -> decree.v1.Action
+	40, // 21: decree.v1.ScaleDown.decide_time:type_name -> google.protobuf.Timestamp
+	13, // 22: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
+	39, // 23: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
+	14, // 24: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
+	44, // 25: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
+	40, // 26: decree.v1.TimelineEntry.event_time:type_name -> google.protobuf.Timestamp
+	16, // 27: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
+	17, // 28: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
+	18, // 29: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
+	39, // 30: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	2,  // 31: decree.v1.Decided.action:type_name -> decree.v1.Action
+	45, // 32: decree.v1.Answered.failure_class:type_name -> decree.v1.FailureClass
+	40, // 33: decree.v1.Answered.last_time:type_name -> google.protobuf.Timestamp
+	2,  // 34: decree.v1.Answered.action:type_name -> decree.v1.Action
+	21, // 35: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	40, // 36: decree.v1.DecisionRecord.decide_time:type_name -> google.protobuf.Timestamp
+	38, // 37: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	22, // 38: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	39, // 39: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	46, // 40: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	2,  // 41: decree.v1.DecisionRecord.action:type_name -> decree.v1.Action
+	39, // 42: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	25, // 43: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	37, // 44: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
+	42, // 45: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	40, // 46: decree.v1.SessionSummary.start_time:type_name -> google.protobuf.Timestamp
+	47, // 47: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	47, // 48: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
+	29, // 49: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	28, // 50: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
+	40, // 51: decree.v1.ListDifferencesResponse.start_time:type_name -> google.protobuf.Timestamp
+	37, // 52: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
+	3,  // 53: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
+	40, // 54: decree.v1.Difference.detect_time:type_name -> google.protobuf.Timestamp
+	38, // 55: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	3,  // 56: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	4,  // 57: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	31, // 58: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
+	32, // 59: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
+	35, // 60: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
+	34, // 61: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
+	37, // 62: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
+	38, // 63: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
+	5,  // 64: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	9,  // 65: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	19, // 66: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	23, // 67: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	26, // 68: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	30, // 69: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
+	6,  // 70: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	10, // 71: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	20, // 72: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	24, // 73: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	27, // 74: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	33, // 75: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
+	70, // [70:76] is the sub-list for method output_type
+	64, // [64:70] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }

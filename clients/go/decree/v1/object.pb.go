@@ -143,6 +143,63 @@ func (PodPhase) EnumDescriptor() ([]byte, []int) {
 	return file_decree_v1_object_proto_rawDescGZIP(), []int{1}
 }
 
+// Names a preference for the order of deletion.
+type ScaleInRule int32
+
+const (
+	// Not set.
+	ScaleInRule_SCALE_IN_RULE_UNSPECIFIED ScaleInRule = 0
+	// Pods with a label before those without it. Annotation value: `first=KEY=VALUE`.
+	ScaleInRule_SCALE_IN_RULE_FIRST ScaleInRule = 1
+	// Pods on the node with the fewest active pods first, so that the node can be removed. Annotation value: `consolidate`.
+	ScaleInRule_SCALE_IN_RULE_EMPTIEST_NODE ScaleInRule = 2
+	// The youngest pods first. Annotation value: `oldest-stays`.
+	ScaleInRule_SCALE_IN_RULE_YOUNGEST ScaleInRule = 3
+)
+
+// Enum value maps for ScaleInRule.
+var (
+	ScaleInRule_name = map[int32]string{
+		0: "SCALE_IN_RULE_UNSPECIFIED",
+		1: "SCALE_IN_RULE_FIRST",
+		2: "SCALE_IN_RULE_EMPTIEST_NODE",
+		3: "SCALE_IN_RULE_YOUNGEST",
+	}
+	ScaleInRule_value = map[string]int32{
+		"SCALE_IN_RULE_UNSPECIFIED":   0,
+		"SCALE_IN_RULE_FIRST":         1,
+		"SCALE_IN_RULE_EMPTIEST_NODE": 2,
+		"SCALE_IN_RULE_YOUNGEST":      3,
+	}
+)
+
+func (x ScaleInRule) Enum() *ScaleInRule {
+	p := new(ScaleInRule)
+	*p = x
+	return p
+}
+
+func (x ScaleInRule) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ScaleInRule) Descriptor() protoreflect.EnumDescriptor {
+	return file_decree_v1_object_proto_enumTypes[2].Descriptor()
+}
+
+func (ScaleInRule) Type() protoreflect.EnumType {
+	return &file_decree_v1_object_proto_enumTypes[2]
+}
+
+func (x ScaleInRule) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ScaleInRule.Descriptor instead.
+func (ScaleInRule) EnumDescriptor() ([]byte, []int) {
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{2}
+}
+
 // Identifies one object for its lifetime. An object with the same name and another uid is a different object.
 type ObjectRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -671,9 +728,13 @@ type ReplicaSet struct {
 	// The value of the annotation `decree.dev/resume`, at most 256 bytes. A change of it allows creates that RULE_PODS_DO_NOT_LAST holds back, at most once a
 	// minute. It applies to this ReplicaSet, to its namespace if the first word is `namespace`, or to all ReplicaSets if it is `all`. Empty without the
 	// annotation.
-	Resume        string `protobuf:"bytes,13,opt,name=resume,proto3" json:"resume,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Resume string `protobuf:"bytes,13,opt,name=resume,proto3" json:"resume,omitempty"`
+	// The wishes of its owner beyond Kubernetes' rules. Absent means none: everything is as Kubernetes does it.
+	Preferences *Preferences `protobuf:"bytes,14,opt,name=preferences,proto3" json:"preferences,omitempty"`
+	// The annotations of preferences that the agent does not follow, each with the reason: at most 8 texts of 256 bytes, display only.
+	IgnoredAnnotations []string `protobuf:"bytes,15,rep,name=ignored_annotations,json=ignoredAnnotations,proto3" json:"ignored_annotations,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ReplicaSet) Reset() {
@@ -797,6 +858,152 @@ func (x *ReplicaSet) GetResume() string {
 	return ""
 }
 
+func (x *ReplicaSet) GetPreferences() *Preferences {
+	if x != nil {
+		return x.Preferences
+	}
+	return nil
+}
+
+func (x *ReplicaSet) GetIgnoredAnnotations() []string {
+	if x != nil {
+		return x.IgnoredAnnotations
+	}
+	return nil
+}
+
+// States the wishes of the owner of a ReplicaSet beyond Kubernetes' rules, as the agent reads them from annotations. An agent executes no operation that only a
+// preference allows unless it has read that preference itself.
+type Preferences struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether pods being deleted count as replicas until they have ended: no pod is created in place of one that still runs. Annotation:
+	// `decree.dev/create: after-termination`.
+	CreateAfterTermination bool `protobuf:"varint,1,opt,name=create_after_termination,json=createAfterTermination,proto3" json:"create_after_termination,omitempty"`
+	// The number of ended pods to keep, 0 or more. If as many pods are active as desired, the server deletes the others, the oldest first. Absent means all.
+	// A negative number quarantines the ReplicaSet. Annotation: `decree.dev/keep-ended`.
+	KeepEnded *int32 `protobuf:"varint,2,opt,name=keep_ended,json=keepEnded,proto3,oneof" json:"keep_ended,omitempty"`
+	// The order of deletion among pods of equal phase and readiness, the most important rule first; at most 8. The deletion cost and the further rules of
+	// Kubernetes follow. Annotation: `decree.dev/scale-in`.
+	ScaleIn       []*ScaleInPreference `protobuf:"bytes,3,rep,name=scale_in,json=scaleIn,proto3" json:"scale_in,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Preferences) Reset() {
+	*x = Preferences{}
+	mi := &file_decree_v1_object_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Preferences) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Preferences) ProtoMessage() {}
+
+func (x *Preferences) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_object_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Preferences.ProtoReflect.Descriptor instead.
+func (*Preferences) Descriptor() ([]byte, []int) {
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Preferences) GetCreateAfterTermination() bool {
+	if x != nil {
+		return x.CreateAfterTermination
+	}
+	return false
+}
+
+func (x *Preferences) GetKeepEnded() int32 {
+	if x != nil && x.KeepEnded != nil {
+		return *x.KeepEnded
+	}
+	return 0
+}
+
+func (x *Preferences) GetScaleIn() []*ScaleInPreference {
+	if x != nil {
+		return x.ScaleIn
+	}
+	return nil
+}
+
+// Orders the deletion of pods among those of equal phase and readiness.
+type ScaleInPreference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rule. A rule that is unknown to the server quarantines the ReplicaSet.
+	Rule ScaleInRule `protobuf:"varint,1,opt,name=rule,proto3,enum=decree.v1.ScaleInRule" json:"rule,omitempty"`
+	// For SCALE_IN_RULE_FIRST: the key of the label.
+	LabelKey string `protobuf:"bytes,2,opt,name=label_key,json=labelKey,proto3" json:"label_key,omitempty"`
+	// For SCALE_IN_RULE_FIRST: the value of the label.
+	LabelValue    string `protobuf:"bytes,3,opt,name=label_value,json=labelValue,proto3" json:"label_value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScaleInPreference) Reset() {
+	*x = ScaleInPreference{}
+	mi := &file_decree_v1_object_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScaleInPreference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScaleInPreference) ProtoMessage() {}
+
+func (x *ScaleInPreference) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_object_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScaleInPreference.ProtoReflect.Descriptor instead.
+func (*ScaleInPreference) Descriptor() ([]byte, []int) {
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ScaleInPreference) GetRule() ScaleInRule {
+	if x != nil {
+		return x.Rule
+	}
+	return ScaleInRule_SCALE_IN_RULE_UNSPECIFIED
+}
+
+func (x *ScaleInPreference) GetLabelKey() string {
+	if x != nil {
+		return x.LabelKey
+	}
+	return ""
+}
+
+func (x *ScaleInPreference) GetLabelValue() string {
+	if x != nil {
+		return x.LabelValue
+	}
+	return ""
+}
+
 // Carries the observed state of a ReplicaSet, as Kubernetes defines it.
 type ReplicaSetStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -820,7 +1027,7 @@ type ReplicaSetStatus struct {
 
 func (x *ReplicaSetStatus) Reset() {
 	*x = ReplicaSetStatus{}
-	mi := &file_decree_v1_object_proto_msgTypes[7]
+	mi := &file_decree_v1_object_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +1039,7 @@ func (x *ReplicaSetStatus) String() string {
 func (*ReplicaSetStatus) ProtoMessage() {}
 
 func (x *ReplicaSetStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[7]
+	mi := &file_decree_v1_object_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +1052,7 @@ func (x *ReplicaSetStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSetStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaSetStatus) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{7}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReplicaSetStatus) GetReplicas() int32 {
@@ -916,7 +1123,7 @@ type ReplicaSetCondition struct {
 
 func (x *ReplicaSetCondition) Reset() {
 	*x = ReplicaSetCondition{}
-	mi := &file_decree_v1_object_proto_msgTypes[8]
+	mi := &file_decree_v1_object_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1135,7 @@ func (x *ReplicaSetCondition) String() string {
 func (*ReplicaSetCondition) ProtoMessage() {}
 
 func (x *ReplicaSetCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[8]
+	mi := &file_decree_v1_object_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1148,7 @@ func (x *ReplicaSetCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSetCondition.ProtoReflect.Descriptor instead.
 func (*ReplicaSetCondition) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReplicaSetCondition) GetType() string {
@@ -1031,7 +1238,7 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x18LabelSelectorRequirement\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\tR\x06values\"\x95\x05\n" +
+	"\x06values\x18\x03 \x03(\tR\x06values\"\x80\x06\n" +
 	"\n" +
 	"ReplicaSet\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1051,11 +1258,24 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	" \x01(\v2\x18.decree.v1.LabelSelectorR\bselector\x12R\n" +
 	"\x0ftemplate_labels\x18\v \x03(\v2).decree.v1.ReplicaSet.TemplateLabelsEntryR\x0etemplateLabels\x123\n" +
 	"\x06status\x18\f \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\x12\x16\n" +
-	"\x06resume\x18\r \x01(\tR\x06resume\x1aA\n" +
+	"\x06resume\x18\r \x01(\tR\x06resume\x128\n" +
+	"\vpreferences\x18\x0e \x01(\v2\x16.decree.v1.PreferencesR\vpreferences\x12/\n" +
+	"\x13ignored_annotations\x18\x0f \x03(\tR\x12ignoredAnnotations\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\v\n" +
-	"\t_replicas\"\xfc\x02\n" +
+	"\t_replicas\"\xb3\x01\n" +
+	"\vPreferences\x128\n" +
+	"\x18create_after_termination\x18\x01 \x01(\bR\x16createAfterTermination\x12\"\n" +
+	"\n" +
+	"keep_ended\x18\x02 \x01(\x05H\x00R\tkeepEnded\x88\x01\x01\x127\n" +
+	"\bscale_in\x18\x03 \x03(\v2\x1c.decree.v1.ScaleInPreferenceR\ascaleInB\r\n" +
+	"\v_keep_ended\"}\n" +
+	"\x11ScaleInPreference\x12*\n" +
+	"\x04rule\x18\x01 \x01(\x0e2\x16.decree.v1.ScaleInRuleR\x04rule\x12\x1b\n" +
+	"\tlabel_key\x18\x02 \x01(\tR\blabelKey\x12\x1f\n" +
+	"\vlabel_value\x18\x03 \x01(\tR\n" +
+	"labelValue\"\xfc\x02\n" +
 	"\x10ReplicaSetStatus\x12\x1a\n" +
 	"\breplicas\x18\x01 \x01(\x05R\breplicas\x124\n" +
 	"\x16fully_labeled_replicas\x18\x02 \x01(\x05R\x14fullyLabeledReplicas\x12%\n" +
@@ -1083,7 +1303,12 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x11POD_PHASE_UNKNOWN\x10\x02\x12\x15\n" +
 	"\x11POD_PHASE_RUNNING\x10\x03\x12\x17\n" +
 	"\x13POD_PHASE_SUCCEEDED\x10\x04\x12\x14\n" +
-	"\x10POD_PHASE_FAILED\x10\x05Br\n" +
+	"\x10POD_PHASE_FAILED\x10\x05*\x82\x01\n" +
+	"\vScaleInRule\x12\x1d\n" +
+	"\x19SCALE_IN_RULE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13SCALE_IN_RULE_FIRST\x10\x01\x12\x1f\n" +
+	"\x1bSCALE_IN_RULE_EMPTIEST_NODE\x10\x02\x12\x1a\n" +
+	"\x16SCALE_IN_RULE_YOUNGEST\x10\x03Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 
@@ -1099,47 +1324,53 @@ func file_decree_v1_object_proto_rawDescGZIP() []byte {
 	return file_decree_v1_object_proto_rawDescData
 }
 
-var file_decree_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_decree_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_decree_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_decree_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_decree_v1_object_proto_goTypes = []any{
 	(Kind)(0),                        // 0: decree.v1.Kind
 	(PodPhase)(0),                    // 1: decree.v1.PodPhase
-	(*ObjectRef)(nil),                // 2: decree.v1.ObjectRef
-	(*OwnerReference)(nil),           // 3: decree.v1.OwnerReference
-	(*ReadyCondition)(nil),           // 4: decree.v1.ReadyCondition
-	(*Pod)(nil),                      // 5: decree.v1.Pod
-	(*LabelSelector)(nil),            // 6: decree.v1.LabelSelector
-	(*LabelSelectorRequirement)(nil), // 7: decree.v1.LabelSelectorRequirement
-	(*ReplicaSet)(nil),               // 8: decree.v1.ReplicaSet
-	(*ReplicaSetStatus)(nil),         // 9: decree.v1.ReplicaSetStatus
-	(*ReplicaSetCondition)(nil),      // 10: decree.v1.ReplicaSetCondition
-	nil,                              // 11: decree.v1.Pod.LabelsEntry
-	nil,                              // 12: decree.v1.LabelSelector.MatchLabelsEntry
-	nil,                              // 13: decree.v1.ReplicaSet.TemplateLabelsEntry
-	(*timestamppb.Timestamp)(nil),    // 14: google.protobuf.Timestamp
+	(ScaleInRule)(0),                 // 2: decree.v1.ScaleInRule
+	(*ObjectRef)(nil),                // 3: decree.v1.ObjectRef
+	(*OwnerReference)(nil),           // 4: decree.v1.OwnerReference
+	(*ReadyCondition)(nil),           // 5: decree.v1.ReadyCondition
+	(*Pod)(nil),                      // 6: decree.v1.Pod
+	(*LabelSelector)(nil),            // 7: decree.v1.LabelSelector
+	(*LabelSelectorRequirement)(nil), // 8: decree.v1.LabelSelectorRequirement
+	(*ReplicaSet)(nil),               // 9: decree.v1.ReplicaSet
+	(*Preferences)(nil),              // 10: decree.v1.Preferences
+	(*ScaleInPreference)(nil),        // 11: decree.v1.ScaleInPreference
+	(*ReplicaSetStatus)(nil),         // 12: decree.v1.ReplicaSetStatus
+	(*ReplicaSetCondition)(nil),      // 13: decree.v1.ReplicaSetCondition
+	nil,                              // 14: decree.v1.Pod.LabelsEntry
+	nil,                              // 15: decree.v1.LabelSelector.MatchLabelsEntry
+	nil,                              // 16: decree.v1.ReplicaSet.TemplateLabelsEntry
+	(*timestamppb.Timestamp)(nil),    // 17: google.protobuf.Timestamp
 }
 var file_decree_v1_object_proto_depIdxs = []int32{
-	14, // 0: decree.v1.ReadyCondition.last_transition_time:type_name -> google.protobuf.Timestamp
-	11, // 1: decree.v1.Pod.labels:type_name -> decree.v1.Pod.LabelsEntry
-	3,  // 2: decree.v1.Pod.controller:type_name -> decree.v1.OwnerReference
-	14, // 3: decree.v1.Pod.creation_timestamp:type_name -> google.protobuf.Timestamp
-	14, // 4: decree.v1.Pod.deletion_timestamp:type_name -> google.protobuf.Timestamp
+	17, // 0: decree.v1.ReadyCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	14, // 1: decree.v1.Pod.labels:type_name -> decree.v1.Pod.LabelsEntry
+	4,  // 2: decree.v1.Pod.controller:type_name -> decree.v1.OwnerReference
+	17, // 3: decree.v1.Pod.creation_timestamp:type_name -> google.protobuf.Timestamp
+	17, // 4: decree.v1.Pod.deletion_timestamp:type_name -> google.protobuf.Timestamp
 	1,  // 5: decree.v1.Pod.phase:type_name -> decree.v1.PodPhase
-	4,  // 6: decree.v1.Pod.ready:type_name -> decree.v1.ReadyCondition
-	12, // 7: decree.v1.LabelSelector.match_labels:type_name -> decree.v1.LabelSelector.MatchLabelsEntry
-	7,  // 8: decree.v1.LabelSelector.match_expressions:type_name -> decree.v1.LabelSelectorRequirement
-	14, // 9: decree.v1.ReplicaSet.deletion_timestamp:type_name -> google.protobuf.Timestamp
-	3,  // 10: decree.v1.ReplicaSet.controller:type_name -> decree.v1.OwnerReference
-	6,  // 11: decree.v1.ReplicaSet.selector:type_name -> decree.v1.LabelSelector
-	13, // 12: decree.v1.ReplicaSet.template_labels:type_name -> decree.v1.ReplicaSet.TemplateLabelsEntry
-	9,  // 13: decree.v1.ReplicaSet.status:type_name -> decree.v1.ReplicaSetStatus
-	10, // 14: decree.v1.ReplicaSetStatus.conditions:type_name -> decree.v1.ReplicaSetCondition
-	14, // 15: decree.v1.ReplicaSetCondition.last_transition_time:type_name -> google.protobuf.Timestamp
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	5,  // 6: decree.v1.Pod.ready:type_name -> decree.v1.ReadyCondition
+	15, // 7: decree.v1.LabelSelector.match_labels:type_name -> decree.v1.LabelSelector.MatchLabelsEntry
+	8,  // 8: decree.v1.LabelSelector.match_expressions:type_name -> decree.v1.LabelSelectorRequirement
+	17, // 9: decree.v1.ReplicaSet.deletion_timestamp:type_name -> google.protobuf.Timestamp
+	4,  // 10: decree.v1.ReplicaSet.controller:type_name -> decree.v1.OwnerReference
+	7,  // 11: decree.v1.ReplicaSet.selector:type_name -> decree.v1.LabelSelector
+	16, // 12: decree.v1.ReplicaSet.template_labels:type_name -> decree.v1.ReplicaSet.TemplateLabelsEntry
+	12, // 13: decree.v1.ReplicaSet.status:type_name -> decree.v1.ReplicaSetStatus
+	10, // 14: decree.v1.ReplicaSet.preferences:type_name -> decree.v1.Preferences
+	11, // 15: decree.v1.Preferences.scale_in:type_name -> decree.v1.ScaleInPreference
+	2,  // 16: decree.v1.ScaleInPreference.rule:type_name -> decree.v1.ScaleInRule
+	13, // 17: decree.v1.ReplicaSetStatus.conditions:type_name -> decree.v1.ReplicaSetCondition
+	17, // 18: decree.v1.ReplicaSetCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_object_proto_init() }
@@ -1151,13 +1382,14 @@ func file_decree_v1_object_proto_init() {
 	file_decree_v1_object_proto_msgTypes[3].OneofWrappers = []any{}
 	file_decree_v1_object_proto_msgTypes[6].OneofWrappers = []any{}
 	file_decree_v1_object_proto_msgTypes[7].OneofWrappers = []any{}
+	file_decree_v1_object_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_object_proto_rawDesc), len(file_decree_v1_object_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   12,
+			NumEnums:      3,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -88,6 +88,16 @@ const (
 	Rule_RULE_PODS_DO_NOT_LAST Rule = 28
 	// Waiting, or in a batch: many pods of the ReplicaSet have no node, so creates are slow. The detail has the numbers.
 	Rule_RULE_MANY_UNASSIGNED Rule = 29
+	// Waiting, or in a batch: pods being deleted count as replicas, because the ReplicaSet prefers creates after termination.
+	Rule_RULE_AFTER_TERMINATION Rule = 30
+	// More ended pods than the ReplicaSet keeps: the server deletes the oldest. Victim: ended, and older than those that are kept.
+	Rule_RULE_ENDED_PODS Rule = 31
+	// Victim: has the label that the ReplicaSet's preference names, before pods without it.
+	Rule_RULE_FIRST Rule = 32
+	// Victim: fewer active pods on its node first, because the ReplicaSet prefers to consolidate.
+	Rule_RULE_EMPTIEST_NODE Rule = 33
+	// Victim: created later first, because the ReplicaSet prefers that the oldest pods stay.
+	Rule_RULE_YOUNGEST Rule = 34
 )
 
 // Enum value maps for Rule.
@@ -123,6 +133,11 @@ var (
 		27: "RULE_THROTTLED",
 		28: "RULE_PODS_DO_NOT_LAST",
 		29: "RULE_MANY_UNASSIGNED",
+		30: "RULE_AFTER_TERMINATION",
+		31: "RULE_ENDED_PODS",
+		32: "RULE_FIRST",
+		33: "RULE_EMPTIEST_NODE",
+		34: "RULE_YOUNGEST",
 	}
 	Rule_value = map[string]int32{
 		"RULE_UNSPECIFIED":           0,
@@ -155,6 +170,11 @@ var (
 		"RULE_THROTTLED":             27,
 		"RULE_PODS_DO_NOT_LAST":      28,
 		"RULE_MANY_UNASSIGNED":       29,
+		"RULE_AFTER_TERMINATION":     30,
+		"RULE_ENDED_PODS":            31,
+		"RULE_FIRST":                 32,
+		"RULE_EMPTIEST_NODE":         33,
+		"RULE_YOUNGEST":              34,
 	}
 )
 
@@ -247,7 +267,7 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x16decree/v1/report.proto\x12\tdecree.v1\"E\n" +
 	"\x06Reason\x12#\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x0f.decree.v1.RuleR\x04rule\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail*\xcb\x05\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail*\xb7\x06\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RULE_TOO_FEW_REPLICAS\x10\x01\x12\x1a\n" +
@@ -280,7 +300,13 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x15RULE_REFUSED_BY_AGENT\x10\x1a\x12\x12\n" +
 	"\x0eRULE_THROTTLED\x10\x1b\x12\x19\n" +
 	"\x15RULE_PODS_DO_NOT_LAST\x10\x1c\x12\x18\n" +
-	"\x14RULE_MANY_UNASSIGNED\x10\x1dBr\n" +
+	"\x14RULE_MANY_UNASSIGNED\x10\x1d\x12\x1a\n" +
+	"\x16RULE_AFTER_TERMINATION\x10\x1e\x12\x13\n" +
+	"\x0fRULE_ENDED_PODS\x10\x1f\x12\x0e\n" +
+	"\n" +
+	"RULE_FIRST\x10 \x12\x16\n" +
+	"\x12RULE_EMPTIEST_NODE\x10!\x12\x11\n" +
+	"\rRULE_YOUNGEST\x10\"Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 

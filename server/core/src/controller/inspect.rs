@@ -147,6 +147,7 @@ impl<'a> Inspect<'a> {
             unready: (counts.ready < counts.active)
                 .then(|| self.unready(id))
                 .flatten(),
+            preferences: set.object.preferences.clone(),
         })
     }
 

@@ -2,7 +2,7 @@
 //! is rather too high than too low.
 
 use crate::{
-    object::{OwnerReference, ReplicaSet, Uid},
+    object::{OwnerReference, Preferences, ReplicaSet, ScaleIn, Uid},
     selector::{Selector, Test},
 };
 
@@ -54,7 +54,23 @@ pub(super) fn replica_set(set: &ReplicaSet) -> usize {
     // The base of the pods' names contains the name, too.
     let names = 3 * set.key.name.len() + 2 * set.key.uid.0.len();
     let owner = set.controller.as_ref().map_or(0, owner);
-    REPLICA_SET + names + owner + set.resume.len() + content(set)
+    let preferences = set.preferences.as_deref().map_or(0, preferences);
+    REPLICA_SET + names + owner + set.resume.len() + preferences + content(set)
+}
+
+fn preferences(preferences: &Preferences) -> usize {
+    let Preferences {
+        create_after_termination: _,
+        keep_ended: _,
+        scale_in,
+        ignored,
+    } = preferences;
+    let rules = scale_in.iter().map(|rule| match rule {
+        ScaleIn::First(key, value) => key.len() + value.len(),
+        ScaleIn::EmptiestNode | ScaleIn::Youngest => 0,
+    });
+    let texts = rules.chain(ignored.iter().map(|text| text.len()));
+    texts.map(|text| ENTRY + text).sum::<usize>() + ENTRY
 }
 
 /// The part of a ReplicaSet that has no bound of its own: its selector, the labels of its template, and its conditions.

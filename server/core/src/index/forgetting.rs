@@ -52,6 +52,7 @@ fn forget_set(index: &mut Index, id: SetId, size: usize) {
             ..known.status
         },
         resume: known.resume.clone(),
+        preferences: known.preferences.clone(),
         ..*known
     };
     index.change_set(id, stub);

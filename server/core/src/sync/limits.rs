@@ -3,9 +3,13 @@
 use crate::{
     config::{Brake, Config},
     index::{Index, Set, SetId},
-    object::Timestamp,
+    object::{Span, Timestamp},
     reason::{Reason, Rule},
+    wording,
 };
+
+/// When to look again whether the pods being deleted have ended.
+const LOOK_AGAIN: Span = Span::seconds(60);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
@@ -32,6 +36,7 @@ pub(crate) fn limits(index: &Index, config: &Config, id: SetId) -> Vec<Limit> {
         unanswered(set, now),
         lost(index, set, lacking),
         braked(config, set, now, lacking),
+        after_termination(set, now, lacking),
     ];
     limits.into_iter().flatten().collect()
 }
@@ -77,5 +82,21 @@ fn braked(config: &Config, set: &Set, now: Timestamp, lacking: usize) -> Option<
         admitted,
         until,
         reason: Reason::new(Rule::ManyUnassigned, detail),
+    })
+}
+
+/// Pods being deleted count as replicas, if the ReplicaSet prefers so. The end of each of them is an event; the time is for one that is
+/// lost.
+fn after_termination(set: &Set, now: Timestamp, lacking: usize) -> Option<Limit> {
+    let preferences = set.object.preferences.as_deref()?;
+    let terminating = set.counts.terminating.unsigned_abs();
+    let pods = wording::count(terminating, "pod");
+    (preferences.create_after_termination && terminating > 0).then(|| Limit {
+        admitted: lacking.saturating_sub(terminating as usize),
+        until: now.plus(LOOK_AGAIN),
+        reason: Reason::new(
+            Rule::AfterTermination,
+            format!("{pods} being deleted. The ReplicaSet prefers creates after termination"),
+        ),
     })
 }

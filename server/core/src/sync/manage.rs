@@ -40,9 +40,11 @@ impl ManageResult {
         let retry = retry.or_else(|| afresh.then_some(Retry::Conflict));
         let is_undone = not_possible && result.counts.done == 0;
         let retry_after = result.retry_after;
-        let error = result.message().map(|message| match surplus {
-            1.. => format!("unable to delete pods: {message}"),
-            ..1 => message,
+        let error = result.message().and_then(|message| match surplus {
+            1.. => Some(format!("unable to delete pods: {message}")),
+            // The number of pods is right, so a failure to delete ended ones is not one of the ReplicaSet.
+            0 => None,
+            ..0 => Some(message),
         });
         if error.is_none() && retry.is_none() && !is_undone {
             return Self::default();
@@ -61,8 +63,11 @@ pub(super) fn decide(index: &mut Index, config: &Config, id: SetId) -> Option<Pl
     paid::pay_for_shown(index, id);
     let set = index.set(id)?;
     let surplus = set.surplus();
-    if surplus == 0 || set.object.deleting {
+    if set.object.deleting {
         return None;
+    }
+    if surplus == 0 {
+        return delete_ended(index, config, id);
     }
     let count = burst(config, surplus);
     let mut reasons = reasons(set, count);
@@ -81,6 +86,43 @@ pub(super) fn decide(index: &mut Index, config: &Config, id: SetId) -> Option<Pl
     }
     reasons.extend(limits.into_iter().map(|limit| limit.reason));
     Some(Plan::new(create(index, config, id, count)?, reasons))
+}
+
+/// Returns the maximum number of operations of the next batch.
+pub(super) fn operations_max(config: &Config, set: &Set) -> usize {
+    match set.surplus() {
+        0 if keep_ended(set).is_some() => burst(config, i64::MAX),
+        surplus => burst(config, surplus),
+    }
+}
+
+fn keep_ended(set: &Set) -> Option<usize> {
+    set.object.preferences.as_deref()?.keep_ended
+}
+
+/// Deletes the oldest ended pods beyond those that the ReplicaSet prefers to keep.
+fn delete_ended(index: &Index, config: &Config, id: SetId) -> Option<Plan> {
+    let set = index.set(id)?;
+    let keep = keep_ended(set)?;
+    let owned = set.owned.iter().filter_map(|pod| index.pod(*pod));
+    let mut ended: Vec<_> = owned
+        .filter(|pod| pod.state.phase.has_ended() && !pod.state.deleting)
+        .filter(|pod| set.selects(index.groups.at(pod.group)))
+        .collect();
+    let surplus = ended.len().checked_sub(keep).filter(|it| *it > 0)?;
+    let detail = format!("{} ended pods, {keep} are kept", ended.len());
+    ended.sort_unstable_by_key(|pod| (pod.state.created, &pod.uid));
+    ended.truncate(surplus.min(burst(config, i64::MAX)));
+    let victims = ended.into_iter().map(|pod| Victim {
+        pod: pod.pod_ref(),
+        version: None,
+        reason: Reason::new(Rule::EndedPods, "ended, and older than those that are kept"),
+    });
+    let action = Action::Delete(victims.collect());
+    Some(Plan::new(
+        action,
+        vec![Reason::new(Rule::EndedPods, detail)],
+    ))
 }
 
 pub(super) fn burst(config: &Config, surplus: i64) -> usize {

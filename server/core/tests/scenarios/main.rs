@@ -28,6 +28,7 @@ fn scenarios_lead_to_the_expected_batches() {
         "claiming.txt",
         "older.txt",
         "status.txt",
+        "preferences.txt",
     ] {
         table::play(file);
     }

@@ -52,6 +52,7 @@ pub(crate) fn set(name: &str, replicas: i32) -> ReplicaSet {
             ..Status::default()
         },
         resume: "".into(),
+        preferences: None,
     }
 }
 

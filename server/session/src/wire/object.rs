@@ -2,8 +2,8 @@
 
 use decree_api::v1;
 use decree_core::{
-    Condition, Key, OwnerView, Parts, Phase, Pod, PodState, PodView, Quarantine, Ready, ReplicaSet,
-    Selector, Status, Uid,
+    Condition, Key, OwnerView, Parts, Phase, Pod, PodState, PodView, Preferences, Quarantine,
+    Ready, ReplicaSet, ScaleIn, Selector, Status, Uid,
 };
 use prost::Message;
 
@@ -16,6 +16,14 @@ use super::{
 /// The maximum number of requirements of a selector. Kubernetes has no limit, and each requirement is tested for every orphan of the
 /// namespace.
 const REQUIREMENTS_MAX: usize = 1_000;
+/// The maximum number of preferences for the order of deletion.
+const SCALE_IN_MAX: usize = 8;
+/// The number of annotations that are not followed, and the bytes of each reason, that are read.
+const IGNORED_MAX: usize = 8;
+const IGNORED_BYTES_MAX: usize = 256;
+/// The longest key and value of a label.
+const LABEL_KEY_MAX: usize = 253 + 1 + 63;
+const LABEL_VALUE_MAX: usize = 63;
 /// The number of bytes of a request to resume that are read.
 const RESUME_MAX: usize = 256;
 /// The maximum number of values of all requirements of a selector; Kubernetes has no limit.
@@ -145,6 +153,8 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
         template_labels,
         status,
         resume,
+        preferences,
+        ignored_annotations,
     } = set;
     let mut faults = Faults::default();
     let Some(key) = texts(namespace, name, uid, &mut faults).map(key) else {
@@ -159,6 +169,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
     let min_ready_seconds = faults.not_negative("min_ready_seconds", *min_ready_seconds);
     let template_labels = field::labels("template_labels", template_labels, &mut faults);
     let status = self::status(status.as_ref(), &mut faults);
+    let preferences = self::preferences(preferences.as_ref(), ignored_annotations, &mut faults);
     let selector = match faults.into_vec().into_iter().next() {
         Some(violation) => Err(violation.into()),
         None => self::selector(selector.as_ref()),
@@ -175,7 +186,71 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
         template_labels,
         status,
         resume: resume[..resume.floor_char_boundary(RESUME_MAX)].into(),
+        preferences,
     })
+}
+
+fn preferences(
+    preferences: Option<&v1::Preferences>,
+    ignored: &[String],
+    faults: &mut Faults,
+) -> Option<Box<Preferences>> {
+    if preferences.is_none() && ignored.is_empty() {
+        return None;
+    }
+    let v1::Preferences {
+        create_after_termination,
+        keep_ended,
+        scale_in,
+    } = preferences.cloned().unwrap_or_default();
+    if scale_in.len() > SCALE_IN_MAX {
+        let found = format!("are {}; at most {SCALE_IN_MAX} are allowed", scale_in.len());
+        faults.add(Violation::new("preferences.scale_in", Fault::Range, found));
+        return None;
+    }
+    let keep_ended = keep_ended.map(|it| faults.not_negative("preferences.keep_ended", it));
+    let rules = scale_in
+        .into_iter()
+        .filter_map(|it| self::scale_in(it, faults));
+    let scale_in = rules.collect();
+    let ignored = ignored.iter().take(IGNORED_MAX);
+    Some(Box::new(Preferences {
+        create_after_termination,
+        keep_ended: keep_ended.map(|it| it.unsigned_abs() as usize),
+        scale_in,
+        ignored: ignored
+            .map(|text| text[..text.floor_char_boundary(IGNORED_BYTES_MAX)].into())
+            .collect(),
+    }))
+}
+
+fn scale_in(preference: v1::ScaleInPreference, faults: &mut Faults) -> Option<ScaleIn> {
+    let rule = preference.rule();
+    let v1::ScaleInPreference {
+        rule: number,
+        label_key,
+        label_value,
+    } = preference;
+    match rule {
+        v1::ScaleInRule::First => {
+            let mut text = |name, text: &str, max| -> Box<str> {
+                let field = format!("preferences.scale_in.{name}");
+                faults.keep(field::text(&field, text, max)).into()
+            };
+            let key = text("label_key", &label_key, LABEL_KEY_MAX);
+            Some(ScaleIn::First(
+                key,
+                text("label_value", &label_value, LABEL_VALUE_MAX),
+            ))
+        }
+        v1::ScaleInRule::EmptiestNode => Some(ScaleIn::EmptiestNode),
+        v1::ScaleInRule::Youngest => Some(ScaleIn::Youngest),
+        v1::ScaleInRule::Unspecified => {
+            let found = format!("has the unknown rule {number}");
+            faults.add(Violation::new("preferences.scale_in", Fault::Range, found));
+            None
+        }
+    }
 }
 
 pub(super) fn key((namespace, name, uid): (&str, &str, &str)) -> Key {

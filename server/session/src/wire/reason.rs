@@ -46,5 +46,10 @@ pub(crate) const fn rule(rule: Rule) -> v1::Rule {
         Rule::Throttled => v1::Rule::Throttled,
         Rule::PodsDoNotLast => v1::Rule::PodsDoNotLast,
         Rule::ManyUnassigned => v1::Rule::ManyUnassigned,
+        Rule::AfterTermination => v1::Rule::AfterTermination,
+        Rule::EndedPods => v1::Rule::EndedPods,
+        Rule::First => v1::Rule::First,
+        Rule::EmptiestNode => v1::Rule::EmptiestNode,
+        Rule::Youngest => v1::Rule::Youngest,
     }
 }

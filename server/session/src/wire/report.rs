@@ -3,7 +3,7 @@
 use decree_api::v1;
 use decree_core::{
     Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, OwnerReference,
-    REPLICA_FAILURE, ScaleDown, State, Status, Timestamp, Victim, View,
+    Preferences, REPLICA_FAILURE, ScaleDown, ScaleIn, State, Status, Timestamp, Victim, View,
 };
 
 use super::{
@@ -164,7 +164,12 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         failures: _,
         unconverged_since,
         unready: _,
+        preferences,
     } = view;
+    let mut preferences = preferences.map(|it| *it);
+    let ignored = preferences
+        .as_mut()
+        .map(|it| std::mem::take(&mut it.ignored));
     let labels = template_labels.iter();
     let (operations, answered) = in_flight.unwrap_or_default();
     let failure = status.conditions.iter().find(|condition| {
@@ -193,6 +198,38 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         cause: None,
         controller: controller.map(owner),
         mode: v1::Mode::Unspecified.into(),
+        ignored_annotations: ignored
+            .unwrap_or_default()
+            .into_iter()
+            .map(Into::into)
+            .collect(),
+        preferences: preferences.map(self::preferences),
+    }
+}
+
+fn preferences(preferences: Preferences) -> v1::Preferences {
+    let Preferences {
+        create_after_termination,
+        keep_ended,
+        scale_in,
+        ignored: _,
+    } = preferences;
+    let scale_in = scale_in.into_iter().map(|it| {
+        let (rule, key, value) = match it {
+            ScaleIn::First(key, value) => (v1::ScaleInRule::First, key, value),
+            ScaleIn::EmptiestNode => (v1::ScaleInRule::EmptiestNode, "".into(), "".into()),
+            ScaleIn::Youngest => (v1::ScaleInRule::Youngest, "".into(), "".into()),
+        };
+        v1::ScaleInPreference {
+            rule: rule.into(),
+            label_key: key.into(),
+            label_value: value.into(),
+        }
+    });
+    v1::Preferences {
+        create_after_termination,
+        keep_ended: keep_ended.map(field::int32),
+        scale_in: scale_in.collect(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use decree_api::v1::{self, batch::Action};
 
-use super::knowledge::{Knowledge, controls, is_active, selects};
+use super::knowledge::{Knowledge, controls, has_ended, is_active, selects};
 use crate::{
     objects::{pod_ref, set_ref},
     rng::Rng,
@@ -31,6 +31,8 @@ listed! {
             DeleteWanted,
             /// Deletes pods that the ReplicaSet does not control.
             DeleteOthers,
+            /// Deletes pods that have ended.
+            DeleteEnded,
             /// Deletes pods that are gone, or deletes them again.
             DeleteGone,
             /// Adopts pods that have a controller, do not match, or are in another namespace.
@@ -90,6 +92,7 @@ impl Attacker<'_> {
             }
             Attack::DeleteWanted => self.delete(|pod| controls(set, pod) && is_active(pod)),
             Attack::DeleteOthers => self.delete(|pod| !controls(set, pod)),
+            Attack::DeleteEnded => self.delete(|pod| controls(set, pod) && has_ended(pod)),
             Attack::DeleteGone => {
                 let gone = self.some(self.known.gone.clone());
                 (!gone.is_empty()).then(|| delete(gone))

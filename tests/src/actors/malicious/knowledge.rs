@@ -98,9 +98,12 @@ pub(super) fn controls(set: &v1::ReplicaSet, pod: &v1::Pod) -> bool {
     pod.controller.as_ref().is_some_and(|it| it.uid == set.uid)
 }
 
+pub(super) fn has_ended(pod: &v1::Pod) -> bool {
+    matches!(pod.phase(), v1::PodPhase::Succeeded | v1::PodPhase::Failed)
+}
+
 pub(super) fn is_active(pod: &v1::Pod) -> bool {
-    let ended = matches!(pod.phase(), v1::PodPhase::Succeeded | v1::PodPhase::Failed);
-    !ended && pod.deletion_timestamp.is_none()
+    !has_ended(pod) && pod.deletion_timestamp.is_none()
 }
 
 pub(super) fn selects(set: &v1::ReplicaSet, pod: &v1::Pod) -> bool {

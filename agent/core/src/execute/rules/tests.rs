@@ -17,7 +17,12 @@ fn wanting(replicas: i32) -> v1::ReplicaSet {
 fn act(view: &mut View, statement: &str) -> Option<String> {
     let words: Vec<_> = statement.split_whitespace().collect();
     let word = |place: usize| words.get(place).copied().unwrap_or_default();
-    let set = wanting(word(2).parse().unwrap_or(1));
+    let mut set = wanting(word(2).parse().unwrap_or(1));
+    let preferences = set.preferences.get_or_insert_default();
+    preferences.create_after_termination = word(3) == "after-termination";
+    preferences.keep_ended = word(3)
+        .strip_prefix("keep-ended=")
+        .map(|it| it.parse().expect("a number"));
     let (namespace, name) = word(1)
         .split_once('/')
         .unwrap_or_else(|| ("default", word(1)));
@@ -65,7 +70,7 @@ fn act(view: &mut View, statement: &str) -> Option<String> {
     Some(told.to_owned())
 }
 
-/// `create` and `delete` name a pod and how many are desired.
+/// `create` and `delete` name a pod, how many are desired, and a preference.
 #[test]
 fn operations_are_allowed_as_in_the_table() {
     let (table, expected) = (

@@ -1,7 +1,7 @@
 //! The words of a statement of a table, and the objects that they describe.
 
 use decree_core::{
-    FailureClass, Kind, Labels, Phase, Pod, Ready, ReplicaSet, ResourceVersion, Span,
+    FailureClass, Kind, Labels, Phase, Pod, Preferences, Ready, ReplicaSet, ResourceVersion, Span,
 };
 
 use crate::{
@@ -95,6 +95,7 @@ pub(super) fn pod_of(words: &Words<'_>, name: &str) -> Pod {
             "node" => pod.node = Some((*value).into()),
             "labels" => pod.labels = labels_of(value),
             "restarts" => pod.state.restarts = number(value),
+            "created" => pod.state.created = Some(START.plus(millis(value))),
             "since" => {
                 let since = (*value != "none").then(|| START.plus(millis(value)));
                 pod = with(pod, |state| state.ready = Ready { ready: true, since });
@@ -118,6 +119,7 @@ pub(super) fn set_of(words: &Words<'_>) -> ReplicaSet {
             "deleting" => set.deleting = true,
             "invalid" => set.selector = Err(invalid()),
             "unterminated" => set.status.terminating_replicas = None,
+            "after-termination" => prefer(&mut set).create_after_termination = true,
             _ => panic!("{flag} is no flag of a ReplicaSet"),
         }
     }
@@ -127,6 +129,7 @@ pub(super) fn set_of(words: &Words<'_>) -> ReplicaSet {
             "v" => set.version = version(value),
             "generation" => set.generation = number(value),
             "min" => set.min_ready_seconds = number(value),
+            "keep-ended" => prefer(&mut set).keep_ended = Some(number(value)),
             "labels" => set.template_labels = labels_of(value),
             "parent" => set.controller = Some(owner(value)),
             "selector" => {
@@ -160,6 +163,10 @@ pub(super) fn set_of(words: &Words<'_>) -> ReplicaSet {
         }
     }
     set
+}
+
+fn prefer(set: &mut ReplicaSet) -> &mut Preferences {
+    set.preferences.get_or_insert_default()
 }
 
 pub(super) fn class(word: &str) -> FailureClass {
