@@ -58,11 +58,14 @@ export function word(name, prefix) {
   return String(name).replace(prefix, '');
 }
 
-/** The rules that choose victims, in the order in which the server applies them. */
+/** The rules that choose victims, in the order in which the server applies them. Three are preferences, which a ReplicaSet orders. */
 export const LADDER = [
   ['UNASSIGNED', 'No node yet', 'pods without a node first'],
   ['PHASE', 'Phase', 'Pending before Unknown before Running'],
   ['NOT_READY', 'Not ready', 'pods that are not ready first'],
+  ['FIRST', 'First', 'pods with a label that the ReplicaSet prefers to delete first'],
+  ['EMPTIEST_NODE', 'Emptiest node', 'pods on the node with the fewest active pods first'],
+  ['YOUNGEST', 'Youngest', 'the pod created later first'],
   ['DELETION_COST', 'Deletion cost', 'the lower cost first'],
   ['CROWDED_NODE', 'Crowded node', 'pods on the node with most pods of the owner first'],
   ['READY_RECENTLY', 'Ready recently', 'the pod that became ready later first, by powers of two'],

@@ -55,9 +55,9 @@ export function makeWhy() {
   };
 }
 
-/** Returns what a rule compares of a value: of a crowded node, the number of pods, without the node. */
+/** Returns what a rule compares of a value: of a node, the number of pods, without the node. */
 function compared(rule, value = '') {
-  return rule === 'CROWDED_NODE' ? value.split(' ')[0] : value;
+  return rule.endsWith('_NODE') ? value.split(' ')[0] : value;
 }
 
 function titleOf(rule) {
@@ -69,8 +69,10 @@ function rankTable(pods, victims) {
   const values = pods.map((pod) => new Map(pod.values.map(({ rule, value }) => [word(rule, 'RULE_'), value])));
   const deciding = new Set(pods.map((pod) => word(pod.reason?.rule ?? '', 'RULE_')));
   const tells = (rule) => deciding.has(rule) || new Set(values.map((of) => compared(rule, of.get(rule)))).size > 1;
-  const rules = LADDER.filter(([rule]) => tells(rule));
-  const alike = LADDER.filter(([rule]) => !tells(rule) && values[0]?.has(rule)).map(([, title]) => title.toLowerCase());
+  const applied = [...(values[0]?.keys() ?? [])];
+  const ladder = LADDER.filter(([rule]) => applied.includes(rule)).sort(([a], [b]) => applied.indexOf(a) - applied.indexOf(b));
+  const rules = ladder.filter(([rule]) => tells(rule));
+  const alike = ladder.filter(([rule]) => !tells(rule)).map(([, title]) => title.toLowerCase());
   const head = h('tr', {}, h('th', { scope: 'col' }, 'Pod'), h('th', { scope: 'col' }, 'Result'), rules.map(([, title, text]) => h('th', { scope: 'col', title: text }, title)));
   const rows = pods.map((pod, at) => {
     const decided = word(pod.reason?.rule ?? '', 'RULE_');

@@ -33,6 +33,9 @@ fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
         node: pod.node.as_deref(),
         state: &pod.state,
         rank: *rank,
+        preferences: None,
+        labels: None,
+        on_node: 0,
     });
     let ranked: Vec<_> = ranked.collect();
     let places = decree_core::deletion_positions(now(case), &ranked).into_iter();

@@ -239,6 +239,67 @@ fn siblings_count_as_neighbours_across_namespaces() {
     assert!(super::system::says(victim, &ended.out), "{}", ended.out);
 }
 
+/// `decide` and `simulate` follow the annotation of a manifest, and count the pods of all namespaces on the nodes.
+#[test]
+fn preferences_of_the_annotation_choose_the_victims() {
+    let preferring = |value: &str| {
+        let mut set = replica_set("web", 2);
+        set["metadata"]["annotations"] = json!({"decree.dev/scale-in": value});
+        let on = |name: &str, node: &str, created: &str| {
+            let mut pod = pod(name, "web");
+            pod["spec"]["nodeName"] = node.into();
+            pod["metadata"]["creationTimestamp"] = created.into();
+            pod
+        };
+        let mut idle = on("web-c", "node-a", "2026-05-01T08:00:00Z");
+        idle["metadata"]["labels"]["app.state"] = "idle".into();
+        let mut other = pod("other", "other");
+        other["metadata"]["namespace"] = "elsewhere".into();
+        list(&[
+            set,
+            on("web-a", "node-a", "2026-05-01T10:59:30Z"),
+            on("web-b", "node-b", "2026-05-01T11:00:00Z"),
+            idle,
+            other,
+        ])
+    };
+    let cases = [
+        ("first=app.state=idle", "web-c FIRST label app.state=idle"),
+        (
+            "consolidate",
+            "web-b EMPTIEST_NODE 1 pod on node-b vs 3 on node-a",
+        ),
+        (
+            "oldest-stays",
+            "web-b YOUNGEST 1h0m old vs 1h0m, 30s younger",
+        ),
+        (
+            "oldest-stays, consolidate",
+            "web-b YOUNGEST 1h0m old vs 1h0m, 30s younger",
+        ),
+        (
+            "kubernetes",
+            "web-a UID 1h0m old and 1h0m, the same age bucket",
+        ),
+    ];
+    for (value, expected) in cases {
+        let input = preferring(value);
+        let decided = decide(&input, &[]);
+        assert_eq!(victim(&decided.out).join(" "), expected, "by {value}");
+        let simulate = ["simulate", "rs/web", "--replicas", "2", "-f", "-"];
+        let simulated = decree_reading(&input, &simulate);
+        let simulated = victim(&simulated.out)[..2].join(" ");
+        assert!(expected.starts_with(&simulated), "{simulated} by {value}");
+    }
+}
+
+/// The line of the first deletion, from the pod on.
+fn victim(said: &str) -> Vec<&str> {
+    let line = said.lines().find(|line| line.contains("delete"));
+    let line = line.unwrap_or_else(|| panic!("no deletion: {said}"));
+    line.split_whitespace().skip(2).collect()
+}
+
 #[test]
 fn all_forms_of_input_say_the_same() {
     let bare = |mut object: Value| {

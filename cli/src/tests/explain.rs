@@ -2,6 +2,7 @@
 
 use agent_core::budget::{Action, BudgetConfig, Limit, Limits};
 use agent_fake::{ApiError, Fault, Kind, Verb};
+use serde_json::json;
 
 use super::{
     system::{System, says},
@@ -55,6 +56,24 @@ Last scale-down: 3 → 1 at 2… ago), 2 pods
         "[0] explain web-5f6a8b --why {victim}
 {victim} was deleted at 2…: …default/web-5f6a8b had 3 active pods, 1 desired."
     ));
+}
+
+#[test]
+fn preferences_have_columns_before_the_cost() {
+    let system = System::start(&["demo"]);
+    let mut set = super::decide::replica_set("shop", 3);
+    set["spec"]["template"]["spec"] = json!({"containers": [{"name": "web", "image": "web"}]});
+    set["metadata"]["annotations"] = json!({"decree.dev/scale-in": "oldest-stays, consolidate"});
+    let created = system.clusters[0].with(|it| it.create(set));
+    created.expect("there is none yet");
+    system.settle();
+    system.scale("shop", 1);
+    system.settle();
+    system.check(
+        "
+[0] explain shop -o wide
+…Last scale-down: 3 → 1 …NOT_READY   YOUNGEST   EMPTIEST_NODE   DELETION_COST …",
+    );
 }
 
 #[test]

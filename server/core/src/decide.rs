@@ -1,6 +1,6 @@
 //! One decision from a snapshot: the same state machine gets the snapshot once and runs until it is idle. There is no second algorithm.
 
-use std::{borrow::Cow, cmp::Ordering, fmt::Debug, sync::Arc};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, fmt::Debug, sync::Arc};
 
 use crate::{
     batch::{Action, Batch},
@@ -47,6 +47,20 @@ pub fn decide(set: &ReplicaSet, pods: &[Pod], now: Timestamp, config: &Config) -
 pub fn decide_while(
     now: Timestamp,
     config: Config,
+    place: (&str, &str),
+    replica_sets: Vec<ReplicaSet>,
+    pods: Vec<Pod>,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Decision>, Interrupted> {
+    let others = BTreeMap::new();
+    decide_beside(&others, now, config, place, replica_sets, pods, go_on)
+}
+
+/// As [`decide_while`], with numbers of active pods on nodes that are not listed.
+pub(crate) fn decide_beside(
+    others: &BTreeMap<Arc<str>, i32>,
+    now: Timestamp,
+    config: Config,
     (namespace, name): (&str, &str),
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
@@ -57,6 +71,12 @@ pub fn decide_while(
         ..config
     };
     let mut controller = listed(now, config, replica_sets, pods, go_on)?;
+    let nodes = &mut controller.index.nodes;
+    for (node, pods) in others {
+        if let Some(id) = nodes.find(node) {
+            nodes.count(id, (*pods).max(0));
+        }
+    }
     let Some(id) = controller.index.set_named(namespace, name) else {
         return Ok(None);
     };

@@ -363,6 +363,12 @@ impl Pod {
 }
 
 impl ReplicaSet {
+    /// The preferences for the order of deletion, the most important first.
+    pub(crate) fn scale_in(&self) -> &[ScaleIn] {
+        let preferences = self.preferences.as_deref();
+        preferences.map_or(&[], |it| &it.scale_in)
+    }
+
     /// A new ReplicaSet. Its template has these labels, and its selector requires them. If there are none, or one is invalid, the selector
     /// is an error, and the ReplicaSet is quarantined. Set the other fields as they are.
     pub fn new(

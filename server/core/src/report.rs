@@ -217,6 +217,9 @@ impl Held for ControllerReport {
 impl Held for RankedPod {
     fn bytes(&self) -> usize {
         let node = self.node.as_ref().map_or(0, |node| node.len());
-        size_of::<Self>() + self.name.len() + node + self.reason.bytes()
+        let preferred = self.preferred.iter();
+        let preferred = preferred.map(|it| size_of_val(it) + it.1.len());
+        let texts = self.name.len() + node + preferred.sum::<usize>();
+        size_of::<Self>() + texts + self.reason.bytes()
     }
 }

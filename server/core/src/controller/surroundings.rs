@@ -11,9 +11,9 @@ use std::{
 use super::Controller;
 use crate::{
     config::Config,
-    decide::{Interrupted, decide_while},
-    index::{GroupId, PodGroup, PodId, PodWalk, Set, SetId},
-    object::{Key, Pod, ReplicaSet, Timestamp},
+    decide::{Interrupted, decide_beside},
+    index::{Entry, GroupId, Index, PodGroup, PodId, PodWalk, Set, SetId},
+    object::{Key, Pod, ReplicaSet, ScaleIn, Timestamp},
     report::Decision,
 };
 
@@ -28,6 +28,8 @@ pub struct Surroundings {
     config: Config,
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
+    /// The active pods on the nodes of `pods` that are not among these, if a preference counts them.
+    others: BTreeMap<Arc<str>, i32>,
 }
 
 /// A copy that is being made.
@@ -144,7 +146,7 @@ impl SurroundingsCopy {
             let is_named =
                 || group.namespace == key.namespace && pod.name.starts_with(set.name_base());
             if *is_read || is_named() {
-                self.around.pods.push(index.pod_object(pod));
+                self.around.copy(index, pod);
             }
         }
         false
@@ -205,7 +207,7 @@ impl<'a> SurroundingsIndex<'a> {
         let named = named.map(|(_, id)| id);
         let pods: BTreeSet<_> = groups.flat_map(|(_, pods)| pods).chain(named).collect();
         let pods = pods.into_iter().filter_map(|id| index.pod(*id));
-        copy.around.pods = pods.map(|pod| index.pod_object(pod)).collect();
+        pods.for_each(|pod| copy.around.copy(index, pod));
         copy.around
     }
 }
@@ -218,6 +220,20 @@ fn reads_group(group: &PodGroup, key: &Key, related: &[&Set]) -> bool {
 }
 
 impl Surroundings {
+    fn copy(&mut self, index: &Index, entry: &Entry) {
+        let pod = index.pod_object(entry);
+        let own = self.replica_sets.first();
+        if own.is_some_and(|set| set.scale_in().contains(&ScaleIn::EmptiestNode))
+            && pod.state.is_active()
+            && let Some(node) = &pod.node
+        {
+            let all = || index.nodes.active_on(entry.node).cast_signed();
+            let others = self.others.entry(Arc::clone(node)).or_insert_with(all);
+            *others -= 1;
+        }
+        self.pods.push(pod);
+    }
+
     /// The number of copied objects.
     pub fn objects(&self) -> usize {
         self.replica_sets.len() + self.pods.len()
@@ -260,6 +276,7 @@ impl Surroundings {
         if let (Some(set), Some(replicas)) = (asked, replicas) {
             set.replicas = replicas;
         }
-        decide_while(self.now, self.config, key, sets, self.pods, go_on)
+        let others = &self.others;
+        decide_beside(others, self.now, self.config, key, sets, self.pods, go_on)
     }
 }

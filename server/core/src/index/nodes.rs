@@ -71,6 +71,12 @@ impl Nodes {
         self.nodes.get(id).map(|node| &node.name)
     }
 
+    /// Returns the number of active pods on a node, whoever owns them; 0 without a node.
+    pub(crate) fn active_on(&self, id: Option<NodeId>) -> u32 {
+        let node = id.and_then(|id| self.nodes.get(id));
+        node.map_or(0, |node| node.active)
+    }
+
     /// Returns the nodes with active pods, and the numbers of these pods.
     pub(crate) fn active(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
         let nodes = self.nodes.iter();

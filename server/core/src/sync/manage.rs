@@ -175,12 +175,17 @@ fn delete(
 /// Returns the active pods of a ReplicaSet as the order of deletion reads them, in no order.
 pub(crate) fn candidates(index: &Index, id: SetId) -> Vec<Candidate<'_, &Entry>> {
     let related = index.related_by_node(id);
+    let set = index.set(id);
+    let preferences = set.and_then(|set| set.object.preferences.as_deref());
     let pods = index.active_pods(id).map(|(_, pod)| Candidate {
         id: pod,
         node: index.node_of(pod).map(|node| &**node),
         state: &pod.state,
         rank: related.get(&pod.node).copied().unwrap_or(0),
         uid: &pod.uid,
+        preferences,
+        labels: preferences.and_then(|_| index.groups.at(pod.group).labels.as_ref()),
+        on_node: preferences.map_or(0, |_| index.nodes.active_on(pod.node)),
     });
     pods.collect()
 }

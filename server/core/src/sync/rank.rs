@@ -1,6 +1,6 @@
 //! The order of deletion (spec 7), total where upstream's comparison has cycles (W25).
 //!
-//! 1. By class: unassigned, phase, readiness, deletion cost, crowded node. Within a class pods that are not ready, or ready since
+//! 1. By class: unassigned, phase, readiness, preferences, deletion cost, crowded node. Within a class pods that are not ready, or ready since
 //!    an unknown time, come first and by tail: restarts, sidecar restarts, age. Ready pods with a known time come by the power of two of
 //!    that time, then by UID.
 //! 2. Ready pods of one class with exactly the same ready time then share out the keys that they hold among themselves, by tail.
@@ -10,6 +10,7 @@
 mod candidate;
 mod near_cut;
 mod places;
+mod preference;
 mod reason;
 
 use std::{cmp::Ordering, sync::Arc};
@@ -166,8 +167,10 @@ impl<'a> SortKey<'a> {
 }
 
 fn keys<'a, I>(candidates: &[Candidate<'a, I>], now: Timestamp) -> Vec<SortKey<'a>> {
-    let candidates = candidates.iter().enumerate();
-    candidates.map(|of| SortKey::new(of, now)).collect()
+    let numbered = candidates.iter().enumerate();
+    let mut keys: Vec<_> = numbered.map(|of| SortKey::new(of, now)).collect();
+    preference::place(&mut keys, candidates);
+    keys
 }
 
 /// Applies the second step of the order to the first `count` keys, which are in the order of the first step.

@@ -3,8 +3,8 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use decree_core::{
-    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Rule, SurroundingsCopy,
-    SurroundingsIndex, decide_while,
+    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Preferences, Rule, ScaleIn,
+    SurroundingsCopy, SurroundingsIndex, decide_while,
 };
 
 use crate::{
@@ -83,6 +83,50 @@ fn copy_in_steps_has_each_pod_that_stays_once() {
     let stays = pods.iter().filter(|pod| !gone.contains(&pod.name));
     assert!(stays.into_iter().all(|pod| names.contains(&pod.name)));
     assert!(around.owned().all(|pod| &*pod.namespace == "default"));
+}
+
+/// Pods of other owners and namespaces count on the nodes of the ReplicaSet, also in a preview, which copies none of them.
+#[test]
+fn consolidation_counts_all_pods_and_so_does_its_preview() {
+    let mut web = set("web", 4);
+    web.preferences = Some(Box::new(Preferences {
+        scale_in: vec![ScaleIn::EmptiestNode],
+        ..Preferences::default()
+    }));
+    let on = |pod: Pod, node: &str| Pod {
+        node: Some(node.into()),
+        ..pod
+    };
+    let mut pods = vec![
+        on(pod("a", "web"), "full"),
+        on(pod("b", "web"), "full"),
+        on(pod("c", "web"), "emptier"),
+        on(pod("d", "web"), "emptier"),
+    ];
+    pods.extend(["x", "y", "z"].map(|name| on(orphan(name, "none"), "full")));
+    let elsewhere = |pod| Pod {
+        namespace: "other".into(),
+        ..on(pod, "emptier")
+    };
+    pods.push(elsewhere(pod("a", "db")));
+    for name in ["e", "f", "g"] {
+        let ended = with(orphan(name, "none"), |state| state.phase = Phase::Failed);
+        pods.push(elsewhere(ended));
+    }
+    let mut rig = Rig::of(vec![web.clone(), set("db", 1)], pods);
+    rig.settle();
+    let preview = rig.simulate("web", 2).deletes;
+    let index = SurroundingsIndex::new(&rig.controller);
+    let around = index.of(rig.now, "default", "web");
+    let decided = around.decide(Some(2), &|| true).expect("nothing ends it");
+    assert_eq!(decided.expect("it is known").deletes, preview);
+    let said = preview.iter().map(|it| (&*it.pod.name, &*it.reason.detail));
+    let why = "3 pods on emptier vs 5 on full";
+    assert_eq!(said.collect::<Vec<_>>(), [("c", why), ("d", why)]);
+    web.replicas = 2;
+    rig.apply_replica_set(web);
+    let deletes = rig.batch().action;
+    assert!(matches!(deletes, Action::Delete(victims) if victims == preview));
 }
 
 #[test]

@@ -104,6 +104,7 @@ impl Timeline {
             node: Some("node-a".into()),
             state: PodState::default(),
             rank: 1,
+            preferred: Box::default(),
             at: SECOND,
             chosen,
             reason: None,

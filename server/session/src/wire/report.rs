@@ -306,7 +306,7 @@ pub(crate) fn scale_down(scale_down: &ScaleDown) -> v1::ScaleDown {
         name: pod.name.as_ref().to_owned(),
         chosen: pod.chosen,
         reason: pod.reason.clone().map(reason),
-        values: pod.values().map(value).into(),
+        values: pod.values().into_iter().map(value).collect(),
     });
     v1::ScaleDown {
         decide_time: Some(field::time(*at)),

@@ -1,9 +1,14 @@
 //! The values of a pod that the order of deletion reads, and the sort keys made of them.
 
-use crate::object::{PodState, Timestamp, Uid};
+use crate::{
+    labels::Labels,
+    object::{PodState, Preferences, Timestamp, Uid},
+};
 
 /// The number of low bits of a key that hold a [`bucket`].
 pub(super) const BUCKET_BITS: u32 = 7;
+/// The lowest of the 32 bits above the bucket that hold the place by the preferences.
+pub(super) const PREFERENCE_BIT: u32 = 64;
 
 /// The values of one active pod that the order of deletion reads.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +23,18 @@ pub struct Candidate<'a, I> {
     pub rank: u32,
     /// The last criterion of the order.
     pub uid: &'a Uid,
+    /// The preferences of the ReplicaSet, the same for all candidates.
+    pub preferences: Option<&'a Preferences>,
+    /// Its labels, for a preference; `None` counts as no labels.
+    pub labels: Option<&'a Labels>,
+    /// The number of active pods on its node, whoever owns them, for a preference; 0 while unassigned.
+    pub on_node: u32,
 }
 
 impl<I> Candidate<'_, I> {
     /// Packs the rules into two numbers, first rule highest; the smaller number comes first. The class contains the rules before restarts;
-    /// the tail contains restarts, sidecar restarts and age.
+    /// the tail contains restarts, sidecar restarts and age. The class has room for the place by the preferences, which comparing all pods
+    /// gives.
     pub(super) fn class_and_tail(&self, now: Timestamp) -> (u128, u128) {
         let PodState {
             created,
@@ -34,11 +46,11 @@ impl<I> Candidate<'_, I> {
             sidecar_restarts,
             disruption_target: _,
         } = *self.state;
-        let assigned = u128::from(self.node.is_some()) << 67;
-        let phase = u128::from(phase.ordinal()) << 65;
+        let assigned = u128::from(self.node.is_some()) << 99;
+        let phase = u128::from(phase.ordinal()) << 97;
+        let is_ready = u128::from(ready.ready) << 96;
         let cost = u128::from(ascending(deletion_cost)) << 32;
-        let class =
-            assigned | phase | u128::from(ready.ready) << 64 | cost | u128::from(!self.rank);
+        let class = assigned | phase | is_ready | cost | u128::from(!self.rank);
         let since = bucket(self.ready_since(), now);
         let restarts = u128::from(!ascending(restarts)) << 39;
         let sidecar_restarts = u128::from(!ascending(sidecar_restarts)) << BUCKET_BITS;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     candidate::Candidate,
-    reason::{explain, values},
+    reason::{explain, preferred, values},
 };
 use crate::{
     object::{PodState, Timestamp, Uid},
@@ -29,6 +29,8 @@ pub struct RankedPod {
     pub state: PodState,
     /// The number of active related pods on its node (spec 7.3).
     pub rank: u32,
+    /// Its values by the preferences of its ReplicaSet, in their order.
+    pub preferred: Box<[(Rule, String)]>,
     /// The time of the comparison.
     pub at: Timestamp,
     /// Whether it was chosen.
@@ -59,6 +61,7 @@ pub(super) fn compare<I: Copy>(
             node: pod.node.map(Into::into),
             state: *pod.state,
             rank: pod.rank,
+            preferred: preferred(pod, now),
             at: now,
             chosen: at < count,
             reason,
@@ -69,14 +72,17 @@ pub(super) fn compare<I: Copy>(
 
 impl RankedPod {
     /// The values that the rules compare, in the order of the rules.
-    pub fn values(&self) -> [(Rule, String); 9] {
+    pub fn values(&self) -> Vec<(Rule, String)> {
         let pod = Candidate {
             id: (),
             node: self.node.as_deref(),
             state: &self.state,
             rank: self.rank,
             uid: &self.uid,
+            preferences: None,
+            labels: None,
+            on_node: 0,
         };
-        values(&pod, self.at)
+        values(&pod, &self.preferred, self.at)
     }
 }

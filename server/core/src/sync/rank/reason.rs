@@ -4,13 +4,15 @@ use std::fmt::{self, Display as _};
 
 use super::candidate::{Candidate, bucket};
 use crate::{
-    object::{Phase, Timestamp},
+    object::{Phase, ScaleIn, Timestamp},
     reason::{Reason, Rule},
     wording::{Lasting, count},
 };
 
 /// The maximum length of a node's name in a message.
 const NODE_BYTES_MAX: usize = 63;
+/// The maximum length of a label in a message.
+const LABEL_BYTES_MAX: usize = 127;
 /// The maximum length of a UID in a message; Kubernetes UIDs have 36 bytes.
 const UID_BYTES_MAX: usize = 64;
 const MILLISECOND: u64 = 1_000_000;
@@ -36,7 +38,7 @@ pub(super) fn explain<I>(
     now: Timestamp,
 ) -> Reason {
     let pair = [victim, survivor];
-    let differs = by_class(pair).or_else(|| by_time(pair, now));
+    let differs = by_class(pair, now).or_else(|| by_time(pair, now));
     differs.unwrap_or_else(|| {
         let (mine, others) = (victim.state.ready, survivor.state.ready);
         let same_instant = !mine.ready || mine.since == others.since;
@@ -51,7 +53,7 @@ pub(super) fn explain<I>(
     })
 }
 
-fn by_class<I>([victim, other]: Pair<'_, I>) -> Option<Reason> {
+fn by_class<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     if victim.node.is_some() != other.node.is_some() {
         return Some(Reason::new(Rule::Unassigned, "not assigned to a node"));
     }
@@ -63,6 +65,9 @@ fn by_class<I>([victim, other]: Pair<'_, I>) -> Option<Reason> {
     if mine.ready.ready != others.ready.ready {
         return Some(Reason::new(Rule::NotReady, "not ready"));
     }
+    if let Some(reason) = by_preference([victim, other], now) {
+        return Some(reason);
+    }
     let (mine, others) = (mine.deletion_cost, others.deletion_cost);
     if mine != others {
         let detail = format!("deletion cost {mine} < {others}");
@@ -72,6 +77,30 @@ fn by_class<I>([victim, other]: Pair<'_, I>) -> Option<Reason> {
         let detail = format!("{} vs {}", crowd(victim), crowd(other));
         Reason::new(Rule::CrowdedNode, detail)
     })
+}
+
+fn by_preference<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
+    let mut rules = victim.scale_in().iter();
+    let rule = rules.find(|rule| rule.cmp(victim, other).is_ne())?;
+    let detail = match rule {
+        ScaleIn::First(key, value) => format!("label {}", label(key, value)),
+        ScaleIn::EmptiestNode => {
+            let [mine, others] = [victim, other].map(|it| beginning(it.node.unwrap_or_default()));
+            let pods = count(victim.on_node, "pod");
+            let is_tie = victim.on_node == other.on_node;
+            let by_name = if is_tie { ", the first by name" } else { "" };
+            format!("{pods} on {mine} vs {} on {others}{by_name}", other.on_node)
+        }
+        ScaleIn::Youngest => {
+            let times = [victim, other].map(|it| it.state.created);
+            let [mine, others] = times.map(|it| ago(it, now).to_string());
+            let alike = times[0].zip(times[1]).filter(|_| mine == others);
+            let by =
+                alike.map(|(mine, others)| format!(", {} younger", Lasting(mine.since(others))));
+            format!("{mine} old vs {others}{}", by.unwrap_or_default())
+        }
+    };
+    Some(Reason::new(rule.rule(), detail))
 }
 
 fn by_time<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
@@ -145,14 +174,51 @@ fn crowd<I>(candidate: &Candidate<'_, I>) -> String {
     }
 }
 
+/// Returns the values of a pod that the preferences compare, for people, in the order of the preferences, each rule once.
+pub(super) fn preferred<I>(pod: &Candidate<'_, I>, now: Timestamp) -> Box<[(Rule, String)]> {
+    let mut values = Vec::new();
+    for preference in pod.scale_in() {
+        let rule = preference.rule();
+        if values.iter().any(|(known, _)| *known == rule) {
+            continue;
+        }
+        let value = match preference {
+            ScaleIn::First(..) => labels(pod),
+            ScaleIn::EmptiestNode => on_node(pod.on_node, pod.node),
+            ScaleIn::Youngest => ago(pod.state.created, now).to_string(),
+        };
+        values.push((rule, value));
+    }
+    values.into()
+}
+
+/// Returns the labels of a pod that go first.
+fn labels<I>(pod: &Candidate<'_, I>) -> String {
+    let found = pod.scale_in().iter().filter_map(|rule| match rule {
+        ScaleIn::First(key, value) => pod.has_label(key, value).then(|| label(key, value)),
+        ScaleIn::EmptiestNode | ScaleIn::Youngest => None,
+    });
+    let found: Vec<_> = found.collect();
+    if found.is_empty() {
+        return "none".to_owned();
+    }
+    found.join(", ")
+}
+
+fn on_node(pods: u32, node: Option<&str>) -> String {
+    match node {
+        Some(node) => format!("{pods} on {}", beginning(node)),
+        None => format!("{pods} unassigned"),
+    }
+}
+
 /// Returns the values of a pod that the rules compare, for people, in the order of the rules.
-pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, String); 9] {
+pub(super) fn values<I>(
+    pod: &Candidate<'_, I>,
+    preferred: &[(Rule, String)],
+    now: Timestamp,
+) -> Vec<(Rule, String)> {
     let (state, ready) = (pod.state, pod.state.ready);
-    let node = pod.node;
-    let crowd = match node {
-        Some(node) => format!("{} on {}", pod.rank, beginning(node)),
-        None => format!("{} unassigned", pod.rank),
-    };
     let ready_for = if ready.ready {
         age(bucket(ready.since, now))
     } else {
@@ -163,20 +229,22 @@ pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, Strin
         (restarts, sidecars) => format!("{restarts}, sidecars {sidecars}"),
     };
     let says = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
-    [
-        (
-            Rule::Unassigned,
-            says(node.is_some(), "assigned", "unassigned"),
-        ),
+    let assigned = says(pod.node.is_some(), "assigned", "unassigned");
+    let before = [
+        (Rule::Unassigned, assigned),
         (Rule::Phase, name(state.phase).to_owned()),
         (Rule::NotReady, says(ready.ready, "ready", "not ready")),
+    ];
+    let after = [
         (Rule::DeletionCost, state.deletion_cost.to_string()),
-        (Rule::CrowdedNode, crowd),
+        (Rule::CrowdedNode, on_node(pod.rank, pod.node)),
         (Rule::ReadyRecently, ready_for),
         (Rule::Restarts, restarts),
         (Rule::CreatedRecently, age(bucket(state.created, now))),
         (Rule::Uid, pod.uid.to_string()),
-    ]
+    ];
+    let preferred = preferred.iter().cloned();
+    before.into_iter().chain(preferred).chain(after).collect()
 }
 
 /// Returns the ages in a bucket, which compare as equal.
@@ -195,6 +263,12 @@ fn age(bucket: u8) -> String {
     };
     let rounded = |time: u64| (time + unit / 2) / unit;
     format!("{}-{} {word}", rounded(from), rounded(below))
+}
+
+fn label(key: &str, value: &str) -> String {
+    let mut label = format!("{key}={value}");
+    label.truncate(label.floor_char_boundary(LABEL_BYTES_MAX));
+    label
 }
 
 /// Returns the beginning of a node's name: a victim with the longest names must fit in a frame.

@@ -6,7 +6,10 @@ mod values;
 use expect_test::expect_file;
 
 use super::*;
-use crate::object::{Phase, PodState, Ready, Span};
+use crate::{
+    labels::Labels,
+    object::{Phase, PodState, Preferences, Ready, ScaleIn, Span},
+};
 
 const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
 
@@ -17,6 +20,10 @@ struct TestPod {
     node: Option<&'static str>,
     state: PodState,
     rank: u32,
+    labels: Labels,
+    on_node: u32,
+    /// The same for all pods.
+    preferences: Preferences,
 }
 
 /// The pod that a table describes: its UID, and its differences from the defaults of the vectors. Times are seconds ago.
@@ -35,6 +42,9 @@ fn pod(text: &str) -> TestPod {
             ..PodState::default()
         },
         rank: 1,
+        labels: Labels::default(),
+        on_node: 0,
+        preferences: Preferences::default(),
     };
     for difference in differences.split_whitespace() {
         let (field, value) = difference.split_once('=').unwrap_or((difference, "none"));
@@ -52,6 +62,8 @@ fn pod(text: &str) -> TestPod {
             }
             "created" => state.created = time(value),
             "cost" => state.deletion_cost = value.parse().expect("a number"),
+            "label" => pod.labels = Labels::from([label(value)]),
+            "beside" => pod.on_node = value.parse().expect("a number"),
             "rank" => pod.rank = value.parse().expect("a number"),
             "restarts" => state.restarts = value.parse().expect("a number"),
             "sidecars" => state.sidecar_restarts = value.parse().expect("a number"),
@@ -59,6 +71,27 @@ fn pod(text: &str) -> TestPod {
         }
     }
     pod
+}
+
+fn label(text: &str) -> (Arc<str>, Arc<str>) {
+    let (key, value) = text.split_once(':').expect("a key and a value");
+    (key.into(), value.into())
+}
+
+/// The preferences that a table describes.
+fn preferences(text: &str) -> Preferences {
+    let scale_in = text.split(' ').map(|word| match word {
+        "consolidate" => ScaleIn::EmptiestNode,
+        "oldest-stays" => ScaleIn::Youngest,
+        first => {
+            let (key, value) = label(first);
+            ScaleIn::First(key.as_ref().into(), value.as_ref().into())
+        }
+    });
+    Preferences {
+        scale_in: scale_in.collect(),
+        ..Preferences::default()
+    }
 }
 
 fn time(text: &str) -> Option<Timestamp> {
@@ -86,6 +119,9 @@ impl TestPod {
             state: &self.state,
             rank: self.rank,
             uid: &self.uid,
+            preferences: Some(&self.preferences),
+            labels: Some(&self.labels),
+            on_node: self.on_node,
         }
     }
 }
@@ -110,7 +146,8 @@ fn told(pods: &[TestPod], count: usize) -> String {
     told.collect::<Vec<_>>().join(" | ")
 }
 
-/// A line has pods, and how many of them go (`2 of`); one goes if the line does not say so. The line with `>` behind it has the victims. Their
+/// A line has preferences (`prefer …:`), if there are any, pods, and how many of them go (`2 of`); one goes if the line does not say so. The
+/// line with `>` behind it has the victims. Their
 /// order in the line does not matter. `UPDATE_EXPECT=1` writes the table anew.
 #[test]
 fn victims_are_those_of_the_table() {
@@ -123,9 +160,20 @@ fn victims_are_those_of_the_table() {
         if line.starts_with('#') || line.is_empty() {
             continue;
         }
-        let (count, pods) = line.split_once(" of ").unwrap_or(("1", line));
+        let preferring = line.strip_prefix("prefer ");
+        let preferring = preferring.and_then(|it| it.split_once(": "));
+        let (prefers, rest) = preferring.unwrap_or(("", line));
+        let preferences = match prefers {
+            "" => Preferences::default(),
+            some => preferences(some),
+        };
+        let (count, pods) = rest.split_once(" of ").unwrap_or(("1", rest));
         let count = count.parse().expect("a number");
-        let pods: Vec<_> = pods.split("; ").map(pod).collect();
+        let pods = pods.split("; ").map(pod).map(|pod| TestPod {
+            preferences: preferences.clone(),
+            ..pod
+        });
+        let pods: Vec<_> = pods.collect();
         let expected = told(&pods, count);
         for turn in 0..pods.len() {
             let mut turned = pods.clone();

@@ -4,14 +4,24 @@ use proptest::{prelude::*, sample::select};
 
 use super::*;
 
-/// Pods with many equal values, so that every rule and every set of one instant occurs.
+/// Pods with many equal values, so that every rule and every set of one instant occurs. Half of the ReplicaSets have preferences.
 fn pods(size: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = Vec<TestPod>> {
-    prop::collection::vec(any_pod(), size).prop_map(|mut pods| {
+    let pods = prop::collection::vec(any_pod(), size);
+    (pods, any_preferences()).prop_map(|(mut pods, preferences)| {
         for (at, pod) in pods.iter_mut().enumerate() {
             pod.uid = Uid(format!("{}-{at}", pod.uid).into());
+            pod.preferences = preferences.clone();
         }
         pods
     })
+}
+
+/// None, each preference alone, and each pair and triple in every order.
+fn any_preferences() -> impl Strategy<Value = Preferences> {
+    let all = vec!["a:x", "b:x", "consolidate", "oldest-stays"];
+    let some = prop::sample::subsequence(all, 1..=3).prop_shuffle();
+    let some = some.prop_map(|words| preferences(&words.join(" ")));
+    prop_oneof![Just(Preferences::default()), some]
 }
 
 fn any_pod() -> impl Strategy<Value = TestPod> {
@@ -23,27 +33,34 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
     );
     let ready = (prop::bool::weighted(0.8), time());
     let tail = (0..2, 0..2, time());
-    let all = (class, ready, tail, "[a-e]", any::<bool>());
-    all.prop_map(|(class, (ready, since), tail, uid, disruption_target)| {
-        let (node, phase, deletion_cost, rank) = class;
-        let (restarts, sidecar_restarts, created) = tail;
-        let ready = Ready { ready, since };
-        TestPod {
-            uid: Uid(uid.into()),
-            node,
-            state: PodState {
-                created,
-                deleting: false,
-                phase,
-                ready,
-                deletion_cost,
-                restarts,
-                sidecar_restarts,
-                disruption_target,
-            },
-            rank,
-        }
-    })
+    let labels = prop::sample::subsequence(vec!["a:x", "b:x", "a:y"], 0..=1);
+    let preferred = (labels, 0..3_u32);
+    let all = (class, ready, tail, "[a-e]", any::<bool>(), preferred);
+    all.prop_map(
+        |(class, (ready, since), tail, uid, disruption_target, preferred)| {
+            let (node, phase, deletion_cost, rank) = class;
+            let (restarts, sidecar_restarts, created) = tail;
+            let ready = Ready { ready, since };
+            TestPod {
+                uid: Uid(uid.into()),
+                node,
+                state: PodState {
+                    created,
+                    deleting: false,
+                    phase,
+                    ready,
+                    deletion_cost,
+                    restarts,
+                    sidecar_restarts,
+                    disruption_target,
+                },
+                rank,
+                labels: preferred.0.into_iter().map(label).collect(),
+                on_node: preferred.1,
+                preferences: Preferences::default(),
+            }
+        },
+    )
 }
 
 fn time() -> impl Strategy<Value = Option<Timestamp>> {
@@ -77,7 +94,23 @@ fn naive_tail(pod: &TestPod) -> (i64, i64, i64, &str) {
     )
 }
 
-type NaiveClass = (bool, u8, bool, i32, i64);
+type NaiveClass = (bool, u8, bool, Vec<(i128, Option<&'static str>)>, i32, i64);
+
+/// What each preference compares, in words; the smaller goes first.
+fn naive_preferred(pod: &TestPod) -> Vec<(i128, Option<&'static str>)> {
+    let values = pod.preferences.scale_in.iter().map(|rule| match rule {
+        ScaleIn::First(key, value) => {
+            let label = (Arc::from(&**key), Arc::from(&**value));
+            (i128::from(!pod.labels.contains(&label)), None)
+        }
+        ScaleIn::EmptiestNode => (pod.on_node.into(), pod.node),
+        ScaleIn::Youngest => {
+            let created = pod.state.created;
+            (created.map_or(i128::MIN, |it| -i128::from(it.0)), None)
+        }
+    });
+    values.collect()
+}
 
 fn naive_class(pod: &TestPod) -> NaiveClass {
     let ready = pod.state.ready.ready;
@@ -85,6 +118,7 @@ fn naive_class(pod: &TestPod) -> NaiveClass {
         pod.node.is_some(),
         pod.state.phase.ordinal(),
         ready,
+        naive_preferred(pod),
         pod.state.deletion_cost,
         -i64::from(pod.rank),
     )
@@ -194,6 +228,38 @@ proptest! {
     }
 
     #[test]
+    fn first_rule_that_differs_is_named(pods in pods(2), turned in any::<bool>()) {
+        let mut given = pods.clone();
+        if turned {
+            given.reverse();
+        }
+        let chosen = chosen(&given, 1);
+        let of = |goes: bool| pods.iter().find(|pod| (*pod.uid.0 == *chosen[0].id) == goes);
+        let [first, second] = [true, false].map(|goes| naive_class(of(goes).expect("there are two")));
+        let preferred = pods[0].preferences.scale_in.iter().zip(first.3.iter().zip(&second.3));
+        let preferred = preferred.map(|(rule, (first, second))| (rule.rule(), first != second));
+        let before = [
+            (Rule::Unassigned, first.0 != second.0),
+            (Rule::Phase, first.1 != second.1),
+            (Rule::NotReady, first.2 != second.2),
+        ];
+        let after = [
+            (Rule::DeletionCost, first.4 != second.4),
+            (Rule::CrowdedNode, first.5 != second.5),
+        ];
+        let mut rules = before.into_iter().chain(preferred).chain(after);
+        let named = rules.find(|(_, differs)| *differs).map(|(rule, _)| rule);
+        let is_of_class = |rule: &Rule| *rule <= Rule::CrowdedNode || *rule >= Rule::First;
+        prop_assert_eq!(Some(chosen[0].reason.rule).filter(is_of_class), named);
+    }
+
+    #[test]
+    fn order_of_the_input_does_not_matter((pods, turned) in pods(2..20).prop_flat_map(|pods| (Just(pods.clone()), Just(pods).prop_shuffle())), count in 1..20_usize) {
+        let count = count.min(pods.len() - 1);
+        prop_assert_eq!(told(&pods, count), told(&turned, count));
+    }
+
+    #[test]
     fn uid_is_named_only_where_every_other_rule_ties(pods in pods(2..30), count in 1..30_usize) {
         let count = count.min(pods.len() - 1);
         let of = |uid: &str| pods.iter().find(|pod| &*pod.uid.0 == uid).expect("it was given");
@@ -205,6 +271,7 @@ proptest! {
                 (of_victim.class_and_tail(NOW), of_survivor.class_and_tail(NOW));
             let by_uid = chosen.reason.rule == Rule::Uid;
             prop_assert!(!by_uid || class == survivors_class);
+            prop_assert!(!by_uid || naive_class(victim) == naive_class(survivor));
             let same_instant = of_victim.ready_since() == of_survivor.ready_since();
             prop_assert!(!by_uid || !same_instant || tail == survivors_tail);
         }

@@ -21,13 +21,14 @@ fn each_rule_has_a_value_in_the_order_of_the_rules() {
             ..PodState::default()
         },
         rank: 7,
+        preferred: Box::default(),
         at: NOW,
         chosen: true,
         reason: None,
     };
     let values = pod.values();
     assert!(values.is_sorted_by_key(|(rule, _)| *rule));
-    let said = values.map(|(_, value)| value);
+    let said: Vec<_> = values.into_iter().map(|(_, value)| value).collect();
     let expected = [
         "assigned",
         "Running",
@@ -45,9 +46,30 @@ fn each_rule_has_a_value_in_the_order_of_the_rules() {
         state: PodState::default(),
         ..pod
     };
-    let said = pending.values().map(|(_, value)| value);
+    let said = pending.values().into_iter().map(|(_, value)| value);
+    let said: Vec<_> = said.collect();
     assert_eq!(said[..3], ["unassigned", "Pending", "not ready"]);
     assert_eq!(said[4..6], ["7 unassigned", "not ready"]);
+}
+
+#[test]
+fn preferences_have_values_before_the_cost_and_each_rule_once() {
+    let values = |pod: &TestPod| {
+        let candidates = [pod.candidate()];
+        let Choice { near_cut, .. } = choose(&candidates, 1, NOW, &|uid| uid.into());
+        let values = near_cut[0].values().into_iter().skip(2).take(5);
+        let said = values.map(|(rule, value)| format!("{rule:?} {value}"));
+        said.collect::<Vec<_>>().join(", ")
+    };
+    let mut pod = pod("u label=a:x beside=3 created=7200");
+    pod.preferences = preferences("oldest-stays a:y consolidate a:x oldest-stays");
+    let said = "NotReady ready, Youngest 2h0m, First a=x, EmptiestNode 3 on n, DeletionCost 0";
+    assert_eq!(values(&pod), said);
+    pod.labels = Labels::default();
+    pod.node = None;
+    let said =
+        "NotReady ready, Youngest 2h0m, First none, EmptiestNode 3 unassigned, DeletionCost 0";
+    assert_eq!(values(&pod), said);
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! The preferences of a ReplicaSet's owner in the order of deletion: after readiness, before the deletion cost.
+
+use std::cmp::{Ordering, Reverse};
+
+use super::{
+    SortKey,
+    candidate::{BUCKET_BITS, Candidate, PREFERENCE_BIT},
+};
+use crate::{object::ScaleIn, reason::Rule};
+
+impl ScaleIn {
+    pub(super) const fn rule(&self) -> Rule {
+        match self {
+            Self::First(..) => Rule::First,
+            Self::EmptiestNode => Rule::EmptiestNode,
+            Self::Youngest => Rule::Youngest,
+        }
+    }
+
+    /// Compares two pods; the smaller one goes first. Of nodes with as many pods, the first by name is emptied first. Of absent and known creation times, the absent ones are the youngest, as upstream.
+    pub(super) fn cmp<I>(&self, left: &Candidate<'_, I>, right: &Candidate<'_, I>) -> Ordering {
+        match self {
+            Self::First(key, value) => right.has_label(key, value).cmp(&left.has_label(key, value)),
+            Self::EmptiestNode => (left.on_node, left.node).cmp(&(right.on_node, right.node)),
+            Self::Youngest => {
+                let [left, right] = [left, right].map(|pod| pod.state.created.map(Reverse));
+                left.cmp(&right)
+            }
+        }
+    }
+}
+
+impl<'a, I> Candidate<'a, I> {
+    pub(super) fn scale_in(&self) -> &'a [ScaleIn] {
+        self.preferences.map_or(&[], |it| &it.scale_in)
+    }
+
+    pub(super) fn has_label(&self, key: &str, value: &str) -> bool {
+        let found = self.labels.and_then(|labels| labels.get(key));
+        found.is_some_and(|found| **found == *value)
+    }
+
+    fn cmp_preferred(&self, other: &Self) -> Ordering {
+        let rules = self.scale_in().iter();
+        let mut compared = rules.map(|rule| rule.cmp(self, other));
+        let differs = compared.find(|it| it.is_ne());
+        differs.unwrap_or(Ordering::Equal)
+    }
+}
+
+/// Puts the place of each pod by the preferences into its class. Pods that tie by all of them have the same place.
+pub(super) fn place<I>(keys: &mut [SortKey<'_>], candidates: &[Candidate<'_, I>]) {
+    if candidates.first().is_none_or(|it| it.scale_in().is_empty()) {
+        return;
+    }
+    let cmp = |left: &SortKey<'_>, right: &SortKey<'_>| {
+        candidates[left.candidate].cmp_preferred(&candidates[right.candidate])
+    };
+    keys.sort_unstable_by(cmp);
+    let tied = keys.chunk_by_mut(|left, right| cmp(left, right).is_eq());
+    for (place, tied) in (0_u128..).zip(tied) {
+        for key in tied {
+            key.class |= place << (PREFERENCE_BIT + BUCKET_BITS);
+        }
+    }
+}
