@@ -20,10 +20,11 @@ function kindOf(pod) {
   return pod.phase === 'Running' ? 'unready' : 'pending';
 }
 
-/** Returns the mark of a pod's state, its name and its word. */
+/** Returns the mark of a pod's state, its name, and its word with what the pod waits for. */
 export function stateOf(pod) {
   const kind = kindOf(pod);
-  return [kind, ...KINDS[kind]];
+  const [mark, text] = KINDS[kind];
+  return [kind, mark, pod.waiting ? `${text}: ${pod.waiting}` : text];
 }
 
 /** The number of pods that are not ready. Nodes with the most such pods come first. */

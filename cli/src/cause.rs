@@ -62,6 +62,17 @@ pub(crate) fn words(set: &v1::ReplicaSetSummary) -> &str {
     obstacle.map_or("", |reason| &reason.detail)
 }
 
+/// The reasons why pods are not ready, or have ended, each with its number of pods; `None` without any.
+pub(crate) fn not_ready(set: &v1::ReplicaSetSummary, ended: bool) -> Option<String> {
+    let groups = set.not_ready.iter().filter(|it| it.ended == ended);
+    let groups = groups.map(|it| match it.reason.as_str() {
+        "" => count(it.pods, "other").to_string(),
+        reason => format!("{} {reason}", it.pods),
+    });
+    let groups: Vec<_> = groups.collect();
+    (!groups.is_empty()).then(|| groups.join(", "))
+}
+
 /// Whether a ReplicaSet has not converged, so that its last refusal is current.
 pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
     severity(set) != Severity::InSync

@@ -119,8 +119,11 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     lines.extend([
         ("Cluster:", summary.cluster.clone()),
         ("Replicas:", replicas),
-        ("State:", cause::state(&summary).to_owned()),
     ]);
+    for (label, ended) in [("Not ready:", false), ("Ended:", true)] {
+        lines.extend(cause::not_ready(&summary, ended).map(|said| (label, said)));
+    }
+    lines.push(("State:", cause::state(&summary).to_owned()));
     let preferences = summary.preferences.as_ref().map(preferences::words);
     let preferences = preferences.filter(|words| !words.is_empty());
     lines.extend(preferences.map(|words| ("Prefers:", words)));

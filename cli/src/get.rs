@@ -20,7 +20,7 @@ use crate::{
     server::{self, Server},
     source::{KINDS, RECORDS, Source},
     stale,
-    table::{Table, TableStream},
+    table::{NONE, Table, TableStream},
 };
 
 pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -151,7 +151,7 @@ async fn get_sessions(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
 type Column<T> = (&'static str, fn(&T) -> String);
 
 /// The sentences are in the last columns, because nothing cuts them off there.
-const REPLICA_SETS: [Column<v1::ReplicaSetSummary>; 13] = [
+const REPLICA_SETS: [Column<v1::ReplicaSetSummary>; 14] = [
     ("CLUSTER", |set| set.cluster.clone()),
     ("NAMESPACE", |set| {
         let object = set.replica_set.as_ref();
@@ -172,6 +172,9 @@ const REPLICA_SETS: [Column<v1::ReplicaSetSummary>; 13] = [
     }),
     ("LABELS", labels),
     ("CAUSE", |set| cause::cell(set, Timestamp::now())),
+    ("NOT-READY", |set| {
+        cause::not_ready(set, false).unwrap_or_else(|| NONE.to_owned())
+    }),
     ("MESSAGE", |set| cause::words(set).to_owned()),
 ];
 
@@ -181,7 +184,7 @@ fn columns(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Vec<Column<v1::Repl
         .into_iter()
         .filter(|(header, _)| match *header {
             "CLUSTER" => is_wide || clusters.len() > 1,
-            "TERMINATING" | "UNCONVERGED" | "LABELS" | "MESSAGE" => is_wide,
+            "TERMINATING" | "UNCONVERGED" | "LABELS" | "NOT-READY" | "MESSAGE" => is_wide,
             _ => true,
         });
     columns.collect()

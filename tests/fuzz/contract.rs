@@ -207,6 +207,7 @@ pub(crate) fn pod(rng: &mut Rng) -> v1::Pod {
         max_regular_restarts: count(rng),
         max_sidecar_restarts: count(rng),
         disruption_target: rng.chance(100),
+        waiting_reason: text(rng, &["", "ImagePullBackOff"]),
     }
 }
 

@@ -177,6 +177,7 @@ fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<Aft
             controller: Some(reference(key)),
             node: None,
             deleted: None,
+            waiting: None,
             state: PodState::default(),
         }))),
         Action::Delete(_) => Some(After::Gone),

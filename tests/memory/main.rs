@@ -48,11 +48,16 @@ const ROWS: [Row; 7] = [
             ..pod(&format!("p{n}"), "web").build()
         })
     }),
-    ("pods with nodes and owners of their own", 5_000, |n| {
-        let mut pod = pod(&format!("p{n}"), &format!("web-{n}")).build();
-        pod.node_name = format!("{n}-{}", "n".repeat(240));
-        applied(pod)
-    }),
+    (
+        "pods with nodes, owners and reasons of their own",
+        5_000,
+        |n| {
+            let mut pod = pod(&format!("p{n}"), &format!("web-{n}")).build();
+            pod.node_name = format!("{n}-{}", "n".repeat(240));
+            pod.waiting_reason = format!("{n}-{}", "w".repeat(120));
+            applied(pod)
+        },
+    ),
     ("ReplicaSets with little", 3_000, |n| {
         set(v1::ReplicaSet {
             namespace: "a".to_owned(),

@@ -207,6 +207,7 @@ impl Load {
             version: self.next_version(),
             node: Some(format!("node-{:03}", at % NODES).into()),
             deleted: None,
+            waiting: None,
             state: PodState {
                 created: Some(since),
                 phase: Phase::Running,

@@ -91,6 +91,7 @@ impl Template {
             max_regular_restarts: self.value("restarts", number).unwrap_or(0),
             max_sidecar_restarts: self.value("sidecar-restarts", number).unwrap_or(0),
             disruption_target: false,
+            waiting_reason: String::new(),
         }
     }
 

@@ -5,6 +5,7 @@ use agent_fake::{ApiError, Fault, Kind, Verb};
 use serde_json::json;
 
 use super::{
+    decree_reading,
     system::{System, says},
     victims,
 };
@@ -112,6 +113,46 @@ fn what_is_held_back_is_told_with_what_ends_it() {
     assert!(
         !said.contains("by the agent"),
         "nothing is to be deleted: {said}"
+    );
+}
+
+#[test]
+fn pods_that_are_not_ready_or_have_ended_are_told_by_reason() {
+    let system = System::start(&["demo"]);
+    let (mut names, mut objects) = (Vec::new(), Vec::new());
+    system.clusters[0].with(|it| {
+        let pods = it.objects(Kind::Pod).map(|pod| &pod["metadata"]);
+        let pods = pods.filter(|it| it["ownerReferences"][0]["name"] == "web-5f6a8b");
+        names.extend(pods.filter_map(|it| Some(it["name"].as_str()?.to_owned())));
+        let waits = ["ImagePullBackOff", "ImagePullBackOff", "\u{1b}[2JBad"];
+        for (name, reason) in names.iter().zip(waits) {
+            let status = json!({
+                "conditions": [{"type": "Ready", "status": "False"}],
+                "containerStatuses": [{"name": "web", "state": {"waiting": {"reason": reason}}}],
+            });
+            it.set_pod_status("default", name, &status)
+                .expect("it is there");
+        }
+        for kind in [Kind::ReplicaSet, Kind::Pod] {
+            objects.extend(it.objects(kind).map(|object| (**object).clone()));
+        }
+    });
+    let said = "…\nCause:       3 of 3 pods not ready: ImagePullBackOff\n\
+         …, 3 current, 0 ready, …\nNot ready:   2 ImagePullBackOff, 1 \\u{1b}[2JBad\nState:…";
+    system.until("explain web-5f6a8b", said);
+    system.until(
+        "get rs -o wide",
+        "… NOT-READY …   2 ImagePullBackOff, 1 \\u{1b}[2JBad…",
+    );
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let read = decree_reading(&list, &["explain", "web-5f6a8b", "-f", "-"]);
+    assert!(says(said, &read.out), "{}", read.out);
+    let evicted = json!({"phase": "Failed", "reason": "Evicted"});
+    let end = system.clusters[0].with(|it| it.set_pod_status("default", &names[2], &evicted));
+    end.expect("it is there");
+    system.until(
+        "explain web-5f6a8b",
+        "…\nNot ready:   2 ImagePullBackOff\nEnded:       1 Evicted\nState:…",
     );
 }
 

@@ -18,7 +18,7 @@ default     web-7d4b9c   20        20        20      20          In sync   -
 CLUSTER   SHARD   MODE      SYNCED   REPLICASETS   PODS   AGE
 demo      <all>   Enforce   True     2             23     …s
 [0] get rs web-5f6a8b -o wide
-CLUSTER   NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE     TERMINATING   UNCONVERGED   LABELS…   CAUSE   MESSAGE
+CLUSTER   NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE     TERMINATING   UNCONVERGED   LABELS…   CAUSE   NOT-READY   MESSAGE
 demo      default     web-5f6a8b   3         3         3       3           In sync   0             -             …app=web…   -
 [0] explain default/web-5f6a8b
 …Replicas:    3 desired, 3 current, 3 ready, 3 available…TOO_FEW_REPLICAS…

@@ -3,6 +3,8 @@
 package kube
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -53,7 +55,39 @@ func FromPod(pod *corev1.Pod) *v1.Pod {
 			projected.MaxSidecarRestarts = max(projected.MaxSidecarRestarts, status.RestartCount)
 		}
 	}
+	projected.WaitingReason = waitingReason(pod)
 	return projected
+}
+
+// waitingMax is the maximum length of a waiting reason, in bytes.
+const waitingMax = 128
+
+// waitingReason says for people what a pod waits for, or how it ended; it is empty if nothing is known.
+func waitingReason(pod *corev1.Pod) string {
+	text := ""
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		text = pod.Status.Reason
+	} else if text = containerWaits(pod.Status); text == "" && pod.Spec.NodeName == "" {
+		for _, one := range pod.Status.Conditions {
+			if one.Type == corev1.PodScheduled && one.Status == corev1.ConditionFalse && one.Reason == corev1.PodReasonUnschedulable {
+				text = strings.TrimSuffix(one.Reason+": "+one.Message, ": ")
+			}
+		}
+	}
+	if len(text) > waitingMax {
+		text = strings.ToValidUTF8(text[:waitingMax-len("…")], "") + "…"
+	}
+	return text
+}
+
+// containerWaits returns the first reason for which a container waits, other than those of every start.
+func containerWaits(status corev1.PodStatus) string {
+	for _, one := range slices.Concat(status.ContainerStatuses, status.InitContainerStatuses) {
+		if waits := one.State.Waiting; waits != nil && waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing" && waits.Reason != "" {
+			return waits.Reason
+		}
+	}
+	return ""
 }
 
 // FromReplicaSet returns the fields of a ReplicaSet that decisions read.

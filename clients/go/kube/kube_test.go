@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,31 @@ func TestPodHasAllThatDecisionsRead(t *testing.T) {
 	}
 	if got := FromPod(&corev1.Pod{}); !proto.Equal(got, &v1.Pod{}) {
 		t.Fatal(got)
+	}
+}
+
+func TestPodSaysWhatItWaitsFor(t *testing.T) {
+	waits := func(reasons ...string) (of []corev1.ContainerStatus) {
+		for _, reason := range reasons {
+			of = append(of, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
+		}
+		return of
+	}
+	scheduled := func(message string) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: message}}
+	}
+	long := strings.Repeat("é", 100)
+	for want, status := range map[string]corev1.PodStatus{
+		"":                         {ContainerStatuses: waits("ContainerCreating", "PodInitializing", "")},
+		"CrashLoopBackOff":         {ContainerStatuses: waits("PodInitializing"), InitContainerStatuses: waits("CrashLoopBackOff"), Conditions: scheduled("")},
+		"Evicted":                  {Phase: corev1.PodFailed, Reason: "Evicted", ContainerStatuses: waits("ErrImagePull")},
+		"Unschedulable":            {Conditions: scheduled("")},
+		"Unschedulable: 0/3 nodes": {Conditions: scheduled("0/3 nodes")},
+		"Unschedulable: " + strings.Repeat("é", 55) + "…": {Conditions: scheduled(long)},
+	} {
+		if got := FromPod(&corev1.Pod{Status: status}).WaitingReason; got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
 	}
 }
 

@@ -80,6 +80,8 @@ pub(crate) struct Index {
     /// ReplicaSets by the uid of their own controller (spec 3.1).
     siblings: BTreeSet<(Uid, SetId)>,
     pub(crate) nodes: Nodes,
+    /// The waiting reasons of pods, shared as the names of nodes are.
+    pub(crate) waiting: Nodes,
     pub(crate) tombstones: Tombstones,
     large: LargeObjects<SetId>,
     pub(crate) room: Room,
@@ -284,6 +286,10 @@ impl Index {
         self.nodes.name(entry.node?)
     }
 
+    pub(crate) fn waiting_of(&self, entry: &Entry) -> Option<&Arc<str>> {
+        self.waiting.name(entry.waiting?)
+    }
+
     /// The number of pods of a namespace, including pods whose create is in flight.
     pub(crate) fn names_in(&self, namespace: &str) -> usize {
         let content = self.namespaces.get(namespace);
@@ -313,6 +319,7 @@ impl Index {
             labels: group.labels.clone().unwrap_or_default(),
             controller: group.controller.as_deref().cloned(),
             node: self.node_of(entry).cloned(),
+            waiting: self.waiting_of(entry).cloned(),
             deleted: None,
             state: entry.state,
         }
@@ -374,6 +381,7 @@ impl Held for Index {
             largest_set: _,
             siblings: _,
             nodes,
+            waiting,
             tombstones,
             deletions,
             large,
@@ -390,7 +398,7 @@ impl Held for Index {
             resumed: _,
             drops_terminating: _,
         } = self;
-        let shared = groups.bytes() + namespaces.bytes() + nodes.bytes();
+        let shared = groups.bytes() + namespaces.bytes() + nodes.bytes() + waiting.bytes();
         let deletions = deletions.len() * cost::DELETION;
         let beside = tombstones.bytes() + deletions + large.bytes() + ledger.bytes();
         bytes + pods.vacant_bytes() + shared + beside

@@ -97,6 +97,8 @@ pub struct Pod {
     pub controller: Option<OwnerReference>,
     /// The node; `None` while unassigned.
     pub node: Option<Arc<str>>,
+    /// What it waits for, or how it ended, for people. No decision reads it.
+    pub waiting: Option<Arc<str>>,
     /// The deletion timestamp, which is the end of the grace period.
     pub deleted: Option<Timestamp>,
     /// The plain values.
@@ -356,6 +358,7 @@ impl Pod {
             labels: set.template_labels.clone(),
             controller: Some(OwnerReference::to_replica_set(&set.key)),
             node: None,
+            waiting: None,
             deleted: None,
             state: PodState::default(),
         }

@@ -22,6 +22,7 @@ pub struct PodView<'a> {
     pub labels: &'a [(&'a str, &'a str)],
     pub controller: Option<OwnerView<'a>>,
     pub node: Option<&'a str>,
+    pub waiting: Option<&'a str>,
     pub deleted: Option<Timestamp>,
     pub state: PodState,
 }
@@ -48,6 +49,7 @@ impl PodView<'_> {
             labels: self.to_labels(),
             controller: self.controller.map(OwnerView::to_owner),
             node: self.node.map(Arc::from),
+            waiting: self.waiting.map(Arc::from),
             deleted: self.deleted,
             state: self.state,
         }
@@ -112,6 +114,7 @@ impl Pod {
             labels: &labels,
             controller: self.controller.as_ref().map(OwnerReference::view),
             node: self.node.as_deref(),
+            waiting: self.waiting.as_deref(),
             deleted: self.deleted,
             state: self.state,
         })

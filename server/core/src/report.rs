@@ -193,6 +193,20 @@ pub struct View {
     pub unready: Option<Arc<str>>,
     /// The wishes of its owner; `None` without one.
     pub preferences: Option<Box<Preferences>>,
+    /// The pods that are not ready and have a waiting reason: the active pods, then those that have ended. Of both, the most frequent
+    /// reasons come first.
+    pub not_ready: Vec<NotReady>,
+}
+
+/// Pods that are not ready for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotReady {
+    /// The reason; empty for all other reasons together.
+    pub reason: Arc<str>,
+    /// The number of pods.
+    pub pods: usize,
+    /// Whether they have ended.
+    pub ended: bool,
 }
 
 impl Held for ControllerReport {

@@ -172,7 +172,11 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
     let lacking = i64::from(replicas) - i64::from(have);
     let describe = |pod| format!("kubectl -n {} describe pod {pod}", names.namespace);
     let next = known.unready.map_or(explain, describe);
-    passing(format!("{lacking} of {all} not {what}"), "", next)
+    let text = format!("{lacking} of {all} not {what}");
+    // The most frequent reason comes first.
+    let why = summary.not_ready.iter().find(|it| !it.ended);
+    let why = why.filter(|_| ready < replicas);
+    passing(said(&text, why.map_or("", |it| &it.reason)), "", next)
 }
 
 /// Returns the detail of the first reason of a rule.

@@ -38,6 +38,7 @@ fn pod(pod: &Pod) -> Value {
     json!({
         "name": &*pod.name,
         "node": pod.node.as_deref(),
+        "waiting": pod.waiting.as_deref(),
         "phase": phase(state.phase),
         "active": state.is_active(),
         "terminating": state.is_terminating(),

@@ -16,6 +16,14 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const READY: &str = "Ready";
 /// The condition that an eviction sets on its pod.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
+/// The condition that says why a pod has no node.
+const SCHEDULED: &str = "PodScheduled";
+/// The reason of that condition while no node fits.
+const UNSCHEDULABLE: &str = "Unschedulable";
+/// The reasons of containers that wait in the course of every start.
+const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+/// The maximum length of a waiting reason, in bytes.
+const WAITING_MAX: usize = 128;
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
@@ -55,6 +63,8 @@ struct PodStatus {
     #[prost(message, repeated, tag = "2")]
     #[serde(deserialize_with = "or_default")]
     conditions: Vec<PodCondition>,
+    #[prost(string, optional, tag = "4")]
+    reason: Option<String>,
     #[prost(message, repeated, tag = "8")]
     #[serde(deserialize_with = "or_default")]
     container_statuses: Vec<ContainerStatus>,
@@ -72,6 +82,10 @@ struct PodCondition {
     status: Option<String>,
     #[prost(message, optional, tag = "4")]
     last_transition_time: Option<Time>,
+    #[prost(string, optional, tag = "5")]
+    reason: Option<String>,
+    #[prost(string, optional, tag = "6")]
+    message: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
@@ -79,8 +93,24 @@ struct PodCondition {
 struct ContainerStatus {
     #[prost(string, optional, tag = "1")]
     name: Option<String>,
+    #[prost(message, optional, tag = "2")]
+    state: Option<ContainerState>,
     #[prost(int32, optional, tag = "5")]
     restart_count: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct ContainerState {
+    #[prost(message, optional, tag = "1")]
+    waiting: Option<Waiting>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct Waiting {
+    #[prost(string, optional, tag = "1")]
+    reason: Option<String>,
 }
 
 impl Pod {
@@ -112,7 +142,9 @@ impl Projected for Pod {
             let container = containers.find(|it| it.name == status.name);
             container.is_some_and(|it| it.restart_policy.as_deref() == Some("Always"))
         };
+        let waiting_reason = waiting_reason(&status, spec.node_name.is_none());
         Ok(v1::Pod {
+            waiting_reason,
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
@@ -157,6 +189,40 @@ fn ready(conditions: Vec<PodCondition>) -> Option<v1::ReadyCondition> {
         ready,
         last_transition_time: Time::project(since),
     })
+}
+
+/// What a pod waits for, or how it ended; empty if nothing is known.
+fn waiting_reason(status: &PodStatus, is_unassigned: bool) -> String {
+    let is_unschedulable = |it: &&PodCondition| {
+        let [kind, reason] = [&it.r#type, &it.reason].map(Option::as_deref);
+        kind == Some(SCHEDULED) && reason == Some(UNSCHEDULABLE) && !is_true(it)
+    };
+    let mut containers = (status.container_statuses.iter()).chain(&status.init_container_statuses);
+    let mut text = if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
+        status.reason.clone().unwrap_or_default()
+    } else if let Some(reason) = containers.find_map(ContainerStatus::waits_for) {
+        reason.to_owned()
+    } else if let Some(condition) = status.conditions.iter().find(is_unschedulable)
+        && is_unassigned
+    {
+        let message = condition.message.as_deref().unwrap_or_default();
+        let said = format!("{UNSCHEDULABLE}: {message}");
+        said.trim_end_matches(": ").to_owned()
+    } else {
+        String::new()
+    };
+    if text.len() > WAITING_MAX {
+        text.truncate(text.floor_char_boundary(WAITING_MAX - '…'.len_utf8()));
+        text.push('…');
+    }
+    text
+}
+
+impl ContainerStatus {
+    fn waits_for(&self) -> Option<&str> {
+        let reason = self.state.as_ref()?.waiting.as_ref()?.reason.as_deref()?;
+        (!reason.is_empty() && !STARTING.contains(&reason)).then_some(reason)
+    }
 }
 
 fn is_true(condition: &PodCondition) -> bool {

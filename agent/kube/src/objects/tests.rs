@@ -1,11 +1,12 @@
 //! The fields of objects on the wire.
 
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 use agent_core::{
     lease::Record,
     recorder::{Event, Reason},
 };
+use prost::Message as _;
 use prost_types::Timestamp;
 use serde_json::json;
 
@@ -114,6 +115,95 @@ fn pod_is_a_target_of_disruption_where_that_condition_is_true() {
     };
     assert!(target("True"));
     assert!(!target("False"));
+}
+
+/// Encodes a JSON object of the message `kind` in protobuf, with the numbers of Kubernetes' `generated.proto`.
+fn protobuf(kind: &str, object: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, value) in object.as_object().expect("it is an object") {
+        let number = match (kind, name.as_str()) {
+            ("pod", "metadata")
+            | ("metadata", "name")
+            | ("status", "phase")
+            | ("conditions", "type")
+            | ("state", "waiting")
+            | ("waiting", "reason") => 1,
+            ("pod", "spec") | ("status" | "conditions", "conditions" | "status") => 2,
+            ("containerStatuses" | "initContainerStatuses", "state") => 2,
+            ("pod", "status") | ("metadata", "namespace") => 3,
+            ("status", "reason") => 4,
+            ("metadata", "uid") | ("conditions", "reason") => 5,
+            ("conditions", "message") => 6,
+            ("status", "containerStatuses") => 8,
+            ("spec", "nodeName") | ("status", "initContainerStatuses") => 10,
+            other => panic!("{other:?} has no number"),
+        };
+        let values = value.as_array().map_or(slice::from_ref(value), |it| it);
+        for value in values {
+            let text = value.as_str().map(|text| text.as_bytes().to_vec());
+            let field = text.unwrap_or_else(|| protobuf(name, value));
+            prost::encoding::bytes::encode(number, &field, &mut bytes);
+        }
+    }
+    bytes
+}
+
+#[test]
+fn pod_says_what_it_waits_for_in_json_and_protobuf() {
+    let waits = |reason: &str| json!({"state": {"waiting": {"reason": reason}}});
+    let scheduled = |status: &str, reason: &str, message: &str| json!([{"type": "Ready", "status": "False"}, {"type": "PodScheduled", "status": status, "reason": reason, "message": message}]);
+    let no_node = scheduled("False", "Unschedulable", "0/3 nodes are available");
+    let long = format!("Unschedulable: {}…", "é".repeat(55));
+    for (status, expected) in [
+        (json!({}), ""),
+        (
+            json!({"containerStatuses": [waits("ContainerCreating"), waits("ErrImagePull"), waits("CrashLoopBackOff")]}),
+            "ErrImagePull",
+        ),
+        (
+            json!({"containerStatuses": [waits("PodInitializing"), {"state": {}}, waits("")],
+                "initContainerStatuses": [waits("CrashLoopBackOff")], "conditions": no_node}),
+            "CrashLoopBackOff",
+        ),
+        (
+            json!({"phase": "Pending", "conditions": no_node}),
+            "Unschedulable: 0/3 nodes are available",
+        ),
+        (
+            json!({"conditions": scheduled("False", "SchedulingGated", "gate")}),
+            "",
+        ),
+        (
+            json!({"conditions": scheduled("True", "Unschedulable", "")}),
+            "",
+        ),
+        (
+            json!({"conditions": scheduled("False", "Unschedulable", "")}),
+            "Unschedulable",
+        ),
+        (
+            json!({"conditions": scheduled("False", "Unschedulable", &"é".repeat(100))}),
+            &long,
+        ),
+        (
+            json!({"phase": "Failed", "reason": "Evicted", "containerStatuses": [waits("ErrImagePull")]}),
+            "Evicted",
+        ),
+        (json!({"phase": "Running", "reason": "NodeLost"}), ""),
+    ] {
+        let object = pod_with(json!({}), json!({}), status.clone());
+        let read = pod(&object).expect("valid");
+        assert_eq!(read.waiting_reason, expected, "{status}");
+        let message = PodMessage::decode(&*protobuf("pod", &object)).expect("valid");
+        assert_eq!(message.project().expect("valid"), read, "{status}");
+    }
+    let assigned = json!({"nodeName": "node-a"});
+    let pod = pod(&pod_with(
+        json!({}),
+        assigned,
+        json!({"conditions": no_node}),
+    ));
+    assert_eq!(pod.expect("valid").waiting_reason, "");
 }
 
 #[test]

@@ -522,6 +522,9 @@ type ReplicaSetSummary struct {
 	Mode Mode `protobuf:"varint,18,opt,name=mode,proto3,enum=decree.v1.Mode" json:"mode,omitempty"`
 	// The shard of its session; empty if one session has the whole cluster.
 	Shard string `protobuf:"bytes,19,opt,name=shard,proto3" json:"shard,omitempty"`
+	// Its pods that are not ready and have a `waiting_reason`, by reason: the active pods, and then those that have ended. Of both, the most frequent 8 reasons
+	// come first, and one further entry counts the pods with other reasons.
+	NotReady []*NotReady `protobuf:"bytes,20,rep,name=not_ready,json=notReady,proto3" json:"not_ready,omitempty"`
 	// The wishes of its owner; absent without one.
 	Preferences *Preferences `protobuf:"bytes,21,opt,name=preferences,proto3" json:"preferences,omitempty"`
 	// The annotations of preferences that nobody follows, each with the reason.
@@ -693,6 +696,13 @@ func (x *ReplicaSetSummary) GetShard() string {
 	return ""
 }
 
+func (x *ReplicaSetSummary) GetNotReady() []*NotReady {
+	if x != nil {
+		return x.NotReady
+	}
+	return nil
+}
+
 func (x *ReplicaSetSummary) GetPreferences() *Preferences {
 	if x != nil {
 		return x.Preferences
@@ -705,6 +715,70 @@ func (x *ReplicaSetSummary) GetIgnoredAnnotations() []string {
 		return x.IgnoredAnnotations
 	}
 	return nil
+}
+
+// Counts pods that are not ready for the same reason.
+type NotReady struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The `waiting_reason` of the pods; empty for all other reasons together.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The number of these pods.
+	Pods int32 `protobuf:"varint,2,opt,name=pods,proto3" json:"pods,omitempty"`
+	// Whether they have ended, so that they are not active.
+	Ended         bool `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NotReady) Reset() {
+	*x = NotReady{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NotReady) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NotReady) ProtoMessage() {}
+
+func (x *NotReady) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NotReady.ProtoReflect.Descriptor instead.
+func (*NotReady) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NotReady) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *NotReady) GetPods() int32 {
+	if x != nil {
+		return x.Pods
+	}
+	return 0
+}
+
+func (x *NotReady) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
 }
 
 // Explains the state of a ReplicaSet in one sentence.
@@ -726,7 +800,7 @@ type Cause struct {
 
 func (x *Cause) Reset() {
 	*x = Cause{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[3]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +812,7 @@ func (x *Cause) String() string {
 func (*Cause) ProtoMessage() {}
 
 func (x *Cause) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[3]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +825,7 @@ func (x *Cause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cause.ProtoReflect.Descriptor instead.
 func (*Cause) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{3}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Cause) GetSeverity() Severity {
@@ -799,7 +873,7 @@ type GetReplicaSetRequest struct {
 
 func (x *GetReplicaSetRequest) Reset() {
 	*x = GetReplicaSetRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[4]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +885,7 @@ func (x *GetReplicaSetRequest) String() string {
 func (*GetReplicaSetRequest) ProtoMessage() {}
 
 func (x *GetReplicaSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[4]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +898,7 @@ func (x *GetReplicaSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReplicaSetRequest.ProtoReflect.Descriptor instead.
 func (*GetReplicaSetRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{4}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetReplicaSetRequest) GetCluster() string {
@@ -880,7 +954,7 @@ type GetReplicaSetResponse struct {
 
 func (x *GetReplicaSetResponse) Reset() {
 	*x = GetReplicaSetResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +966,7 @@ func (x *GetReplicaSetResponse) String() string {
 func (*GetReplicaSetResponse) ProtoMessage() {}
 
 func (x *GetReplicaSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +979,7 @@ func (x *GetReplicaSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReplicaSetResponse.ProtoReflect.Descriptor instead.
 func (*GetReplicaSetResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{5}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetReplicaSetResponse) GetSummary() *ReplicaSetSummary {
@@ -979,7 +1053,7 @@ type BatchInFlight struct {
 
 func (x *BatchInFlight) Reset() {
 	*x = BatchInFlight{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1065,7 @@ func (x *BatchInFlight) String() string {
 func (*BatchInFlight) ProtoMessage() {}
 
 func (x *BatchInFlight) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1078,7 @@ func (x *BatchInFlight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchInFlight.ProtoReflect.Descriptor instead.
 func (*BatchInFlight) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{6}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BatchInFlight) GetAction() Action {
@@ -1049,7 +1123,7 @@ type ScaleDown struct {
 
 func (x *ScaleDown) Reset() {
 	*x = ScaleDown{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +1135,7 @@ func (x *ScaleDown) String() string {
 func (*ScaleDown) ProtoMessage() {}
 
 func (x *ScaleDown) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1148,7 @@ func (x *ScaleDown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleDown.ProtoReflect.Descriptor instead.
 func (*ScaleDown) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{7}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ScaleDown) GetDecideTime() *timestamppb.Timestamp {
@@ -1136,7 +1210,7 @@ type RankedPod struct {
 
 func (x *RankedPod) Reset() {
 	*x = RankedPod{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1222,7 @@ func (x *RankedPod) String() string {
 func (*RankedPod) ProtoMessage() {}
 
 func (x *RankedPod) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1235,7 @@ func (x *RankedPod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankedPod.ProtoReflect.Descriptor instead.
 func (*RankedPod) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RankedPod) GetName() string {
@@ -1205,7 +1279,7 @@ type RankValue struct {
 
 func (x *RankValue) Reset() {
 	*x = RankValue{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1291,7 @@ func (x *RankValue) String() string {
 func (*RankValue) ProtoMessage() {}
 
 func (x *RankValue) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1304,7 @@ func (x *RankValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankValue.ProtoReflect.Descriptor instead.
 func (*RankValue) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RankValue) GetRule() Rule {
@@ -1266,7 +1340,7 @@ type TimelineEntry struct {
 
 func (x *TimelineEntry) Reset() {
 	*x = TimelineEntry{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1278,7 +1352,7 @@ func (x *TimelineEntry) String() string {
 func (*TimelineEntry) ProtoMessage() {}
 
 func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1291,7 +1365,7 @@ func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimelineEntry.ProtoReflect.Descriptor instead.
 func (*TimelineEntry) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{10}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TimelineEntry) GetEventTime() *timestamppb.Timestamp {
@@ -1373,7 +1447,7 @@ type Scaled struct {
 
 func (x *Scaled) Reset() {
 	*x = Scaled{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1459,7 @@ func (x *Scaled) String() string {
 func (*Scaled) ProtoMessage() {}
 
 func (x *Scaled) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1472,7 @@ func (x *Scaled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scaled.ProtoReflect.Descriptor instead.
 func (*Scaled) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{11}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Scaled) GetPrevious() int32 {
@@ -1432,7 +1506,7 @@ type Decided struct {
 
 func (x *Decided) Reset() {
 	*x = Decided{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1518,7 @@ func (x *Decided) String() string {
 func (*Decided) ProtoMessage() {}
 
 func (x *Decided) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1531,7 @@ func (x *Decided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decided.ProtoReflect.Descriptor instead.
 func (*Decided) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{12}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Decided) GetBatchId() uint64 {
@@ -1515,7 +1589,7 @@ type Answered struct {
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1601,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1614,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{13}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Answered) GetBatchId() uint64 {
@@ -1626,7 +1700,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1712,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1725,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{14}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchDecisionsRequest) GetCluster() string {
@@ -1704,7 +1778,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1790,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1803,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{15}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchDecisionsResponse) GetDecision() *DecisionRecord {
@@ -1784,7 +1858,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1870,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1883,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{16}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DecisionRecord) GetDecideTime() *timestamppb.Timestamp {
@@ -1902,7 +1976,7 @@ type DecisionTarget struct {
 
 func (x *DecisionTarget) Reset() {
 	*x = DecisionTarget{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +1988,7 @@ func (x *DecisionTarget) String() string {
 func (*DecisionTarget) ProtoMessage() {}
 
 func (x *DecisionTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2001,7 @@ func (x *DecisionTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionTarget.ProtoReflect.Descriptor instead.
 func (*DecisionTarget) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DecisionTarget) GetName() string {
@@ -1957,7 +2031,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2043,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2056,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListSessionsRequest) GetPageSize() int32 {
@@ -2016,7 +2090,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2102,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2115,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{19}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionSummary {
@@ -2119,7 +2193,7 @@ type SessionSummary struct {
 
 func (x *SessionSummary) Reset() {
 	*x = SessionSummary{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2205,7 @@ func (x *SessionSummary) String() string {
 func (*SessionSummary) ProtoMessage() {}
 
 func (x *SessionSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2218,7 @@ func (x *SessionSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionSummary.ProtoReflect.Descriptor instead.
 func (*SessionSummary) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{20}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SessionSummary) GetSessionId() string {
@@ -2301,7 +2375,7 @@ type ListDifferencesRequest struct {
 
 func (x *ListDifferencesRequest) Reset() {
 	*x = ListDifferencesRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2313,7 +2387,7 @@ func (x *ListDifferencesRequest) String() string {
 func (*ListDifferencesRequest) ProtoMessage() {}
 
 func (x *ListDifferencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2326,7 +2400,7 @@ func (x *ListDifferencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDifferencesRequest.ProtoReflect.Descriptor instead.
 func (*ListDifferencesRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{21}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListDifferencesRequest) GetCluster() string {
@@ -2399,7 +2473,7 @@ type ListDifferencesResponse struct {
 
 func (x *ListDifferencesResponse) Reset() {
 	*x = ListDifferencesResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2411,7 +2485,7 @@ func (x *ListDifferencesResponse) String() string {
 func (*ListDifferencesResponse) ProtoMessage() {}
 
 func (x *ListDifferencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2424,7 +2498,7 @@ func (x *ListDifferencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDifferencesResponse.ProtoReflect.Descriptor instead.
 func (*ListDifferencesResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{22}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListDifferencesResponse) GetDifferences() []*Difference {
@@ -2509,7 +2583,7 @@ type Agreement struct {
 
 func (x *Agreement) Reset() {
 	*x = Agreement{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2595,7 @@ func (x *Agreement) String() string {
 func (*Agreement) ProtoMessage() {}
 
 func (x *Agreement) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +2608,7 @@ func (x *Agreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agreement.ProtoReflect.Descriptor instead.
 func (*Agreement) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{23}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Agreement) GetSubject() Subject {
@@ -2605,7 +2679,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2691,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2704,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{24}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Difference) GetDetectTime() *timestamppb.Timestamp {
@@ -2741,7 +2815,7 @@ type SimulateClusterRequest struct {
 
 func (x *SimulateClusterRequest) Reset() {
 	*x = SimulateClusterRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +2827,7 @@ func (x *SimulateClusterRequest) String() string {
 func (*SimulateClusterRequest) ProtoMessage() {}
 
 func (x *SimulateClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +2840,7 @@ func (x *SimulateClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateClusterRequest.ProtoReflect.Descriptor instead.
 func (*SimulateClusterRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{25}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SimulateClusterRequest) GetCluster() string {
@@ -2851,7 +2925,7 @@ type NodeDrain struct {
 
 func (x *NodeDrain) Reset() {
 	*x = NodeDrain{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +2937,7 @@ func (x *NodeDrain) String() string {
 func (*NodeDrain) ProtoMessage() {}
 
 func (x *NodeDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +2950,7 @@ func (x *NodeDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDrain.ProtoReflect.Descriptor instead.
 func (*NodeDrain) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{26}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NodeDrain) GetNode() string {
@@ -2900,7 +2974,7 @@ type PodQuota struct {
 
 func (x *PodQuota) Reset() {
 	*x = PodQuota{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +2986,7 @@ func (x *PodQuota) String() string {
 func (*PodQuota) ProtoMessage() {}
 
 func (x *PodQuota) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +2999,7 @@ func (x *PodQuota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodQuota.ProtoReflect.Descriptor instead.
 func (*PodQuota) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{27}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PodQuota) GetNamespace() string {
@@ -2959,7 +3033,7 @@ type SimulateClusterResponse struct {
 
 func (x *SimulateClusterResponse) Reset() {
 	*x = SimulateClusterResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3045,7 @@ func (x *SimulateClusterResponse) String() string {
 func (*SimulateClusterResponse) ProtoMessage() {}
 
 func (x *SimulateClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3058,7 @@ func (x *SimulateClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateClusterResponse.ProtoReflect.Descriptor instead.
 func (*SimulateClusterResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{28}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SimulateClusterResponse) GetReplicaSets() []*ReplicaSetEffect {
@@ -3030,7 +3104,7 @@ type QuotaEffect struct {
 
 func (x *QuotaEffect) Reset() {
 	*x = QuotaEffect{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3116,7 @@ func (x *QuotaEffect) String() string {
 func (*QuotaEffect) ProtoMessage() {}
 
 func (x *QuotaEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3129,7 @@ func (x *QuotaEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaEffect.ProtoReflect.Descriptor instead.
 func (*QuotaEffect) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{29}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *QuotaEffect) GetPods() int64 {
@@ -3110,7 +3184,7 @@ type ReplicaSetEffect struct {
 
 func (x *ReplicaSetEffect) Reset() {
 	*x = ReplicaSetEffect{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[30]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3196,7 @@ func (x *ReplicaSetEffect) String() string {
 func (*ReplicaSetEffect) ProtoMessage() {}
 
 func (x *ReplicaSetEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[30]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,7 +3209,7 @@ func (x *ReplicaSetEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSetEffect.ProtoReflect.Descriptor instead.
 func (*ReplicaSetEffect) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{30}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReplicaSetEffect) GetCluster() string {
@@ -3231,7 +3305,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x125\n" +
 	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
-	"staleViews\"\xe2\a\n" +
+	"staleViews\"\x94\b\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -3256,12 +3330,17 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"controller\x18\x11 \x01(\v2\x19.decree.v1.OwnerReferenceR\n" +
 	"controller\x12#\n" +
 	"\x04mode\x18\x12 \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x12\x14\n" +
-	"\x05shard\x18\x13 \x01(\tR\x05shard\x128\n" +
+	"\x05shard\x18\x13 \x01(\tR\x05shard\x120\n" +
+	"\tnot_ready\x18\x14 \x03(\v2\x13.decree.v1.NotReadyR\bnotReady\x128\n" +
 	"\vpreferences\x18\x15 \x01(\v2\x16.decree.v1.PreferencesR\vpreferences\x12/\n" +
 	"\x13ignored_annotations\x18\x16 \x03(\tR\x12ignoredAnnotations\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"L\n" +
+	"\bNotReady\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04pods\x18\x02 \x01(\x05R\x04pods\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\bR\x05ended\"\x85\x01\n" +
 	"\x05Cause\x12/\n" +
 	"\bseverity\x18\x01 \x01(\x0e2\x13.decree.v1.SeverityR\bseverity\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
@@ -3542,7 +3621,7 @@ func file_decree_v1_inspection_service_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(ReplicaSetState)(0),            // 0: decree.v1.ReplicaSetState
 	(Severity)(0),                   // 1: decree.v1.Severity
@@ -3552,129 +3631,131 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*ListReplicaSetsRequest)(nil),  // 5: decree.v1.ListReplicaSetsRequest
 	(*ListReplicaSetsResponse)(nil), // 6: decree.v1.ListReplicaSetsResponse
 	(*ReplicaSetSummary)(nil),       // 7: decree.v1.ReplicaSetSummary
-	(*Cause)(nil),                   // 8: decree.v1.Cause
-	(*GetReplicaSetRequest)(nil),    // 9: decree.v1.GetReplicaSetRequest
-	(*GetReplicaSetResponse)(nil),   // 10: decree.v1.GetReplicaSetResponse
-	(*BatchInFlight)(nil),           // 11: decree.v1.BatchInFlight
-	(*ScaleDown)(nil),               // 12: decree.v1.ScaleDown
-	(*RankedPod)(nil),               // 13: decree.v1.RankedPod
-	(*RankValue)(nil),               // 14: decree.v1.RankValue
-	(*TimelineEntry)(nil),           // 15: decree.v1.TimelineEntry
-	(*Scaled)(nil),                  // 16: decree.v1.Scaled
-	(*Decided)(nil),                 // 17: decree.v1.Decided
-	(*Answered)(nil),                // 18: decree.v1.Answered
-	(*WatchDecisionsRequest)(nil),   // 19: decree.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),  // 20: decree.v1.WatchDecisionsResponse
-	(*DecisionRecord)(nil),          // 21: decree.v1.DecisionRecord
-	(*DecisionTarget)(nil),          // 22: decree.v1.DecisionTarget
-	(*ListSessionsRequest)(nil),     // 23: decree.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),    // 24: decree.v1.ListSessionsResponse
-	(*SessionSummary)(nil),          // 25: decree.v1.SessionSummary
-	(*ListDifferencesRequest)(nil),  // 26: decree.v1.ListDifferencesRequest
-	(*ListDifferencesResponse)(nil), // 27: decree.v1.ListDifferencesResponse
-	(*Agreement)(nil),               // 28: decree.v1.Agreement
-	(*Difference)(nil),              // 29: decree.v1.Difference
-	(*SimulateClusterRequest)(nil),  // 30: decree.v1.SimulateClusterRequest
-	(*NodeDrain)(nil),               // 31: decree.v1.NodeDrain
-	(*PodQuota)(nil),                // 32: decree.v1.PodQuota
-	(*SimulateClusterResponse)(nil), // 33: decree.v1.SimulateClusterResponse
-	(*QuotaEffect)(nil),             // 34: decree.v1.QuotaEffect
-	(*ReplicaSetEffect)(nil),        // 35: decree.v1.ReplicaSetEffect
-	nil,                             // 36: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	(*StaleView)(nil),               // 37: decree.v1.StaleView
-	(*ObjectRef)(nil),               // 38: decree.v1.ObjectRef
-	(*Reason)(nil),                  // 39: decree.v1.Reason
-	(*timestamppb.Timestamp)(nil),   // 40: google.protobuf.Timestamp
-	(*OwnerReference)(nil),          // 41: decree.v1.OwnerReference
-	(Mode)(0),                       // 42: decree.v1.Mode
-	(*Preferences)(nil),             // 43: decree.v1.Preferences
-	(Rule)(0),                       // 44: decree.v1.Rule
-	(FailureClass)(0),               // 45: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 46: decree.v1.ReplicaSetStatus
-	(*durationpb.Duration)(nil),     // 47: google.protobuf.Duration
+	(*NotReady)(nil),                // 8: decree.v1.NotReady
+	(*Cause)(nil),                   // 9: decree.v1.Cause
+	(*GetReplicaSetRequest)(nil),    // 10: decree.v1.GetReplicaSetRequest
+	(*GetReplicaSetResponse)(nil),   // 11: decree.v1.GetReplicaSetResponse
+	(*BatchInFlight)(nil),           // 12: decree.v1.BatchInFlight
+	(*ScaleDown)(nil),               // 13: decree.v1.ScaleDown
+	(*RankedPod)(nil),               // 14: decree.v1.RankedPod
+	(*RankValue)(nil),               // 15: decree.v1.RankValue
+	(*TimelineEntry)(nil),           // 16: decree.v1.TimelineEntry
+	(*Scaled)(nil),                  // 17: decree.v1.Scaled
+	(*Decided)(nil),                 // 18: decree.v1.Decided
+	(*Answered)(nil),                // 19: decree.v1.Answered
+	(*WatchDecisionsRequest)(nil),   // 20: decree.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),  // 21: decree.v1.WatchDecisionsResponse
+	(*DecisionRecord)(nil),          // 22: decree.v1.DecisionRecord
+	(*DecisionTarget)(nil),          // 23: decree.v1.DecisionTarget
+	(*ListSessionsRequest)(nil),     // 24: decree.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),    // 25: decree.v1.ListSessionsResponse
+	(*SessionSummary)(nil),          // 26: decree.v1.SessionSummary
+	(*ListDifferencesRequest)(nil),  // 27: decree.v1.ListDifferencesRequest
+	(*ListDifferencesResponse)(nil), // 28: decree.v1.ListDifferencesResponse
+	(*Agreement)(nil),               // 29: decree.v1.Agreement
+	(*Difference)(nil),              // 30: decree.v1.Difference
+	(*SimulateClusterRequest)(nil),  // 31: decree.v1.SimulateClusterRequest
+	(*NodeDrain)(nil),               // 32: decree.v1.NodeDrain
+	(*PodQuota)(nil),                // 33: decree.v1.PodQuota
+	(*SimulateClusterResponse)(nil), // 34: decree.v1.SimulateClusterResponse
+	(*QuotaEffect)(nil),             // 35: decree.v1.QuotaEffect
+	(*ReplicaSetEffect)(nil),        // 36: decree.v1.ReplicaSetEffect
+	nil,                             // 37: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	(*StaleView)(nil),               // 38: decree.v1.StaleView
+	(*ObjectRef)(nil),               // 39: decree.v1.ObjectRef
+	(*Reason)(nil),                  // 40: decree.v1.Reason
+	(*timestamppb.Timestamp)(nil),   // 41: google.protobuf.Timestamp
+	(*OwnerReference)(nil),          // 42: decree.v1.OwnerReference
+	(Mode)(0),                       // 43: decree.v1.Mode
+	(*Preferences)(nil),             // 44: decree.v1.Preferences
+	(Rule)(0),                       // 45: decree.v1.Rule
+	(FailureClass)(0),               // 46: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 47: decree.v1.ReplicaSetStatus
+	(*durationpb.Duration)(nil),     // 48: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	7,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
-	37, // 1: decree.v1.ListReplicaSetsResponse.stale_views:type_name -> decree.v1.StaleView
-	38, // 2: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
+	38, // 1: decree.v1.ListReplicaSetsResponse.stale_views:type_name -> decree.v1.StaleView
+	39, // 2: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
 	0,  // 3: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
-	39, // 4: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
-	40, // 5: decree.v1.ReplicaSetSummary.diverge_time:type_name -> google.protobuf.Timestamp
-	40, // 6: decree.v1.ReplicaSetSummary.next_sync_time:type_name -> google.protobuf.Timestamp
-	36, // 7: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	8,  // 8: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
-	41, // 9: decree.v1.ReplicaSetSummary.controller:type_name -> decree.v1.OwnerReference
-	42, // 10: decree.v1.ReplicaSetSummary.mode:type_name -> decree.v1.Mode
-	43, // 11: decree.v1.ReplicaSetSummary.preferences:type_name -> decree.v1.Preferences
-	1,  // 12: decree.v1.Cause.severity:type_name -> decree.v1.Severity
-	7,  // 13: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	40, // 14: decree.v1.GetReplicaSetResponse.next_sync_time:type_name -> google.protobuf.Timestamp
-	21, // 15: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	15, // 16: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
-	12, // 17: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
-	37, // 18: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
-	11, // 19: decree.v1.GetReplicaSetResponse.in_flight:type_name -> decree.v1.BatchInFlight
-	2,  // 20: decree.v1.BatchInFlight.action:type_name -> decree.v1.Action
-	40, // 21: decree.v1.ScaleDown.decide_time:type_name -> google.protobuf.Timestamp
-	13, // 22: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
-	39, // 23: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
-	14, // 24: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
-	44, // 25: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
-	40, // 26: decree.v1.TimelineEntry.event_time:type_name -> google.protobuf.Timestamp
-	16, // 27: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
-	17, // 28: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
-	18, // 29: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	39, // 30: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	2,  // 31: decree.v1.Decided.action:type_name -> decree.v1.Action
-	45, // 32: decree.v1.Answered.failure_class:type_name -> decree.v1.FailureClass
-	40, // 33: decree.v1.Answered.last_time:type_name -> google.protobuf.Timestamp
-	2,  // 34: decree.v1.Answered.action:type_name -> decree.v1.Action
-	21, // 35: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	40, // 36: decree.v1.DecisionRecord.decide_time:type_name -> google.protobuf.Timestamp
-	38, // 37: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	22, // 38: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	39, // 39: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	46, // 40: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	2,  // 41: decree.v1.DecisionRecord.action:type_name -> decree.v1.Action
-	39, // 42: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	25, // 43: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	37, // 44: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
-	42, // 45: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	40, // 46: decree.v1.SessionSummary.start_time:type_name -> google.protobuf.Timestamp
-	47, // 47: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	47, // 48: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
-	29, // 49: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	28, // 50: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
-	40, // 51: decree.v1.ListDifferencesResponse.start_time:type_name -> google.protobuf.Timestamp
-	37, // 52: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
-	3,  // 53: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
-	40, // 54: decree.v1.Difference.detect_time:type_name -> google.protobuf.Timestamp
-	38, // 55: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	3,  // 56: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	4,  // 57: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	31, // 58: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
-	32, // 59: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
-	35, // 60: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
-	34, // 61: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
-	37, // 62: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
-	38, // 63: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
-	5,  // 64: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	9,  // 65: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	19, // 66: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	23, // 67: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	26, // 68: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	30, // 69: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
-	6,  // 70: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	10, // 71: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	20, // 72: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	24, // 73: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	27, // 74: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	33, // 75: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
-	70, // [70:76] is the sub-list for method output_type
-	64, // [64:70] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	40, // 4: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
+	41, // 5: decree.v1.ReplicaSetSummary.diverge_time:type_name -> google.protobuf.Timestamp
+	41, // 6: decree.v1.ReplicaSetSummary.next_sync_time:type_name -> google.protobuf.Timestamp
+	37, // 7: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	9,  // 8: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
+	42, // 9: decree.v1.ReplicaSetSummary.controller:type_name -> decree.v1.OwnerReference
+	43, // 10: decree.v1.ReplicaSetSummary.mode:type_name -> decree.v1.Mode
+	8,  // 11: decree.v1.ReplicaSetSummary.not_ready:type_name -> decree.v1.NotReady
+	44, // 12: decree.v1.ReplicaSetSummary.preferences:type_name -> decree.v1.Preferences
+	1,  // 13: decree.v1.Cause.severity:type_name -> decree.v1.Severity
+	7,  // 14: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
+	41, // 15: decree.v1.GetReplicaSetResponse.next_sync_time:type_name -> google.protobuf.Timestamp
+	22, // 16: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	16, // 17: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
+	13, // 18: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
+	38, // 19: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
+	12, // 20: decree.v1.GetReplicaSetResponse.in_flight:type_name -> decree.v1.BatchInFlight
+	2,  // 21: decree.v1.BatchInFlight.action:type_name -> decree.v1.Action
+	41, // 22: decree.v1.ScaleDown.decide_time:type_name -> google.protobuf.Timestamp
+	14, // 23: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
+	40, // 24: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
+	15, // 25: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
+	45, // 26: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
+	41, // 27: decree.v1.TimelineEntry.event_time:type_name -> google.protobuf.Timestamp
+	17, // 28: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
+	18, // 29: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
+	19, // 30: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
+	40, // 31: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	2,  // 32: decree.v1.Decided.action:type_name -> decree.v1.Action
+	46, // 33: decree.v1.Answered.failure_class:type_name -> decree.v1.FailureClass
+	41, // 34: decree.v1.Answered.last_time:type_name -> google.protobuf.Timestamp
+	2,  // 35: decree.v1.Answered.action:type_name -> decree.v1.Action
+	22, // 36: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	41, // 37: decree.v1.DecisionRecord.decide_time:type_name -> google.protobuf.Timestamp
+	39, // 38: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	23, // 39: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	40, // 40: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	47, // 41: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	2,  // 42: decree.v1.DecisionRecord.action:type_name -> decree.v1.Action
+	40, // 43: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	26, // 44: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	38, // 45: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
+	43, // 46: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	41, // 47: decree.v1.SessionSummary.start_time:type_name -> google.protobuf.Timestamp
+	48, // 48: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	48, // 49: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
+	30, // 50: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	29, // 51: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
+	41, // 52: decree.v1.ListDifferencesResponse.start_time:type_name -> google.protobuf.Timestamp
+	38, // 53: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
+	3,  // 54: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
+	41, // 55: decree.v1.Difference.detect_time:type_name -> google.protobuf.Timestamp
+	39, // 56: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	3,  // 57: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	4,  // 58: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	32, // 59: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
+	33, // 60: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
+	36, // 61: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
+	35, // 62: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
+	38, // 63: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
+	39, // 64: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
+	5,  // 65: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	10, // 66: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	20, // 67: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	24, // 68: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	27, // 69: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	31, // 70: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
+	6,  // 71: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	11, // 72: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	21, // 73: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	25, // 74: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	28, // 75: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	34, // 76: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
+	71, // [71:77] is the sub-list for method output_type
+	65, // [65:71] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }
@@ -3686,13 +3767,13 @@ func file_decree_v1_inspection_service_proto_init() {
 	file_decree_v1_object_proto_init()
 	file_decree_v1_report_proto_init()
 	file_decree_v1_session_proto_init()
-	file_decree_v1_inspection_service_proto_msgTypes[10].OneofWrappers = []any{
+	file_decree_v1_inspection_service_proto_msgTypes[11].OneofWrappers = []any{
 		(*TimelineEntry_Scaled)(nil),
 		(*TimelineEntry_Decided)(nil),
 		(*TimelineEntry_Answered)(nil),
 	}
-	file_decree_v1_inspection_service_proto_msgTypes[11].OneofWrappers = []any{}
-	file_decree_v1_inspection_service_proto_msgTypes[25].OneofWrappers = []any{
+	file_decree_v1_inspection_service_proto_msgTypes[12].OneofWrappers = []any{}
+	file_decree_v1_inspection_service_proto_msgTypes[26].OneofWrappers = []any{
 		(*SimulateClusterRequest_NodeDrain)(nil),
 		(*SimulateClusterRequest_PodQuota)(nil),
 	}
@@ -3702,7 +3783,7 @@ func file_decree_v1_inspection_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_inspection_service_proto_rawDesc), len(file_decree_v1_inspection_service_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -438,8 +438,11 @@ type Pod struct {
 	// Whether the condition DisruptionTarget is True: the pod is evicted, preempted or deleted with its node. This does not affect the order of deletion, but
 	// marks the deletion as that of another component.
 	DisruptionTarget bool `protobuf:"varint,15,opt,name=disruption_target,json=disruptionTarget,proto3" json:"disruption_target,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// For people only: what the pod waits for, such as `ImagePullBackOff` or `Unschedulable: 0/3 nodes are available`, or how it ended, such as `Evicted`. Empty
+	// if nothing is known. No decision reads it. At most 128 bytes; the server cuts a longer text at the boundary of a character.
+	WaitingReason string `protobuf:"bytes,16,opt,name=waiting_reason,json=waitingReason,proto3" json:"waiting_reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pod) Reset() {
@@ -575,6 +578,13 @@ func (x *Pod) GetDisruptionTarget() bool {
 		return x.DisruptionTarget
 	}
 	return false
+}
+
+func (x *Pod) GetWaitingReason() string {
+	if x != nil {
+		return x.WaitingReason
+	}
+	return ""
 }
 
 // Selects pods by their labels. All requirements must hold. A selector without requirements matches every pod.
@@ -1205,7 +1215,7 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x15_block_owner_deletion\"t\n" +
 	"\x0eReadyCondition\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x12L\n" +
-	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xfa\x05\n" +
+	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xa1\x06\n" +
 	"\x03Pod\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1224,7 +1234,8 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\rdeletion_cost\x18\f \x01(\tH\x00R\fdeletionCost\x88\x01\x01\x120\n" +
 	"\x14max_regular_restarts\x18\r \x01(\x05R\x12maxRegularRestarts\x120\n" +
 	"\x14max_sidecar_restarts\x18\x0e \x01(\x05R\x12maxSidecarRestarts\x12+\n" +
-	"\x11disruption_target\x18\x0f \x01(\bR\x10disruptionTarget\x1a9\n" +
+	"\x11disruption_target\x18\x0f \x01(\bR\x10disruptionTarget\x12%\n" +
+	"\x0ewaiting_reason\x18\x10 \x01(\tR\rwaitingReason\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +

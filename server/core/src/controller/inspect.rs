@@ -1,6 +1,6 @@
 //! Questions about a controller: sizes, ReplicaSets, and batches in flight.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use super::{Inspect, in_flight::SentBatch};
 use crate::{
@@ -9,10 +9,13 @@ use crate::{
     index::{Set, SetId},
     object::{Key, Span, Status, Timestamp},
     reason::{Reason, Rule},
-    report::{State, View},
+    report::{NotReady, State, View},
     sync::{limits::limits, manage::difference},
     wording::{self, count},
 };
+
+/// The maximum number of reasons in a view; one more entry counts the others.
+const REASONS_MAX: usize = 8;
 
 /// The number of objects of a controller, and the counters of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,6 +151,10 @@ impl<'a> Inspect<'a> {
                 .then(|| self.unready(id))
                 .flatten(),
             preferences: set.object.preferences.clone(),
+            not_ready: [false, true]
+                .into_iter()
+                .flat_map(|ended| self.not_ready(set, ended))
+                .collect(),
         })
     }
 
@@ -155,6 +162,41 @@ impl<'a> Inspect<'a> {
         let pods = self.0.index.active_pods(id).map(|(_, pod)| pod);
         let mut unready = pods.filter(|pod| !pod.state.ready.ready);
         unready.next().map(|pod| Arc::clone(&pod.name))
+    }
+
+    /// The active pods that are not ready, or the pods that have ended, by waiting reason. The cost is a step for each pod, unless all are
+    /// ready or no pod of the session has a reason.
+    fn not_ready(self, set: &Set, ended: bool) -> Vec<NotReady> {
+        let index = &self.0.index;
+        let all_ready = usize::try_from(set.counts.ready) == Ok(set.owned.len());
+        if all_ready || index.waiting.is_empty() {
+            return Vec::new();
+        }
+        let mut counts = BTreeMap::new();
+        for pod in set.owned.iter().filter_map(|id| index.pod(*id)) {
+            let counts_here = if ended {
+                pod.state.phase.has_ended()
+            } else {
+                pod.counted.active && !pod.state.ready.ready
+            };
+            if let Some(reason) = index.waiting_of(pod).filter(|_| counts_here) {
+                *counts.entry(reason).or_insert(0) += 1;
+            }
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|(_, pods)| Reverse(*pods));
+        let others = counts.split_off(counts.len().min(REASONS_MAX));
+        let others = others.iter().map(|(_, pods)| pods).sum();
+        let counts = counts
+            .into_iter()
+            .map(|(reason, pods)| (Arc::clone(reason), pods));
+        let counts = counts.chain((others > 0).then(|| (Arc::default(), others)));
+        let group = |(reason, pods)| NotReady {
+            reason,
+            pods,
+            ended,
+        };
+        counts.map(group).collect()
     }
 
     fn sent_to(self, id: SetId) -> Option<&'a SentBatch> {

@@ -1,4 +1,4 @@
-//! The nodes of pods, by number. A name is kept once, while the node has a pod.
+//! The nodes of pods, by number. A name is kept once, while the node has a pod. Waiting reasons are kept in the same way.
 
 use std::sync::Arc;
 
@@ -75,6 +75,10 @@ impl Nodes {
     pub(crate) fn active_on(&self, id: Option<NodeId>) -> u32 {
         let node = id.and_then(|id| self.nodes.get(id));
         node.map_or(0, |node| node.active)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
     }
 
     /// Returns the nodes with active pods, and the numbers of these pods.

@@ -18,6 +18,8 @@ pub(crate) struct Entry {
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) group: GroupId,
     pub(crate) node: Option<NodeId>,
+    /// The number of its waiting reason.
+    pub(crate) waiting: Option<NodeId>,
     pub(crate) state: PodState,
     /// The number of the last snapshot that named the pod.
     pub(crate) snapshot: u32,

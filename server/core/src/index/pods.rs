@@ -2,7 +2,7 @@
 //!
 //! An outcome counts at once. A late outcome does not undo what the stream has shown since.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use super::{
     IfUnknown, Index, Loss, Made, PodChange, PodUpdate, cost, counting,
@@ -213,6 +213,7 @@ impl Index {
             version: pod.version,
             group,
             node: pod.node.map(|node| self.nodes.join(node)),
+            waiting: pod.waiting.map(|reason| self.waiting.join(reason)),
             state: pod.state,
             snapshot,
             position: 0,
@@ -261,8 +262,8 @@ impl Index {
         self.groups.join(namespace, labels, owner)
     }
 
-    /// Applies the shown state of a known pod. If only the version has changed, it updates only the version. If not, it copies only the new
-    /// values.
+    /// Applies the shown state of a known pod. If nothing has changed that a decision reads, it updates the rest, such as the version. If
+    /// not, it copies only the new values.
     fn change_pod(&mut self, id: PodId, pod: &PodView<'_>) -> PodUpdate {
         let Some(entry) = self.pod(id) else {
             return PodUpdate::Nothing;
@@ -273,6 +274,7 @@ impl Index {
         let same_group = same_labels && same_owner;
         let is_same = same_group && same_node && entry.state == pod.state;
         self.note_deletion(id, pod.deleted);
+        self.note_waiting(id, pod.waiting);
         if is_same {
             if let Some(entry) = self.pods.get_mut(id) {
                 entry.version = pod.version;
@@ -331,6 +333,17 @@ impl Index {
         };
     }
 
+    fn note_waiting(&mut self, id: PodId, reason: Option<&str>) {
+        let known = self.pod(id).and_then(|entry| self.waiting_of(entry));
+        if known.map(|known| &**known) == reason {
+            return;
+        }
+        let joined = reason.map(|reason| self.waiting.join(reason));
+        let entry = self.pods.get_mut(id);
+        let left = entry.and_then(|entry| mem::replace(&mut entry.waiting, joined));
+        left.into_iter().for_each(|left| self.waiting.leave(left));
+    }
+
     pub(crate) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let (entry, set) = counting::uncount_pod(self, id);
         if let Some(set) = set.filter(|_| !entry.is_victim) {
@@ -346,6 +359,9 @@ impl Index {
         self.groups.leave(entry.group);
         if let Some(node) = entry.node {
             self.nodes.leave(node);
+        }
+        if let Some(reason) = entry.waiting {
+            self.waiting.leave(reason);
         }
         paid::free_name(self, &namespace, &entry.name);
         PodChange {

@@ -74,6 +74,7 @@ pub(crate) fn orphan(name: &str, app: &str) -> Pod {
         controller: None,
         node: Some("node-a".into()),
         deleted: None,
+        waiting: None,
         state: PodState {
             created: Some(START),
             phase: Phase::Running,

@@ -1,11 +1,76 @@
 //! The order and the delays of syncs (spec 8).
 
-use decree_core::{Config, FailureClass, NotStarted, OperationResult, Span};
+use decree_core::{
+    Config, FailureClass, NotReady, NotStarted, OperationResult, Phase, Pod, Ready, Span,
+};
 
 use crate::{
-    objects::{orphan, set},
+    objects::{orphan, pod, set, unready, with},
     rig::{Rig, failed},
 };
+
+/// The groups of not ready pods of `web`: their numbers and reasons, and `-` before those that have ended.
+fn not_ready(rig: &Rig) -> Vec<String> {
+    let group = |NotReady {
+                     reason,
+                     pods,
+                     ended,
+                 }: &NotReady| {
+        let ended = if *ended { "-" } else { "" };
+        format!("{ended}{pods} {reason}")
+    };
+    rig.view("web").not_ready.iter().map(group).collect()
+}
+
+#[test]
+fn waiting_reason_is_shown_by_number_and_decides_nothing() {
+    let waits = |at: usize, reason: &str| Pod {
+        waiting: Some(reason.into()).filter(|_| !reason.is_empty()),
+        ..unready(pod(&format!("web-{at}"), "web"))
+    };
+    let mut rig = Rig::of(
+        vec![set("web", 12)],
+        (0..12).map(|at| waits(at, "")).collect(),
+    );
+    rig.settle();
+    let decision = rig.simulate("web", 5);
+    assert_eq!(not_ready(&rig), [""; 0]);
+    let pull = |at| {
+        if at < 3 {
+            "ImagePull".to_owned()
+        } else {
+            format!("r{at:02}")
+        }
+    };
+    (0..12).for_each(|at| rig.apply_pod(waits(at, &pull(at))));
+    assert_eq!((rig.settle(), rig.simulate("web", 5)), (vec![], decision));
+    let expected = [
+        "3 ImagePull",
+        "1 r03",
+        "1 r04",
+        "1 r05",
+        "1 r06",
+        "1 r07",
+        "1 r08",
+        "1 r09",
+        "2 ",
+    ];
+    assert_eq!(not_ready(&rig), expected);
+    let around = rig.surroundings("default", "web", usize::MAX);
+    assert!(around.owned().all(|pod| pod.waiting.is_some()));
+    // Ready pods are not counted, and ended ones apart.
+    let ready = Ready {
+        ready: true,
+        since: None,
+    };
+    (1..12).for_each(|at| rig.apply_pod(with(waits(at, "r"), |state| state.ready = ready)));
+    let ended = |state: &mut decree_core::PodState| state.phase = Phase::Failed;
+    rig.apply_pod(with(waits(1, "Evicted"), ended));
+    assert_eq!(not_ready(&rig), ["1 ImagePull", "-1 Evicted"]);
+    rig.apply_pod(waits(0, ""));
+    rig.delete_pod(&waits(1, ""));
+    assert_eq!(not_ready(&rig), [""; 0]);
+}
 
 /// No event shows the end of all that a guard refuses: a create of unknown effect counts for a time, and then ends in silence.
 #[test]

@@ -119,6 +119,21 @@ fn refusals_say_what_was_refused() {
 }
 
 #[test]
+fn pods_that_are_not_ready_are_told_with_the_first_reason_of_active_ones() {
+    let mut summary = set([3, 3, 1, 1], Some(1), &[]);
+    let group = |reason: &str, ended| v1::NotReady {
+        reason: reason.to_owned(),
+        pods: 1,
+        ended,
+    };
+    summary.not_ready = vec![group("Evicted", true), group("ErrImage\u{202e}Pull", false)];
+    let cause = |summary: &_| told(summary, &known(None)).1[0].clone();
+    assert_eq!(cause(&summary), "2 of 3 pods not ready: ErrImagePull");
+    summary.not_ready.truncate(1);
+    assert_eq!(cause(&summary), "2 of 3 pods not ready");
+}
+
+#[test]
 fn what_passes_is_working_and_slow_after_a_minute() {
     for [state, text, command] in rows::<3>(PASSING) {
         let mut state = state.split(" | ");

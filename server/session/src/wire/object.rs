@@ -26,6 +26,8 @@ const LABEL_KEY_MAX: usize = 253 + 1 + 63;
 const LABEL_VALUE_MAX: usize = 63;
 /// The number of bytes of a request to resume that are read.
 const RESUME_MAX: usize = 256;
+/// The number of bytes of a waiting reason that are read.
+const WAITING_MAX: usize = 128;
 /// The maximum number of values of all requirements of a selector; Kubernetes has no limit.
 const VALUES_MAX: usize = 10_000;
 /// The maximum number of conditions of a status; Kubernetes has no limit.
@@ -80,6 +82,7 @@ pub(crate) fn pod_view<'a>(
         max_regular_restarts,
         max_sidecar_restarts,
         disruption_target,
+        waiting_reason: waiting,
     } = *pod;
     let mut faults = Faults::default();
     let identity = texts(namespace, name, uid, &mut faults);
@@ -106,6 +109,8 @@ pub(crate) fn pod_view<'a>(
         labels,
         controller,
         node: Some(node).filter(|name| !name.is_empty()),
+        waiting: Some(&waiting[..waiting.floor_char_boundary(WAITING_MAX)])
+            .filter(|it| !it.is_empty()),
         deleted,
         state: PodState {
             created,

@@ -27,6 +27,7 @@ pub(crate) struct RawPod<'a> {
     pub(crate) max_regular_restarts: i32,
     pub(crate) max_sidecar_restarts: i32,
     pub(crate) disruption_target: bool,
+    pub(crate) waiting_reason: &'a str,
 }
 
 /// The labels of a pod, sorted by key, each key once.
@@ -54,6 +55,7 @@ impl<'a> RawPod<'a> {
                 (13, Value::Number(number)) => pod.max_regular_restarts = int32(number),
                 (14, Value::Number(number)) => pod.max_sidecar_restarts = int32(number),
                 (15, Value::Number(number)) => pod.disruption_target = number != 0,
+                (16, Value::Bytes(bytes)) => pod.waiting_reason = text(bytes)?,
                 _ => return None,
             }
             Some(())

@@ -2,8 +2,9 @@
 
 use decree_api::v1;
 use decree_core::{
-    Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, OwnerReference,
-    Preferences, REPLICA_FAILURE, ScaleDown, ScaleIn, State, Status, Timestamp, Victim, View,
+    Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, NotReady,
+    OwnerReference, Preferences, REPLICA_FAILURE, ScaleDown, ScaleIn, State, Status, Timestamp,
+    Victim, View,
 };
 
 use super::{
@@ -165,6 +166,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         unconverged_since,
         unready: _,
         preferences,
+        not_ready,
     } = view;
     let mut preferences = preferences.map(|it| *it);
     let ignored = preferences
@@ -204,6 +206,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
             .map(Into::into)
             .collect(),
         preferences: preferences.map(self::preferences),
+        not_ready: not_ready.into_iter().map(self::not_ready).collect(),
     }
 }
 
@@ -230,6 +233,19 @@ fn preferences(preferences: Preferences) -> v1::Preferences {
         create_after_termination,
         keep_ended: keep_ended.map(field::int32),
         scale_in: scale_in.collect(),
+    }
+}
+
+fn not_ready(group: NotReady) -> v1::NotReady {
+    let NotReady {
+        reason,
+        pods,
+        ended,
+    } = group;
+    v1::NotReady {
+        reason: reason.to_string(),
+        pods: field::int32(pods),
+        ended,
     }
 }
 

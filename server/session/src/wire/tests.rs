@@ -81,9 +81,11 @@ fn whole_pod_is_read() {
         pod.max_regular_restarts = 2;
         pod.max_sidecar_restarts = 3;
         pod.disruption_target = true;
+        pod.waiting_reason = "é".repeat(65);
     });
     assert_eq!(pod.version, Some(ResourceVersion(7)));
     assert_eq!(pod.node.as_deref(), Some("node-a"));
+    assert_eq!(pod.waiting.as_deref(), Some(&*"é".repeat(64)), "it is cut");
     let (state, time) = (pod.state, decree_core::Timestamp);
     assert_eq!(state.created, Some(time(-1_000_000_000)));
     assert_eq!(state.ready.since, Some(time(5_000_000_001)));
@@ -99,11 +101,11 @@ fn absent_fields_of_a_pod_have_their_meaning() {
         pod.phase = 77;
     });
     assert_eq!(
-        (pod.version, pod.node, pod.state.created, pod.controller),
+        (pod.version, pod.node, pod.waiting, pod.controller),
         (None, None, None, None)
     );
     assert_eq!(pod.state.phase, decree_core::Phase::Other);
-    assert_eq!(pod.state.deletion_cost, 0);
+    assert_eq!((pod.state.deletion_cost, pod.state.created), (0, None));
     assert!(!pod.state.ready.ready && !pod.state.deleting);
 }
 

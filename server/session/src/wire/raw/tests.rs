@@ -25,6 +25,7 @@ impl<'a> RawPod<'a> {
             max_regular_restarts,
             max_sidecar_restarts,
             disruption_target,
+            waiting_reason,
         } = pod;
         labels.clear();
         labels.extend(map.iter().map(|(key, value)| (&**key, &**value)));
@@ -44,6 +45,7 @@ impl<'a> RawPod<'a> {
             max_regular_restarts: *max_regular_restarts,
             max_sidecar_restarts: *max_sidecar_restarts,
             disruption_target: *disruption_target,
+            waiting_reason,
         }
     }
 }
@@ -66,7 +68,7 @@ prop_compose! {
 prop_compose! {
     /// Pods with any texts and numbers, few of which are valid.
     pub(crate) fn pods()(
-        texts in proptest::array::uniform5(text_of()),
+        texts in proptest::array::uniform6(text_of()),
         labels in proptest::collection::hash_map(text_of(), text_of(), 0..5),
         controller in proptest::option::of(owners()),
         times in proptest::array::uniform3(proptest::option::of(time_of())),
@@ -75,7 +77,7 @@ prop_compose! {
         numbers in any::<[i32; 3]>(),
         disruption_target in any::<bool>(),
     ) -> v1::Pod {
-        let [namespace, name, uid, resource_version, node_name] = texts;
+        let [namespace, name, uid, resource_version, node_name, waiting_reason] = texts;
         let [created, deleted, since] = times;
         let [phase, max_regular_restarts, max_sidecar_restarts] = numbers;
         v1::Pod {
@@ -94,6 +96,7 @@ prop_compose! {
             max_regular_restarts,
             max_sidecar_restarts,
             disruption_target,
+            waiting_reason,
         }
     }
 }
