@@ -7,7 +7,7 @@ use crate::{
     args::{Named, NamespaceArgs, SimulateArgs},
     decision,
     exit::{Exit, Failure},
-    format,
+    format, near,
     page::{Io, Page, one_line},
     server,
     source::{KINDS, Meaning, Source},
@@ -111,10 +111,14 @@ fn change(args: &SimulateArgs) -> Option<Change> {
 
 /// Prints the effect of a change, on the cluster of a server or of files.
 fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let answer = server::block_on(async {
+    let only = args.namespace.filter();
+    let mut answer = server::block_on(async {
         let mut namespaces = args.namespace.clone();
         let is_drain = matches!(change, Change::NodeDrain(_));
-        let wanted = |it: &NamespaceArgs| Ok([(!is_drain).then(|| it.or_default())].into());
+        let wanted = |it: &NamespaceArgs| {
+            let all = is_drain && it.namespace.is_none();
+            Ok([(!all).then(|| it.or_default())].into())
+        };
         let source = Source::open(&args.source, &mut namespaces, wanted, &KINDS, io).await?;
         if let Change::PodQuota(quota) = &mut change {
             quota.namespace = namespaces.or_default();
@@ -122,6 +126,10 @@ fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Resul
         source.effect(&change).await
     })?;
     let change = &change;
+    answer.replica_sets.retain(|set| {
+        let namespace = set.replica_set.as_ref().map(|it| &it.namespace);
+        only.is_empty() || namespace == Some(&only)
+    });
     let exit = stale::notice(&answer.stale_views, io)?;
     let output = args.print.output;
     if !output.is_for_people() {
@@ -133,7 +141,7 @@ fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Resul
         return Ok(exit);
     }
     let page = Page::new(io);
-    for line in lines(change, &answer) {
+    for line in lines(change, &answer, &only, output.is_wide()) {
         page.write(io.stdout, 0, &one_line(&line))?;
     }
     let table = table(change, &answer, output.is_wide(), page);
@@ -144,26 +152,46 @@ fn run_change(args: &SimulateArgs, mut change: Change, io: &mut Io<'_>) -> Resul
     Ok(exit)
 }
 
-fn lines(change: &Change, answer: &v1::SimulateClusterResponse) -> Vec<String> {
+fn lines(
+    change: &Change,
+    answer: &v1::SimulateClusterResponse,
+    only: &str,
+    is_wide: bool,
+) -> Vec<String> {
     let sets = &answer.replica_sets;
     match change {
-        Change::NodeDrain(v1::NodeDrain { node }) if sets.is_empty() => vec![format!(
-            "A drain of {node} affects no ReplicaSet: no active pod of one is known there."
-        )],
+        Change::NodeDrain(v1::NodeDrain { node }) if sets.is_empty() => {
+            let of = if only.is_empty() { "" } else { " of " };
+            vec![format!(
+                "A drain of {node} affects no ReplicaSet{of}{only}: no active pod of one is known there."
+            )]
+        }
         Change::NodeDrain(v1::NodeDrain { node }) => {
             let sum = |number: fn(&v1::ReplicaSetEffect) -> i32| {
                 sets.iter().map(|set| i64::from(number(set))).sum::<i64>()
             };
             let (deleted, creates) = (sum(|set| set.deleted), sum(|set| set.creates));
-            vec![
-                format!(
-                    "A drain of {node} deletes {} of {}, which then lack {}.",
-                    count(deleted, "pod"),
-                    count(sets.len(), "ReplicaSet"),
-                    count(creates, "pod"),
-                ),
-                "Disruption budgets, which can delay a drain, are not known here.".to_owned(),
-            ]
+            let of = count(sets.len(), "ReplicaSet");
+            let drain = format!(
+                "A drain of {node} deletes {} of {of}, which then lack {}.",
+                count(deleted, "pod"),
+                count(creates, "pod"),
+            );
+            let budgets = "Disruption budgets, which can delay a drain, are not known here.";
+            let mut lines = vec![drain, budgets.to_owned()];
+            let mut bare = sets.to_vec();
+            bare.retain(|set| set.replicas > 0 && set.ready_left == Some(0));
+            if !bare.is_empty() {
+                let paths = bare
+                    .iter()
+                    .map(|set| decision::path(set.replica_set.as_ref()));
+                let paths: Vec<_> = paths.collect();
+                let (number, verb) = (bare.len(), if bare.len() == 1 { "is" } else { "are" });
+                let names = near::first_of(&paths, if is_wide { number } else { NAMES_MAX });
+                let line = format!("{number} of {of} {verb} left with no ready pod: {names}.");
+                lines.insert(0, line);
+            }
+            lines
         }
         Change::PodQuota(quota) => quota_lines(quota, answer.quota.unwrap_or_default()),
     }
@@ -201,7 +229,7 @@ fn table(
     page: Page,
 ) -> Table {
     let headers = match change {
-        Change::NodeDrain(_) => &["DELETED", "LACKING", "PODS"][..],
+        Change::NodeDrain(_) => &["DELETED", "LACKING", "READY-LEFT", "PODS"][..],
         Change::PodQuota(_) => &["CREATES", "REFUSED"],
     };
     let mut table = Table::new(page, SHARED.iter().chain(headers).copied());
@@ -214,7 +242,8 @@ fn table(
         let creates = set.creates.to_string();
         match change {
             Change::NodeDrain(_) => {
-                cells.extend([set.deleted.to_string(), creates, names(set, is_wide)]);
+                let left = set.ready_left.map_or("-".to_owned(), |it| it.to_string());
+                cells.extend([set.deleted.to_string(), creates, left, names(set, is_wide)]);
             }
             Change::PodQuota(_) => cells.extend([creates, refused(set)]),
         }

@@ -24,7 +24,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
     /// Instead of names: drain this node, and show the ReplicaSets that lose pods
-    #[arg(long, value_name = "NODE", conflicts_with_all = ["names", "replicas", "quota", "namespace", "all_namespaces"])]
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["names", "replicas", "quota"])]
     pub(crate) drain: Option<String>,
     /// Instead of names: limit the namespace to this number of pods, and show the refused creates
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["names", "replicas", "all_namespaces"], value_parser = clap::value_parser!(i32).range(0..))]

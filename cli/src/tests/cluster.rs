@@ -227,6 +227,44 @@ fn cluster_is_read_at_once_and_answers_as_its_objects_in_a_file_do() {
     assert_eq!(of_cluster.out.lines().count(), 3, "{}", of_cluster.out);
 }
 
+/// What a drain says of the objects if pods are on two nodes.
+const DRAINS: &str = "
+[0] simulate --drain node-b
+1 of 2 ReplicaSets is left with no ready pod: shop/web-2b.
+A drain of node-b deletes 3 pods of 2 ReplicaSets, which then lack 3 pods.
+…
+REPLICASET    DESIRED   CURRENT   DELETED   LACKING   READY-LEFT   PODS
+shop/web-2b   2         2         2         2         0            web-2b-bcdf2, web-2b-bcdf3
+shop/web-3c   4         4         1         1         3            web-3c-bcdf2
+@FIRST[0] simulate --drain node-a
+A drain of node-a deletes 3 pods of 1 ReplicaSet, which then lack 3 pods.
+…
+shop/web-3c   4         4         3         3         1            …
+@FIRST[0] simulate --drain node-c
+A drain of node-c affects no ReplicaSet of shop: no active pod of one is known there.
+@FIRST";
+
+#[test]
+fn drain_of_files_and_of_a_cluster_names_what_is_left_with_no_ready_pod() {
+    let mut all = objects();
+    for pod in all.iter_mut().filter(|it| it["kind"] == "Pod") {
+        pod["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+        let name = pod["metadata"]["name"].as_str().expect("a name");
+        if name.starts_with("web-2b") || name == "web-3c-bcdf2" {
+            pod["spec"]["nodeName"] = "node-b".into();
+        }
+    }
+    let api = Api::start(all.clone());
+    let first = "cluster north at http://127.0.0.1:…, as alice, read now\n";
+    let kubeconfig = ["--kubeconfig", &api.kubeconfig, "-n", "shop"];
+    check_with("", &kubeconfig, &DRAINS.replace("@FIRST", first));
+    check_with(
+        &decide::list(&all),
+        &["-f", "-", "-n", "shop"],
+        &DRAINS.replace("@FIRST", ""),
+    );
+}
+
 #[test]
 fn person_with_one_namespace_is_told_to_name_it_and_gets_answers_for_it() {
     let api = Api::start(objects());

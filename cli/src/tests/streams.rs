@@ -103,7 +103,6 @@ error: --admin is for a server, …
 error: --admin is for a server, …
 [2] simulate web --drain node-b
 [2] simulate --drain node-b --quota 3
-[2] simulate --drain node-b -n shop
 [2] simulate --drain node-b --replicas 3
 [2] simulate --quota 3 -A
 [2] simulate --quota -1

@@ -59,6 +59,8 @@ default/web-7d4b9c   20        20        {web} … more
 [0] simulate --drain node-b -o name
 {}[0] simulate --drain node-x
 A drain of node-x affects no ReplicaSet: no active pod of one is known there.
+[0] simulate --drain node-b -n shop
+A drain of node-b affects no ReplicaSet of shop: no active pod of one is known there.
 [1] simulate --drain node-b --cluster other",
         names.collect::<String>()
     ));

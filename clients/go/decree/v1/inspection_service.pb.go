@@ -3177,7 +3177,9 @@ type ReplicaSetEffect struct {
 	// The maximum number of these creates that a quota would refuse.
 	RefusedMax int32 `protobuf:"varint,10,opt,name=refused_max,json=refusedMax,proto3" json:"refused_max,omitempty"`
 	// The shard of its session; empty if one session has the whole cluster.
-	Shard         string `protobuf:"bytes,11,opt,name=shard,proto3" json:"shard,omitempty"`
+	Shard string `protobuf:"bytes,11,opt,name=shard,proto3" json:"shard,omitempty"`
+	// For a drain: the number of its ready pods that the drain leaves. Absent from older servers.
+	ReadyLeft     *int32 `protobuf:"varint,12,opt,name=ready_left,json=readyLeft,proto3,oneof" json:"ready_left,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3287,6 +3289,13 @@ func (x *ReplicaSetEffect) GetShard() string {
 		return x.Shard
 	}
 	return ""
+}
+
+func (x *ReplicaSetEffect) GetReadyLeft() int32 {
+	if x != nil && x.ReadyLeft != nil {
+		return *x.ReadyLeft
+	}
+	return 0
 }
 
 var File_decree_v1_inspection_service_proto protoreflect.FileDescriptor
@@ -3549,7 +3558,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\vQuotaEffect\x12\x12\n" +
 	"\x04pods\x18\x01 \x01(\x03R\x04pods\x12\x18\n" +
 	"\acreates\x18\x02 \x01(\x03R\acreates\x12\x18\n" +
-	"\arefused\x18\x03 \x01(\x03R\arefused\"\xe7\x02\n" +
+	"\arefused\x18\x03 \x01(\x03R\arefused\"\x9a\x03\n" +
 	"\x10ReplicaSetEffect\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1f\n" +
 	"\vcluster_uid\x18\x02 \x01(\tR\n" +
@@ -3566,7 +3575,10 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\vrefused_max\x18\n" +
 	" \x01(\x05R\n" +
 	"refusedMax\x12\x14\n" +
-	"\x05shard\x18\v \x01(\tR\x05shard*\xd1\x01\n" +
+	"\x05shard\x18\v \x01(\tR\x05shard\x12\"\n" +
+	"\n" +
+	"ready_left\x18\f \x01(\x05H\x00R\treadyLeft\x88\x01\x01B\r\n" +
+	"\v_ready_left*\xd1\x01\n" +
 	"\x0fReplicaSetState\x12!\n" +
 	"\x1dREPLICA_SET_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19REPLICA_SET_STATE_IN_SYNC\x10\x01\x12\x1c\n" +
@@ -3777,6 +3789,7 @@ func file_decree_v1_inspection_service_proto_init() {
 		(*SimulateClusterRequest_NodeDrain)(nil),
 		(*SimulateClusterRequest_PodQuota)(nil),
 	}
+	file_decree_v1_inspection_service_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

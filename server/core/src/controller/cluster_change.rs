@@ -24,6 +24,8 @@ pub struct Impact {
     pub deleted: usize,
     /// The names of these pods, sorted; 20 of them if there are more.
     pub deleted_pods: Vec<Arc<str>>,
+    /// For a drain: the number of ready pods that it leaves.
+    pub ready_left: Option<i32>,
     /// The number of missing pods after the change. The server creates as many, if the cluster accepts them.
     pub creates: i64,
     /// The number of surplus pods after the change, which the server deletes.
@@ -131,6 +133,7 @@ impl ImpactWalk {
             active: set.counts.active,
             deleted: 0,
             deleted_pods: Vec::new(),
+            ready_left: node.map(|_| set.counts.ready),
             creates: 0,
             surplus: 0,
             refused: (0, 0),
@@ -139,6 +142,9 @@ impl ImpactWalk {
             let leaving = index.active_pods(id).filter(|(_, pod)| leaves(pod));
             for (_, pod) in leaving {
                 impact.deleted += 1;
+                impact.ready_left = impact
+                    .ready_left
+                    .map(|it| it - i32::from(pod.counted.ready));
                 if impact.deleted <= NAMES_MAX {
                     impact.deleted_pods.push(Arc::clone(&pod.name));
                 }

@@ -113,6 +113,8 @@ fn drain_comes_true() {
     assert_eq!(short(&foretold), [("api", 3, 1, 1), ("web", 4, 3, 3)]);
     let names: Vec<_> = foretold[1].deleted_pods.iter().map(|it| &**it).collect();
     assert_eq!(names, ["web-1", "web-2", "web-4"]);
+    let left: Vec<_> = foretold.iter().map(|it| it.ready_left).collect();
+    assert_eq!(left, [Some(2), Some(1)]);
     assert!(rig.poll().is_none(), "asking changes nothing");
     evict(&mut rig, &all);
     assert_eq!(nodes(&rig), BTreeMap::from([("node-a", 4)]));

@@ -274,6 +274,7 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
         active,
         deleted,
         deleted_pods,
+        ready_left,
         creates,
         surplus: _,
         refused: (refused_min, refused_max),
@@ -291,6 +292,7 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
         creates: field::int32(creates),
         refused_min: field::int32(refused_min),
         refused_max: field::int32(refused_max),
+        ready_left,
     }
 }
 
