@@ -138,6 +138,7 @@ pub(crate) fn replica_set(rng: &mut Rng) -> v1::ReplicaSet {
         resume: text(rng, &["", "", "", "now", "namespace now", "all now"]),
         preferences: rng.chance(250).then(|| preferences(rng)),
         ignored_annotations: Vec::new(),
+        replicas_manager: text(rng, &["", "", "kubectl-scale"]),
     }
 }
 

@@ -281,6 +281,7 @@ fn replica_set(at: u32, pods: u32) -> ReplicaSet {
         status: Status::default(),
         resume: "".into(),
         preferences: None,
+        replicas_manager: "".into(),
     }
 }
 

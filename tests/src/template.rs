@@ -135,6 +135,7 @@ impl Template {
             resume: String::new(),
             preferences: None,
             ignored_annotations: Vec::new(),
+            replicas_manager: String::new(),
         }
     }
 

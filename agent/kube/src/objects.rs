@@ -9,6 +9,7 @@
 mod event;
 mod lease;
 mod made;
+mod managers;
 mod metadata;
 mod patch;
 mod pod;

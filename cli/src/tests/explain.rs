@@ -11,6 +11,41 @@ use super::{
 };
 
 #[test]
+fn desired_pods_that_go_up_and_down_are_the_cause_with_their_managers() {
+    let system = System::start(&["demo"]);
+    for replicas in [4, 2, 4, 2, 4, 2] {
+        let manager = if replicas == 2 {
+            "argocd-controller"
+        } else {
+            "kube-controller-manager"
+        };
+        let managed = json!([{
+            "manager": manager, "operation": "Update", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": {"f:replicas": {}}},
+        }]);
+        let patch = json!({"metadata": {"managedFields": managed}, "spec": {"replicas": replicas}});
+        let patched = system.clusters[0]
+            .with(|it| it.patch(Kind::ReplicaSet, "default", "web-5f6a8b", &patch));
+        patched.expect("it is there");
+        system.settle();
+    }
+    system.check(
+        "
+[0] explain web-5f6a8b
+Name:        default/web-5f6a8b
+Cause:       Desired changed 6 times in a minute, between 2 and 4, by argocd-controller and kube-controller-manager for Deployment web
+Next:        kubectl -n default get replicaset web-5f6a8b --show-managed-fields -o yaml
+…
+Replicas:    2 desired, 2 current, 2 ready, 2 available, …
+State:       Blocked
+Because:     IN_SYNC: …
+[0] get rs web-5f6a8b
+NAMESPACE …
+default     web-5f6a8b   2         2         2       2           Blocked   Desired changed 6 times in a minute, …",
+    );
+}
+
+#[test]
 fn scale_down_is_told_before_and_after() {
     let system = System::start(&["demo"]);
     let one = "simulate web-5f6a8b --replicas 1 -o json".split(' ');

@@ -155,6 +155,8 @@ pub struct ReplicaSet {
     pub resume: Arc<str>,
     /// The wishes of its owner; `None` without one.
     pub preferences: Option<Box<Preferences>>,
+    /// The manager that last wrote the number of desired pods; empty if unknown. For people only.
+    pub replicas_manager: Arc<str>,
 }
 
 /// The wishes of the owner of a ReplicaSet beyond Kubernetes' rules; see `Preferences` of the contract. The default is as Kubernetes.
@@ -410,6 +412,7 @@ impl ReplicaSet {
             status: Status::default(),
             resume: Arc::default(),
             preferences: None,
+            replicas_manager: Arc::default(),
         }
     }
 }

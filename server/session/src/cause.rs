@@ -6,6 +6,7 @@
 
 mod agent;
 mod finding;
+mod flapping;
 mod refused;
 mod words;
 
@@ -13,7 +14,7 @@ use decree_api::{
     causes,
     v1::{self, Rule, Severity},
 };
-use decree_core::{Answered, Span, Timestamp, wording::count};
+use decree_core::{Answered, Flapping, Span, Timestamp, wording::count};
 
 use self::{
     finding::{Names, blocked, passing, said},
@@ -35,6 +36,8 @@ pub(crate) struct Known<'a> {
     pub(crate) attempt: Option<&'a Answered>,
     /// One of its unready pods.
     pub(crate) unready: Option<&'a str>,
+    /// How its desired pods go up and down.
+    pub(crate) flapping: Option<&'a Flapping>,
 }
 
 pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
@@ -60,11 +63,16 @@ fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
     };
     let is_converged = summary.active == summary.replicas && summary.available == summary.replicas;
     let in_sync = || in_sync("In sync");
+    let flaps = || {
+        let owner = summary.controller.as_ref();
+        Some(flapping::cause(known.flapping?, owner, names))
+    };
     left_alone(summary, names)
         .or_else(|| without_view(summary))
-        .or_else(|| (is_converged && known.failures == 0).then(in_sync))
+        .or_else(|| (is_converged && known.failures == 0).then(|| flaps().unwrap_or_else(in_sync)))
         .or_else(|| held_back(summary, names))
         .or_else(|| refused(summary, known, names))
+        .or_else(flaps)
         .or_else(|| is_converged.then(in_sync))
         .unwrap_or_else(|| progress(summary, known, names))
 }

@@ -106,6 +106,7 @@ fn summarize(
     attempt: Option<&Answered>,
 ) -> v1::ReplicaSetSummary {
     let (failures, unready) = (view.failures, view.unready.take());
+    let flapping = view.flapping.take();
     let mut summary = encode::summary(cluster, view);
     summary.set_mode(mode);
     let known = Known {
@@ -113,6 +114,7 @@ fn summarize(
         failures,
         attempt,
         unready: unready.as_deref(),
+        flapping: flapping.as_ref(),
     };
     summary.cause = Some(cause(&summary, &known));
     summary

@@ -1,6 +1,6 @@
 //! The metadata of all objects: names, owners and times.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::HashMap, fmt::Debug};
 
 use agent_core::api::InvalidObject;
 use decree_api::v1;
@@ -9,14 +9,16 @@ use prost::Message;
 use prost_types::Timestamp as WireTimestamp;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use super::projected::invalid;
+use super::{managers::Unread, projected::invalid};
 
 /// 0001-01-01T00:00:00Z in seconds since the epoch: Go's zero time.
 const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
+/// The metadata of an object, whose `managedFields` are read as `M`.
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
-pub(crate) struct ObjectMeta {
+#[serde(bound(deserialize = "M: Message + Default + Debug + Deserialize<'de>"))]
+pub(crate) struct ObjectMeta<M: Message + Default + Debug = Unread> {
     #[prost(string, optional, tag = "1")]
     pub(crate) name: Option<String>,
     #[prost(string, optional, tag = "3")]
@@ -45,6 +47,9 @@ pub(crate) struct ObjectMeta {
     #[prost(string, repeated, tag = "14")]
     #[serde(deserialize_with = "or_default")]
     pub(crate) finalizers: Vec<String>,
+    #[prost(message, repeated, tag = "17")]
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) managed_fields: Vec<M>,
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize, Serialize)]
@@ -67,10 +72,10 @@ pub(crate) struct OwnerReference {
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Time {
     #[prost(int64, optional, tag = "1")]
-    seconds: Option<i64>,
+    pub(super) seconds: Option<i64>,
 }
 
-impl ObjectMeta {
+impl<M: Message + Default + Debug> ObjectMeta<M> {
     /// The metadata of an existing object, which has a name and a UID.
     pub(super) fn required(metadata: Option<Self>, noun: &str) -> Result<Self, InvalidObject> {
         let metadata = metadata.unwrap_or_default();

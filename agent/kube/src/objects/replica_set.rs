@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{
+    managers::{self, ManagedFields},
     metadata::{ObjectMeta, OwnerReference, Time, or_default, texts},
     projected::{Projected, invalid},
     template,
@@ -26,7 +27,7 @@ const RESUME_BYTES_MAX: usize = 256;
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct ReplicaSet {
     #[prost(message, optional, tag = "1")]
-    metadata: Option<ObjectMeta>,
+    metadata: Option<ObjectMeta<ManagedFields>>,
     #[prost(message, optional, tag = "2")]
     spec: Option<ReplicaSetSpec>,
     #[prost(message, optional, tag = "3")]
@@ -138,6 +139,7 @@ impl Projected for ReplicaSet {
             resume,
             preferences,
             ignored_annotations,
+            replicas_manager: managers::of_replicas(metadata.managed_fields),
         };
         let template = (!template.is_empty()).then(|| Template::new(template.as_ref()));
         Ok(api::ReplicaSet {
@@ -184,7 +186,9 @@ impl ReplicaSetStatus {
     }
 }
 
-fn verbatim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
+pub(super) fn verbatim<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Bytes>, D::Error> {
     let text: Option<Box<RawValue>> = Option::deserialize(deserializer)?;
     Ok(text.map(|text| Bytes::from(Box::<str>::from(text).into_string())))
 }

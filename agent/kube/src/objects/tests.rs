@@ -411,3 +411,87 @@ fn event_says_what_upstream_says() {
         "lastTimestamp": "1970-01-01T00:00:05Z"});
     assert_eq!(event_patch(&event), patch);
 }
+
+/// The managers of a ReplicaSet, each with its time and its fields; and the manager of its desired pods.
+const MANAGERS: [(&[(&str, &str, &str)], &str); 8] = [
+    (&[], ""),
+    (
+        &[
+            (
+                "kubectl",
+                "01",
+                r#"{"f:spec":{"f:replicas":{},"f:selector":{}}}"#,
+            ),
+            ("scaler", "02", r#"{"f:spec":{"f:replicas":{}}}"#),
+            ("agent", "03", r#"{"f:status":{"f:replicas":{}}}"#),
+        ],
+        "scaler",
+    ),
+    // An applied entry can have no time, and the order of the entries does not count.
+    (
+        &[
+            ("scaler", "02", r#"{"f:spec":{"f:replicas":{}}}"#),
+            ("kubectl", "01", r#"{"f:spec":{"f:replicas":{}}}"#),
+            ("gitops", "", r#"{"f:spec":{"f:replicas":{}}}"#),
+        ],
+        "scaler",
+    ),
+    (
+        &[("gitops", "", r#"{"f:spec":{"f:replicas":{}}}"#)],
+        "gitops",
+    ),
+    // Labels, templates and texts with these names.
+    (
+        &[
+            (
+                "a",
+                "01",
+                r#"{"f:metadata":{"f:labels":{"f:spec":{"f:replicas":{}}}}}"#,
+            ),
+            (
+                "b",
+                "01",
+                r#"{"f:spec":{"f:template":{"f:replicas":{}}},"f:status":{"f:replicas":{}}}"#,
+            ),
+            (
+                "c",
+                "01",
+                r#"{"f:metadata":{"k:{\"f:spec\":\"{\"}":{}},"f:spec":{},"f:x":{"f:replicas":{}}}"#,
+            ),
+        ],
+        "",
+    ),
+    (
+        &[(
+            "a",
+            "01",
+            r#"{"f:metadata":{"k:{\"n\":\"}\\\"\"}":{}}, "f:spec" : { "f:replicas": {} }}"#,
+        )],
+        "a",
+    ),
+    (&[("a", "01", "{}")], ""),
+    (&[("a", "01", "null")], ""),
+];
+
+#[test]
+fn manager_of_the_replicas_is_the_newest_that_wrote_them() {
+    for (entries, expected) in MANAGERS {
+        let entries = entries.iter().map(|(manager, day, fields)| {
+            let fields: Value = serde_json::from_str(fields).expect("JSON");
+            let mut entry = json!({"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields});
+            if !day.is_empty() {
+                entry["time"] = json!(format!("2026-05-{day}T12:00:00Z"));
+            }
+            entry
+        });
+        let metadata = json!({"namespace": "default", "name": "web", "uid": "r1", "managedFields": entries.collect::<Vec<_>>()});
+        let object = json!({"metadata": metadata, "spec": {}});
+        let set = replica_set(&object).expect("valid").projected;
+        assert_eq!(set.replicas_manager, expected, "{object}");
+    }
+    let long = json!([{"manager": "é".repeat(99), "fieldsV1": {"f:spec": {"f:replicas": {}}}}]);
+    let metadata =
+        json!({"namespace": "default", "name": "web", "uid": "r1", "managedFields": long});
+    let set = replica_set(&json!({ "metadata": metadata })).expect("valid");
+    assert_eq!(set.projected.replicas_manager, "é".repeat(64));
+}

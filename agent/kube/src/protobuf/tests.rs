@@ -52,11 +52,20 @@ fn replica_set_document() -> Bytes {
     let labels = field(11, &[field(1, b"app"), field(2, b"web")].concat());
     let template = [field(1, &labels), field(2, STRANGE_SPEC)].concat();
     let spec = [vec![0x08, 0x03], field(3, &template), vec![0x20, 0x00]].concat();
+    let managed = [
+        field(1, b"scaler"),
+        field(4, &[0x08, 0x01]),
+        field(7, &field(1, br#"{"f:spec":{"f:replicas":{}}}"#)),
+        field(8, b"scale"),
+    ]
+    .concat();
     let metadata = [
         field(1, b"web"),
         field(3, b"default"),
         field(5, b"u-1"),
         field(12, b""),
+        field(17, &managed),
+        field(17, &field(1, b"without a time")),
     ]
     .concat();
     let status = [vec![0x08, 0x02], vec![0x38, 0x00]].concat();
@@ -71,13 +80,18 @@ fn replica_set() -> ReplicaSet {
 
 #[test]
 fn replica_set_reads_as_json_would() {
+    let managed = json!([{
+        "manager": "scaler", "operation": "Update", "time": "1970-01-01T00:00:01Z",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}}, "subresource": "scale",
+    }]);
     let in_json = json!({
-        "metadata": {"name": "web", "namespace": "default", "uid": "u-1"},
+        "metadata": {"name": "web", "namespace": "default", "uid": "u-1", "managedFields": managed},
         "spec": {"replicas": 3, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}},
         "status": {"replicas": 2, "terminatingReplicas": 0},
     });
     let in_json = objects::replica_set(&in_json).expect("it is one");
     assert_eq!(replica_set().projected, in_json.projected);
+    assert_eq!(in_json.projected.replicas_manager, "scaler");
 }
 
 #[test]

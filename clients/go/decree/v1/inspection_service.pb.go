@@ -96,8 +96,8 @@ type Severity int32
 const (
 	// Not known.
 	Severity_SEVERITY_UNSPECIFIED Severity = 0
-	// It does not converge until something outside changes. Examples: the cluster refuses its pods, a budget holds it, its pods do not last, or another
-	// controller acts on it.
+	// It does not converge until something outside changes. Examples: the cluster refuses its pods, a budget holds it, its pods do not last, another
+	// controller acts on it, or controllers change its desired pods up and down.
 	Severity_SEVERITY_BLOCKED Severity = 1
 	// It has not converged for 60 seconds or longer.
 	Severity_SEVERITY_SLOW Severity = 2
@@ -3789,7 +3789,7 @@ func file_decree_v1_inspection_service_proto_init() {
 		(*SimulateClusterRequest_NodeDrain)(nil),
 		(*SimulateClusterRequest_PodQuota)(nil),
 	}
-	file_decree_v1_inspection_service_proto_msgTypes[30].OneofWrappers = []any{}
+	file_decree_v1_inspection_service_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

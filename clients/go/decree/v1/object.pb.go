@@ -743,8 +743,10 @@ type ReplicaSet struct {
 	Preferences *Preferences `protobuf:"bytes,14,opt,name=preferences,proto3" json:"preferences,omitempty"`
 	// The annotations of preferences that the agent does not follow, each with the reason: at most 8 texts of 256 bytes, display only.
 	IgnoredAnnotations []string `protobuf:"bytes,15,rep,name=ignored_annotations,json=ignoredAnnotations,proto3" json:"ignored_annotations,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The manager that last wrote `replicas`, by the object's managed fields: at most 128 bytes, for people only. Empty if it is not known.
+	ReplicasManager string `protobuf:"bytes,16,opt,name=replicas_manager,json=replicasManager,proto3" json:"replicas_manager,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ReplicaSet) Reset() {
@@ -880,6 +882,13 @@ func (x *ReplicaSet) GetIgnoredAnnotations() []string {
 		return x.IgnoredAnnotations
 	}
 	return nil
+}
+
+func (x *ReplicaSet) GetReplicasManager() string {
+	if x != nil {
+		return x.ReplicasManager
+	}
+	return ""
 }
 
 // States the wishes of the owner of a ReplicaSet beyond Kubernetes' rules, as the agent reads them from annotations. An agent executes no operation that only a
@@ -1249,7 +1258,7 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x18LabelSelectorRequirement\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\tR\x06values\"\x80\x06\n" +
+	"\x06values\x18\x03 \x03(\tR\x06values\"\xab\x06\n" +
 	"\n" +
 	"ReplicaSet\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1271,7 +1280,8 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x06status\x18\f \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\x12\x16\n" +
 	"\x06resume\x18\r \x01(\tR\x06resume\x128\n" +
 	"\vpreferences\x18\x0e \x01(\v2\x16.decree.v1.PreferencesR\vpreferences\x12/\n" +
-	"\x13ignored_annotations\x18\x0f \x03(\tR\x12ignoredAnnotations\x1aA\n" +
+	"\x13ignored_annotations\x18\x0f \x03(\tR\x12ignoredAnnotations\x12)\n" +
+	"\x10replicas_manager\x18\x10 \x01(\tR\x0freplicasManager\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\v\n" +

@@ -1,10 +1,11 @@
 //! Events of the stream enter the index and queue the ReplicaSets that they affect. All objects that a list did not name are gone at its
 //! end.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Controller,
+    flapping::Change,
     stream::{ListWait, Unseen},
 };
 use crate::{
@@ -234,6 +235,7 @@ impl Controller {
         self.quarantined.remove(&id);
         self.miscounted.forget(id);
         self.unavailable.forget(id);
+        self.changes.forget(id);
         self.obstacles.remove(&id);
         self.without_room.take_if(|ready| ready.set == id);
         if let Some(ListWait { key, unseen, .. }) = self.waiting.remove(&id) {
@@ -251,8 +253,18 @@ impl Controller {
         let Some(from) = set.note_wanted() else {
             return;
         };
+        let (key, at, to) = (set.object.key.clone(), self.clock, set.wanted());
+        if let Some(from) = from {
+            let manager = Arc::clone(&set.object.replicas_manager);
+            let change = Change {
+                at,
+                from,
+                to,
+                manager,
+            };
+            self.changes.note(id, change);
+        }
         if from.is_some() || !is_listed {
-            let (key, at, to) = (set.object.key.clone(), self.clock, set.wanted());
             let report = ControllerReport::Scaled { key, at, from, to };
             self.reports.push_back(report);
         }

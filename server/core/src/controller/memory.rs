@@ -51,6 +51,7 @@ impl Held for Controller {
             quarantined,
             miscounted,
             unavailable,
+            changes,
             obstacles,
             streams: _,
             unconfirmed: _,
@@ -71,6 +72,7 @@ impl Held for Controller {
             + quarantined.bytes()
             + miscounted.bytes()
             + unavailable.bytes()
+            + changes.bytes()
             + obstacles.bytes()
             + running.bytes()
             + abandoned.len() * ABANDONED_BYTES

@@ -55,7 +55,8 @@ pub(super) fn replica_set(set: &ReplicaSet) -> usize {
     let names = 3 * set.key.name.len() + 2 * set.key.uid.0.len();
     let owner = set.controller.as_ref().map_or(0, owner);
     let preferences = set.preferences.as_deref().map_or(0, preferences);
-    REPLICA_SET + names + owner + set.resume.len() + preferences + content(set)
+    let words = set.resume.len() + set.replicas_manager.len();
+    REPLICA_SET + names + owner + words + preferences + content(set)
 }
 
 fn preferences(preferences: &Preferences) -> usize {

@@ -53,6 +53,7 @@ fn forget_set(index: &mut Index, id: SetId, size: usize) {
         },
         resume: known.resume.clone(),
         preferences: known.preferences.clone(),
+        replicas_manager: known.replicas_manager.clone(),
         ..*known
     };
     index.change_set(id, stub);

@@ -2,6 +2,7 @@
 
 mod cluster_change;
 mod credit;
+mod flapping;
 mod hostile;
 mod ledger;
 mod memory;

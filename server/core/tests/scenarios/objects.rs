@@ -53,6 +53,7 @@ pub(crate) fn set(name: &str, replicas: i32) -> ReplicaSet {
         },
         resume: "".into(),
         preferences: None,
+        replicas_manager: "".into(),
     }
 }
 

@@ -7,7 +7,7 @@ use super::*;
 
 mod table;
 
-use table::{BLOCKED, PASSING, REFUSALS, failure, rows, rule};
+use table::{BLOCKED, FLAPPING, PASSING, REFUSALS, failure, rows, rule};
 
 const NOW: Timestamp = Timestamp::from_seconds(1_000);
 
@@ -64,6 +64,7 @@ fn known(attempt: Option<&Answered>) -> Known<'_> {
         failures: u32::from(attempt.is_some()),
         attempt,
         unready: None,
+        flapping: None,
     }
 }
 
@@ -203,6 +204,53 @@ fn what_needs_a_person_is_blocked_whatever_its_age() {
         let summary = set([7, 4, 4, 4], Some(1), &reasons);
         let (severity, said) = told(&summary, &known(None));
         assert_eq!((severity, said), (Severity::Blocked, expected));
+    }
+}
+
+#[test]
+fn desired_pods_that_go_up_and_down_are_the_cause_unless_pods_are_refused() {
+    let converged = set([4; 4], None, &[(Rule::InSync, "")]);
+    let lacks = set([4, 2, 2, 2], Some(1), &[(Rule::Backoff, "2 failures")]);
+    let quota = "pods \"a\" is forbidden: exceeded quota: pods, requested: pods=1, used: pods=9, limited: pods=9";
+    let refused = answered(ActionKind::Create, Some((FailureClass::Quota, quota)));
+    for [told_of, text, command] in rows::<3>(FLAPPING) {
+        let (changes, owner) = told_of.split_once('|').expect("an owner");
+        let mut words = changes.split_whitespace();
+        let flapping = Flapping {
+            changes: words
+                .next()
+                .and_then(|it| it.parse().ok())
+                .expect("a number"),
+            least: 2,
+            most: 4,
+            managers: words.map(Into::into).collect(),
+        };
+        let owner = owner.trim().split_once(' ');
+        let controller = owner.map(|(kind, name)| v1::OwnerReference {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            ..v1::OwnerReference::default()
+        });
+        let flaps = |attempt| Known {
+            flapping: Some(&flapping),
+            ..known(attempt)
+        };
+        for summary in [&converged, &lacks] {
+            let summary = v1::ReplicaSetSummary {
+                controller: controller.clone(),
+                ..summary.clone()
+            };
+            let expected = [text.clone(), String::new(), command.clone()];
+            let cause = told(&summary, &flaps(None));
+            assert_eq!(cause, (Severity::Blocked, expected));
+        }
+        let (_, [said, ..]) = told(&lacks, &flaps(Some(&refused)));
+        assert_eq!(said, "Quota exceeded in payments: 9 of 9 pods");
+        // The condition of an earlier attempt says nothing about a ReplicaSet in sync.
+        let mut after = converged.clone();
+        after.failure = quota.to_owned();
+        let (_, [said, ..]) = told(&after, &flaps(None));
+        assert!(said.starts_with("Desired changed"), "{said}");
     }
 }
 

@@ -28,6 +28,8 @@ const LABEL_VALUE_MAX: usize = 63;
 const RESUME_MAX: usize = 256;
 /// The number of bytes of a waiting reason that are read.
 const WAITING_MAX: usize = 128;
+/// The number of bytes of a manager that are read.
+const MANAGER_MAX: usize = 128;
 /// The maximum number of values of all requirements of a selector; Kubernetes has no limit.
 const VALUES_MAX: usize = 10_000;
 /// The maximum number of conditions of a status; Kubernetes has no limit.
@@ -160,6 +162,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
         resume,
         preferences,
         ignored_annotations,
+        replicas_manager: manager,
     } = set;
     let mut faults = Faults::default();
     let Some(key) = texts(namespace, name, uid, &mut faults).map(key) else {
@@ -192,6 +195,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
         status,
         resume: resume[..resume.floor_char_boundary(RESUME_MAX)].into(),
         preferences,
+        replicas_manager: manager[..manager.floor_char_boundary(MANAGER_MAX)].into(),
     })
 }
 

@@ -174,6 +174,34 @@ Quarantined: spec.selector: is empty
     kubectl -n payments get replicaset ledger -o yaml
 ";
 
+/// The number of changes and the managers of desired pods that go up and down between 2 and 4, and the owner; and the sentence and command.
+pub(super) const FLAPPING: &str = "
+12 argocd-controller horizontal-pod-autoscaler |
+    Desired changed 12 times in a minute, between 2 and 4, by argocd-controller and horizontal-pod-autoscaler
+    kubectl -n payments get replicaset ledger --show-managed-fields -o yaml
+6 |
+    Desired changed 6 times in a minute, between 2 and 4
+    kubectl -n payments get replicaset ledger --show-managed-fields -o yaml
+64 a\u{1b}[2J b\u{202e} c d |
+    Desired changed at least 64 times in a minute, between 2 and 4, by a [2J, b, c and others
+    kubectl -n payments get replicaset ledger --show-managed-fields -o yaml
+6 kube-controller-manager | Deployment web
+    Desired changed 6 times in a minute, between 2 and 4, by kube-controller-manager for Deployment web
+    kubectl -n payments get deployment web --show-managed-fields -o yaml
+6 | Deployment web
+    Desired changed 6 times in a minute, between 2 and 4
+    kubectl -n payments get deployment web --show-managed-fields -o yaml
+6 kube-controller-manager kubectl-scale | Deployment web
+    Desired changed 6 times in a minute, between 2 and 4, by kube-controller-manager for Deployment web and kubectl-scale
+    kubectl -n payments get replicaset ledger --show-managed-fields -o yaml
+6 kube-controller-manager | Deployment web;reboot
+    Desired changed 6 times in a minute, between 2 and 4, by kube-controller-manager
+    kubectl -n payments get replicaset ledger --show-managed-fields -o yaml
+6 rollouts-controller | Rollout web
+    Desired changed 6 times in a minute, between 2 and 4, by rollouts-controller
+    kubectl -n payments get replicaset ledger --show-managed-fields -o yaml
+";
+
 /// The rows of a table, of so many lines each. `-` stands for nothing, `\n` for a line feed, and `\e` for an escape.
 pub(super) fn rows<const LINES: usize>(table: &str) -> Vec<[String; LINES]> {
     let lines = table.trim().lines().map(|line| match line.trim() {
