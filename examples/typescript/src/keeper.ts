@@ -56,7 +56,7 @@ async function turn(): Promise<void> {
     if (await tookEffect(writeFile(join(folder, name), "", { flag: "wx" }))) console.log("started", name);
   }
   for (const { pod, reason } of decision?.deletes ?? []) {
-    if (await tookEffect(unlink(join(folder, pod?.name ?? "")))) console.log("stopped", pod?.name, "because", reason?.detail);
+    if (await tookEffect(unlink(join(folder, pod?.uid ?? "")))) console.log("stopped", pod?.name, "because", reason?.detail);
   }
 }
 

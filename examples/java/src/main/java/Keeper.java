@@ -55,7 +55,7 @@ public final class Keeper {
             }
         }
         for (Victim victim : decision.getDeletesList()) {
-            if (Files.deleteIfExists(folder.resolve(victim.getPod().getName()))) {
+            if (Files.deleteIfExists(folder.resolve(victim.getPod().getUid()))) {
                 System.out.println("stopped " + victim.getPod().getName() + " because " + victim.getReason().getDetail());
             }
         }
