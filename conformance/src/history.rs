@@ -1,6 +1,6 @@
 //! The writes that an agent has reported in a session, and how the states that it shows agree with them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use decree_api::v1::{LabelSelector, Pod, ReplicaSet};
 
@@ -93,17 +93,17 @@ pub(crate) fn unselected<'a>(
     let selector = set.selector.clone().unwrap_or_default();
     let is_unselected = |pod: &&Pod| {
         let owner = pod.controller.as_ref();
-        owner.is_some_and(|owner| owner.uid == set.uid) && !selects(&selector, pod)
+        owner.is_some_and(|owner| owner.uid == set.uid) && !selects(&selector, &pod.labels)
     };
     let pod = pods.find(is_unselected)?;
     Some(format!("{} has the labels {:?}", pod.name, pod.labels))
 }
 
-fn selects(selector: &LabelSelector, pod: &Pod) -> bool {
-    let has = |(key, value): (&String, &String)| pod.labels.get(key) == Some(value);
+pub(crate) fn selects(selector: &LabelSelector, labels: &HashMap<String, String>) -> bool {
+    let has = |(key, value): (&String, &String)| labels.get(key) == Some(value);
     selector.match_labels.iter().all(has)
         && selector.match_expressions.iter().all(|requirement| {
-            let value = pod.labels.get(&requirement.key);
+            let value = labels.get(&requirement.key);
             let is_listed = value.is_some_and(|value| requirement.values.contains(value));
             match requirement.operator.as_str() {
                 "In" => is_listed,

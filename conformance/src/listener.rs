@@ -1,4 +1,4 @@
-//! The server for agents, which hands each stream to the script.
+//! The server for agents, which hands each stream and each `Decide` to the script.
 
 use std::{io, pin::Pin};
 
@@ -7,20 +7,28 @@ use decree_api::v1::{
     RenewSessionResponse, SimulateRequest, SimulateResponse,
     decision_service_server::{DecisionService, DecisionServiceServer},
 };
-use tokio::{net::TcpListener, sync::mpsc, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 use tokio_stream::{
     Stream,
     wrappers::{ReceiverStream, TcpListenerStream},
 };
 use tonic::{Request, Response, Status, Streaming, transport};
 
-use crate::peer::{ConnectedAgent, PATIENCE};
+use crate::{
+    peer::{ConnectedAgent, PATIENCE},
+    unary::Call,
+};
 
 /// The window of a stream: less than the outcomes that the script leaves unread.
 const WINDOW: u32 = 2 << 10;
 
 pub(crate) struct Listener {
     pub(crate) address: String,
+    pub(crate) calls: mpsc::Receiver<Call>,
     streams: mpsc::Receiver<ConnectedAgent>,
     /// An agent whose stream has arrived, but is not accepted yet.
     next: Option<ConnectedAgent>,
@@ -31,13 +39,15 @@ impl Listener {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let (opened, streams) = mpsc::channel(8);
+        let (asked, calls) = mpsc::channel(8);
         let serving = transport::Server::builder()
             .initial_stream_window_size(WINDOW)
-            .add_service(DecisionServiceServer::new(Service(opened)))
+            .add_service(DecisionServiceServer::new(Service(opened, asked)))
             .serve_with_incoming(TcpListenerStream::new(listener));
         tokio::spawn(serving);
         Ok(Self {
             address,
+            calls,
             streams,
             next: None,
         })
@@ -66,8 +76,12 @@ impl Listener {
     }
 }
 
-/// Hands each stream to the script.
-struct Service(mpsc::Sender<ConnectedAgent>);
+/// Hands each stream and each call to the script.
+struct Service(mpsc::Sender<ConnectedAgent>, mpsc::Sender<Call>);
+
+fn ended<E>(_: E) -> Status {
+    Status::unavailable("the script has ended")
+}
 
 #[tonic::async_trait]
 impl DecisionService for Service {
@@ -79,8 +93,7 @@ impl DecisionService for Service {
     ) -> Result<Response<Self::ReconcileStream>, Status> {
         let (answers, queue) = mpsc::channel(64);
         let agent = ConnectedAgent::new(request.into_inner(), answers);
-        let taken = self.0.send(agent).await;
-        taken.map_err(|_| Status::unavailable("the script has ended"))?;
+        self.0.send(agent).await.map_err(ended)?;
         Ok(Response::new(Box::pin(ReceiverStream::new(queue))))
     }
 
@@ -88,17 +101,23 @@ impl DecisionService for Service {
         &self,
         _: Request<RenewSessionRequest>,
     ) -> Result<Response<RenewSessionResponse>, Status> {
-        Err(Status::unimplemented("the script has sessions only"))
+        Err(Status::unimplemented("the script has no such calls"))
     }
 
-    async fn decide(&self, _: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
-        Err(Status::unimplemented("the script has sessions only"))
+    async fn decide(
+        &self,
+        request: Request<DecideRequest>,
+    ) -> Result<Response<DecideResponse>, Status> {
+        let (answer, answered) = oneshot::channel();
+        let call = (request.into_inner(), answer);
+        self.1.send(call).await.map_err(ended)?;
+        answered.await.map_err(ended)?.map(Response::new)
     }
 
     async fn simulate(
         &self,
         _: Request<SimulateRequest>,
     ) -> Result<Response<SimulateResponse>, Status> {
-        Err(Status::unimplemented("the script has sessions only"))
+        Err(Status::unimplemented("the script has no such calls"))
     }
 }

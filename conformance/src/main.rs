@@ -24,6 +24,9 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "decree-conformance", version = service::build_info::text(), arg_required_else_help = true, after_help = HELP)]
 struct Arguments {
+    /// Test a controller that calls Decide on a timer, by the rules for decisions without a session
+    #[arg(long)]
+    unary: bool,
     /// The program of the agent
     #[arg(long, value_name = "PROGRAM")]
     target: String,
@@ -51,7 +54,13 @@ async fn main() -> ExitCode {
     let tell = |text: &str| drop(writeln!(stderr(), "{text}"));
     let mut command = vec![arguments.target];
     command.extend(arguments.arguments);
-    let score = match conformance::run_agent(&Program { command }).await {
+    let subject = Program { command };
+    let score = if arguments.unary {
+        conformance::run_unary(&subject).await
+    } else {
+        conformance::run_agent(&subject).await
+    };
+    let score = match score {
         Ok(score) => score,
         Err(error) => {
             tell(&format!("error: cannot listen for the agent: {error}"));

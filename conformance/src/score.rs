@@ -31,15 +31,17 @@ pub struct Score(pub Vec<Row>);
 
 /// Names each rule, and lists all with their sections of docs/protocol.md.
 macro_rules! rules {
-    ($($section:literal { $($name:ident = $words:literal;)* })*) => {
+    ($(#[$doc:meta])* $rules:ident: $($section:literal { $($name:ident = $words:literal;)* })*) => {
         $($(pub(crate) const $name: &str = $words;)*)*
 
-        /// The rules that [`run_agent`](crate::run_agent) tests, in the order of docs/protocol.md.
-        pub const RULES: &[Rule] = &[$($(Rule { section: $section, words: $name },)*)*];
+        $(#[$doc])*
+        pub const $rules: &[Rule] = &[$($(Rule { section: $section, words: $name },)*)*];
     };
 }
 
 rules! {
+    /// The rules that [`run_agent`](crate::run_agent) tests, in the order of docs/protocol.md.
+    RULES:
     "opening" {
         HELLO = "the first frame is a Hello, and the only one";
         PROTOCOL = "the range of versions contains version 1";
@@ -93,13 +95,33 @@ rules! {
     }
 }
 
+rules! {
+    /// The rules that [`run_unary`](crate::run_unary) tests, in the order of docs/protocol.md.
+    UNARY_RULES:
+    "decisions-without-a-session" {
+        SET = "each request has the same ReplicaSet, with the desired number and a selector that matches its template";
+        PODS = "each pod of a request has its own uid, and belongs to the ReplicaSet, which selects it";
+        CREATED = "a name to create becomes a pod, which later requests list";
+        TWICE = "an answer that comes again makes no second pod";
+        TAKEN = "a name that exists does not end the turn";
+        OTHER_UID = "a deletion of another uid has no effect";
+        DELETED = "a deleted pod is listed no longer";
+        ABSENT = "a deletion of a pod that is gone does not end the turn";
+        FAILED = "a call that fails changes nothing, and the controller asks again";
+        UNDECIDED = "an answer without a decision, or with quarantined, changes nothing";
+        DEADLINE = "a call without an answer ends within 20 seconds, and the controller asks again";
+        ONE_CALL = "a controller waits for the end of a call before the next call";
+        REVIVED = "a controller that was killed comes back with its pods, and makes none of them twice";
+    }
+}
+
 /// The observations for each rule. The first fault stays.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(BTreeMap<&'static str, Verdict>);
 
 impl Notes {
     /// The score after the end of the script. Rules that it did not reach are broken.
-    pub(crate) fn score(mut self, end: Verdict) -> Score {
+    pub(crate) fn score(mut self, rules: &[Rule], end: Verdict) -> Score {
         let why = end.err().map_or_else(String::new, |why| format!(": {why}"));
         let row = |rule: &Rule| Row {
             rule: *rule,
@@ -108,7 +130,7 @@ impl Notes {
                 .remove(rule.words)
                 .unwrap_or_else(|| Err(format!("not reached{why}"))),
         };
-        Score(RULES.iter().map(row).collect())
+        Score(rules.iter().map(row).collect())
     }
 
     pub(crate) fn is_broken(&self, rule: &str) -> bool {

@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// The initial number of replicas.
-const WANTED: usize = 3;
+pub(crate) const WANTED: usize = 3;
 /// The endings of the pods' names.
-const LETTERS: [&str; WANTED] = ["bcdfg", "cdfgh", "dfghj"];
+pub(crate) const LETTERS: [&str; WANTED] = ["bcdfg", "cdfgh", "dfghj"];
 /// The time after a Hello in which a create of the earlier session would take effect.
 const LATE: Duration = Duration::from_millis(1_500);
 

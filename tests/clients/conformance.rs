@@ -1,8 +1,8 @@
 //! The conformance kit gives our agents a full score, and a naive agent a low one.
 
-use std::process::Command;
+use std::{collections::BTreeSet, process::Command};
 
-use conformance::{Program, RULES, Rule, Score};
+use conformance::{Program, RULES, Rule, Score, UNARY_RULES};
 use tempfile::TempDir;
 use tests::{binaries, tools};
 
@@ -11,6 +11,7 @@ use crate::{
     faults::{Fault, Faulty},
     keeper,
     language::Examples,
+    timed::{Mistake, Timed},
 };
 
 #[tokio::test]
@@ -121,15 +122,94 @@ async fn score_with(fault: Fault) -> Score {
     score.expect("a port is free")
 }
 
+/// All controllers run concurrently, because each of them mostly waits.
+#[tokio::test]
+async fn mistake_of_a_controller_on_a_timer_breaks_the_rule_that_names_it() {
+    let set = "each request has the same ReplicaSet, with the desired number and a selector that matches its template";
+    let revived =
+        "a controller that was killed comes back with its pods, and makes none of them twice";
+    let twice = "an answer that comes again makes no second pod";
+    let gone = "a deletion of a pod that is gone does not end the turn";
+    let expected: [(_, &[&str]); _] = [
+        (Mistake::None, &[]),
+        (Mistake::Selector, &[set]),
+        (Mistake::Replicas, &[set]),
+        (Mistake::OtherSet, &[set]),
+        (
+            Mistake::Labels,
+            &[
+                "each pod of a request has its own uid, and belongs to the ReplicaSet, which selects it",
+            ],
+        ),
+        (
+            Mistake::OtherName,
+            &["a name to create becomes a pod, which later requests list"],
+        ),
+        (Mistake::Doubles, &[twice]),
+        (Mistake::Overwrites, &[twice]),
+        (Mistake::Forgets, &[revived]),
+        (
+            Mistake::StopsAtTaken,
+            &["a name that exists does not end the turn"],
+        ),
+        (
+            Mistake::ByName,
+            &["a deletion of another uid has no effect"],
+        ),
+        // A pod that is still there is not gone at the second deletion either.
+        (Mistake::Keeps, &["a deleted pod is listed no longer", gone]),
+        (Mistake::StopsAtGone, &[gone]),
+        (
+            Mistake::ActsOnFailure,
+            &["a call that fails changes nothing, and the controller asks again"],
+        ),
+        (
+            Mistake::ActsOnNothing,
+            &["an answer without a decision, or with quarantined, changes nothing"],
+        ),
+        (
+            Mistake::Waits,
+            &["a call without an answer ends within 20 seconds, and the controller asks again"],
+        ),
+        (
+            Mistake::Hastes,
+            &["a controller waits for the end of a call before the next call"],
+        ),
+    ];
+    let runs = expected.map(|(mistake, words)| {
+        let run = async move { conformance::run_unary(&Timed::new(mistake)).await };
+        (mistake, words, tokio::spawn(run))
+    });
+    let (mut named, mut wrong) = (BTreeSet::new(), Vec::new());
+    for (mistake, words, run) in runs {
+        let score = run.await.expect("no panic").expect("a port is free");
+        let broken = score.0.iter().filter(|row| row.verdict.is_err());
+        let broken: Vec<_> = broken.map(|row| row.rule.words).collect();
+        if broken != words {
+            wrong.push(format!("{mistake:?}: {score}"));
+        }
+        named.extend(broken);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(named.len(), UNARY_RULES.len(), "each rule can be broken");
+}
+
 #[test]
 fn agent_that_does_not_start_breaks_each_rule() {
+    breaks_each_rule(&[], RULES);
+    breaks_each_rule(&["--unary"], UNARY_RULES);
+}
+
+fn breaks_each_rule(flags: &[&str], rules: &[Rule]) {
     let mut command = Command::new(binaries::folder().join("decree-conformance"));
-    command.args(["--target", "/no/such/agent", "-o", "json"]);
+    command
+        .args(["--target", "/no/such/agent", "-o", "json"])
+        .args(flags);
     let output = command.output().expect("it is built");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = rows.as_array().expect("an array");
-    assert_eq!(rows.len(), RULES.len(), "{rows:?}");
+    assert_eq!(rows.len(), rules.len(), "{rows:?}");
     for row in rows {
         assert_eq!(row["kept"], false, "{row}");
         let fault = row["fault"].as_str().expect("it says why");

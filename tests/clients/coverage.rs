@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use conformance::RULES;
+use conformance::{RULES, Rule, UNARY_RULES};
 use tests::binaries;
 
 /// The heading of the columns with tests.
@@ -22,6 +22,11 @@ fn rows(page: &str) -> Vec<Vec<&str>> {
     let rows: Vec<Vec<_>> = rows.collect();
     assert!(rows.len() > 50, "the search is broken: {rows:?}");
     rows
+}
+
+/// Returns the rules for sessions and those for unary decisions.
+fn rules() -> impl Iterator<Item = &'static Rule> {
+    RULES.iter().chain(UNARY_RULES)
 }
 
 #[test]
@@ -68,8 +73,12 @@ fn each_test_of_the_kit_is_listed_and_no_other() {
     let tests = tests.flat_map(|cell| cell.split("<br>"));
     let tests = tests.filter(|test| !test.is_empty() && !test.starts_with('-'));
     let tests: BTreeSet<_> = tests.filter(|test| *test != HEADING).collect();
-    let names: BTreeSet<_> = RULES.iter().map(|rule| rule.words).collect();
-    assert_eq!(names.len(), RULES.len(), "two rules have the same words");
+    let names: BTreeSet<_> = rules().map(|rule| rule.words).collect();
+    assert_eq!(
+        names.len(),
+        rules().count(),
+        "two rules have the same words"
+    );
     assert_eq!(tests, names);
 }
 
@@ -81,7 +90,7 @@ fn each_rule_belongs_to_a_heading_of_the_protocol() {
         .map(|line| line.trim_start_matches(['#', ' ']).to_lowercase())
         .map(|heading| heading.replace(' ', "-"))
         .collect();
-    for rule in RULES {
+    for rule in rules() {
         assert!(anchors.contains(rule.section), "{rule:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
+use conformance::{RULES, Rule, UNARY_RULES};
 use tempfile::TempDir;
 use tests::{
     binaries,
@@ -10,7 +11,7 @@ use tests::{
     tools,
 };
 
-use crate::{keeper, world};
+use crate::{keeper::end_processes, world};
 
 /// The address in the document.
 const DOCUMENTED: &str = "localhost:50051";
@@ -52,18 +53,34 @@ fn agent_of_the_document_keeps_files() {
 #[test]
 fn conformance_of_the_examples_is_full() {
     let programs = tests::or_skip!(tools::go_examples());
+    let keeper = programs.join("keeper");
+    conform("conformance_of_the_examples_is_full", &keeper, RULES);
+}
+
+#[test]
+fn conformance_of_an_example_on_a_timer_is_full() {
+    let programs = tests::or_skip!(tools::typescript_examples());
+    let keeper = programs.join("keeper.js");
+    conform(
+        "conformance_of_an_example_on_a_timer_is_full",
+        &keeper,
+        UNARY_RULES,
+    );
+}
+
+fn conform(test: &str, keeper: &Path, rules: &[Rule]) {
     let folder = TempDir::new().expect("a folder");
-    let steps = steps("conformance_of_the_examples_is_full");
+    let steps = steps(test);
     for step in steps.iter().filter(|step| file_of(step).is_none()) {
         let output = shell(step, binaries::checkout(), "")
-            .env("KEEPER", programs.join("keeper"))
+            .env("KEEPER", keeper)
             .env("FOLDER", folder.path())
             .output();
         let output = output.expect("there is a shell");
-        keeper::end_processes(folder.path());
+        end_processes(folder.path());
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{printed}");
-        let count = conformance::RULES.len();
+        let count = rules.len();
         assert!(
             printed.ends_with(&format!("score: {count} of {count}\n")),
             "{printed}"

@@ -34,5 +34,6 @@ mod python_package;
 mod rules;
 mod scripted;
 mod stubs;
+mod timed;
 mod unary;
 mod world;

@@ -4,6 +4,7 @@
 
 use std::{fs, process::Command};
 
+use conformance::Program;
 use tempfile::TempDir;
 use tests::{
     running::{Running, Voice},
@@ -26,26 +27,50 @@ const LAG: &str = "3";
 
 #[test]
 fn decide_on_a_timer_in_typescript_neither_doubles_nor_loses_anything() {
-    let programs = tests::or_skip!(tools::typescript_examples());
-    let program = programs.join("keeper.js").display().to_string();
-    keep(&["node", &program]);
+    keep(&tests::or_skip!(typescript()));
 }
 
 #[test]
 fn decide_on_a_timer_in_java_neither_doubles_nor_loses_anything() {
-    let target = tests::or_skip!(tools::java_examples()).join("target");
-    let target = target.display();
-    let path = format!("{target}/classes:{target}/lib/*");
-    keep(&["java", "-cp", &path, "Keeper"]);
+    keep(&tests::or_skip!(java()));
 }
 
-fn keep(program: &[&str]) {
+#[tokio::test]
+async fn examples_on_a_timer_keep_each_rule() {
+    tokio::join!(keep_each_rule(typescript()), keep_each_rule(java()));
+}
+
+fn typescript() -> Option<Vec<String>> {
+    let program = tools::typescript_examples()?.join("keeper.js");
+    Some(vec!["node".into(), program.display().to_string()])
+}
+
+fn java() -> Option<Vec<String>> {
+    let target = tools::java_examples()?.join("target");
+    let target = target.display();
+    let path = format!("{target}/classes:{target}/lib/*");
+    let words = ["java", "-cp", &path, "Keeper"];
+    Some(words.map(str::to_owned).into())
+}
+
+async fn keep_each_rule(program: Option<Vec<String>>) {
+    let Some(mut command) = program else { return };
+    let folder = TempDir::new().expect("a folder");
+    let flags = format!("--server {{address}} --replicas {{replicas}} --lag {LAG} --folder");
+    command.extend(flags.split(' ').map(str::to_owned));
+    command.push(folder.path().display().to_string());
+    let subject = Program { command };
+    let score = conformance::run_unary(&subject).await.expect("it starts");
+    assert!(score.is_full(), "{subject:?}: {score}");
+}
+
+fn keep(program: &[String]) {
     let folder = TempDir::new().expect("a folder");
     let folder = folder.path();
     let server = world::server("127.0.0.1:0");
     let address = server.address("grpc");
     let start = |replicas: usize| {
-        let mut command = Command::new(program[0]);
+        let mut command = Command::new(&program[0]);
         command.args(&program[1..]).args(["--server", &address]);
         command.args(["--replicas", &replicas.to_string(), "--lag", LAG]);
         command.arg("--folder").arg(folder);

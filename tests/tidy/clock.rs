@@ -16,6 +16,7 @@ agent/src/cluster/fake/tests.rs | the clock of the test is stopped
 cli/src/cluster.rs | the clock of the test is stopped
 cli/src/tests/system.rs | how soon to look again
 server/src/questions/tests.rs | the clock of the test is stopped
+tests/clients/timed.rs | when a controller gives a call up
 tests/fuzz/driver.rs | how long a target is tried
 tests/hostile/agents.rs | bounds that grow with the time
 tests/hostile/neighbour.rs | reported
