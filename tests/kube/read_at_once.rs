@@ -34,6 +34,7 @@ async fn cluster_decides_as_its_objects_in_a_file_of_kubectl() {
     let kubeconfig = cluster.kubeconfig(User::Admin).display().to_string();
     let folder = TempDir::with_prefix("decree-read-").expect("there is room");
     let file = folder.path().join("objects.yaml");
+    let mut told = String::new();
     for seed in seeds() {
         let namespace = Namespace::create(admin.clone(), &format!("read-{seed}")).await;
         let sets = draw(&namespace, &mut Rng::new(seed)).await;
@@ -54,6 +55,15 @@ async fn cluster_decides_as_its_objects_in_a_file_of_kubectl() {
             let decide = ["decide", "--now", NOW, "-o", "json", "--replica-set", set];
             let replicas = ["0", "1", "5"].map(|it| [&decide[..], &["--replicas", it]].concat());
             questions.extend(replicas);
+            let reasons = |source: &[&str]| {
+                let lines = said(&[&["explain", set], source, &["-n", place]].concat());
+                let is_reason =
+                    |it: &&str| it.starts_with("Not ready:") || it.starts_with("Ended:");
+                lines.lines().filter(is_reason).collect::<String>()
+            };
+            let (expected, found) = (reasons(&of_file), reasons(&of_cluster));
+            assert_eq!(found, expected, "repeat with DECREE_READ_SEED={seed}");
+            told += &found;
         }
         for question in questions {
             let ask = |source: &[&str]| said(&[&question, source, &["-n", place]].concat());
@@ -68,6 +78,10 @@ async fn cluster_decides_as_its_objects_in_a_file_of_kubectl() {
             admin.remove(&resource, &now).await;
         }
     }
+    let reasons = ["CrashLoopBackOff", "Unschedulable: 0/3 nodes", "Evicted"];
+    let are_told = reasons.iter().all(|it| told.contains(it));
+    let is_one = depth::number::<u64>("DECREE_READ_SEED").is_some();
+    assert!(is_one || are_told, "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -370,17 +384,8 @@ async fn draw(namespace: &Namespace, rng: &mut Rng) -> Vec<String> {
         }
         let made = api.make(&namespace.pod(""), &one).await;
         let path = namespace.pod(text(&made, "name"));
-        let status = match rng.between(0, 5) {
-            0 => json!({"phase": "Failed"}),
-            1 => json!({"phase": "Running"}),
-            2 => continue,
-            _ => {
-                let time = format!("2026-05-01T11:{:02}:00Z", rng.between(10, 59));
-                ready_since(
-                    &time,
-                    u32::try_from(rng.between(0, 2)).expect("it is small"),
-                )
-            }
+        let Some(status) = draw_status(rng) else {
+            continue;
         };
         let status = json!({"status": status});
         let of_status = format!("{path}/status");
@@ -391,6 +396,31 @@ async fn draw(namespace: &Namespace, rng: &mut Rng) -> Vec<String> {
     }
     let names = sets.iter().map(|set| text(set, "name").to_owned());
     names.collect()
+}
+
+/// The status that a kubelet or a scheduler writes; `None` for a pod that neither has seen.
+fn draw_status(rng: &mut Rng) -> Option<Value> {
+    Some(match rng.between(0, 6) {
+        0 => json!({"phase": "Failed", "reason": "Evicted"}),
+        1 => {
+            let mut status = json!({"phase": "Running"});
+            status["containerStatuses"] = ready_since("", 0)["containerStatuses"].clone();
+            status["containerStatuses"][0]["state"] =
+                json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}});
+            status
+        }
+        2 => return None,
+        3 => json!({"conditions": [{
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes",
+        }]}),
+        _ => {
+            let time = format!("2026-05-01T11:{:02}:00Z", rng.between(10, 59));
+            ready_since(
+                &time,
+                u32::try_from(rng.between(0, 2)).expect("it is small"),
+            )
+        }
+    })
 }
 
 fn owner(kind: &str, name: &str, uid: &str) -> Value {
