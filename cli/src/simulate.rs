@@ -242,7 +242,9 @@ fn table(
         let creates = set.creates.to_string();
         match change {
             Change::NodeDrain(_) => {
-                let left = set.ready_left.map_or("-".to_owned(), |it| it.to_string());
+                let left = set
+                    .ready_left
+                    .map_or_else(|| "-".to_owned(), |it| it.to_string());
                 cells.extend([set.deleted.to_string(), creates, left, names(set, is_wide)]);
             }
             Change::PodQuota(_) => cells.extend([creates, refused(set)]),

@@ -138,7 +138,8 @@ fn protobuf(kind: &str, object: &Value) -> Vec<u8> {
             ("spec", "nodeName") | ("status", "initContainerStatuses") => 10,
             other => panic!("{other:?} has no number"),
         };
-        let values = value.as_array().map_or(slice::from_ref(value), |it| it);
+        let values = value.as_array();
+        let values = values.map_or_else(|| slice::from_ref(value), Vec::as_slice);
         for value in values {
             let text = value.as_str().map(|text| text.as_bytes().to_vec());
             let field = text.unwrap_or_else(|| protobuf(name, value));
@@ -412,8 +413,10 @@ fn event_says_what_upstream_says() {
     assert_eq!(event_patch(&event), patch);
 }
 
+type Entry = (&'static str, &'static str, &'static str);
+
 /// The managers of a ReplicaSet, each with its time and its fields; and the manager of its desired pods.
-const MANAGERS: [(&[(&str, &str, &str)], &str); 8] = [
+const MANAGERS: [(&[Entry], &str); 8] = [
     (&[], ""),
     (
         &[

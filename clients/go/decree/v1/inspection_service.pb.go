@@ -97,7 +97,7 @@ const (
 	// Not known.
 	Severity_SEVERITY_UNSPECIFIED Severity = 0
 	// It does not converge until something outside changes. Examples: the cluster refuses its pods, a budget holds it, its pods do not last, another
-	// controller acts on it, or controllers change its desired pods up and down.
+	// controller acts on it, or it flaps.
 	Severity_SEVERITY_BLOCKED Severity = 1
 	// It has not converged for 60 seconds or longer.
 	Severity_SEVERITY_SLOW Severity = 2

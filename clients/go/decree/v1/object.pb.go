@@ -438,8 +438,8 @@ type Pod struct {
 	// Whether the condition DisruptionTarget is True: the pod is evicted, preempted or deleted with its node. This does not affect the order of deletion, but
 	// marks the deletion as that of another component.
 	DisruptionTarget bool `protobuf:"varint,15,opt,name=disruption_target,json=disruptionTarget,proto3" json:"disruption_target,omitempty"`
-	// For people only: what the pod waits for, such as `ImagePullBackOff` or `Unschedulable: 0/3 nodes are available`, or how it ended, such as `Evicted`. Empty
-	// if nothing is known. No decision reads it. At most 128 bytes; the server cuts a longer text at the boundary of a character.
+	// The reason for people why the pod is not ready or has ended: `ImagePullBackOff`, `Unschedulable: 0/3 nodes are available` or `Evicted`. Empty if none is
+	// known. No decision reads it. At most 128 bytes; the server cuts a longer text at the boundary of a character.
 	WaitingReason string `protobuf:"bytes,16,opt,name=waiting_reason,json=waitingReason,proto3" json:"waiting_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
