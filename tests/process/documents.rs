@@ -57,7 +57,7 @@ fn flags_of_the_documents_start_the_programs() {
 /// Flags of other programs in the documents, such as kubeadm, k3s and etcdutl.
 const OTHERS: &str = "--anonymous-auth --bench --bin --bins --branch --build-arg --bump-revision --client-name --config --controllers \
     --create-namespace --election-timeout --enable-feature --for --from-file --grpc_python_out --kube-api-qps \
-    --kube-controller-manager-arg --locked --mark-compacted --overwrite --path --python_out --raw --release --set --tag --test \
+    --kube-controller-manager-arg --locked --mark-compacted --overwrite --path --python_out --raw --release --set --show-managed-fields --tag --test \
     --tracing-config-file --validity-period --workspace";
 /// The programs and commands whose flags the documents name.
 const COMMANDS: &str = "decree-server|decree-agent|decree-conformance|decree demo|decree up|\

@@ -8,9 +8,7 @@ use tests::{
 /// The maximum number of hours until an agent without rules exceeds a limit.
 const HOURS: u64 = 6;
 /// The limits that attacks on an agent without rules exceed.
-const EXCEEDED: [(Attack, &str); 10] = [
-    // An honest request of a server that knows no preferences.
-    (Attack::None, "creates_after_termination"),
+const EXCEEDED: [(Attack, &str); 9] = [
     (Attack::CreateUnwanted, "never_more_than_wanted"),
     (Attack::CreateThousands, "never_more_than_wanted"),
     (Attack::CreateUnderBadName, "names_are_names"),

@@ -146,7 +146,8 @@ impl Hour {
 }
 
 /// Draws a world with few faults, so that faults come from the server. No delay exceeds the limits.
-fn chaos(rng: &mut Rng) -> Chaos {
+#[must_use]
+pub fn chaos(rng: &mut Rng) -> Chaos {
     let delays = [2, 20, 100].map(Duration::from_millis);
     let delay = *rng.pick(&delays);
     Chaos {

@@ -165,7 +165,8 @@ impl World {
 
     fn execute(&mut self, request: Request, cause: Option<Cause>) -> Result<Reply, api::ApiError> {
         let before = self.cluster.version();
-        let witnessed = self.malice.map(|_| self.witnessed(&request));
+        let is_witnessed = self.is_witnessed || self.malice.is_some();
+        let witnessed = is_witnessed.then(|| self.witnessed(&request));
         let adopts = matches!(request, Request::AdoptPod { .. });
         let result = match request {
             Request::CreatePod(create) => self.create_pod(&create, cause),

@@ -50,6 +50,8 @@ pub struct World {
     pub(super) mutant: Option<Mutant>,
     /// The malice of servers that start, if they are malicious.
     pub(super) malice: Option<Malice>,
+    /// Whether each call is a fact, for the limits of what arrives at the cluster. With malicious servers, each is.
+    pub is_witnessed: bool,
     /// The budget of agents that start.
     pub(super) budget: budget::BudgetConfig,
     /// The first list of each kind, and the newest watch with an event: the state of mutants.
@@ -170,6 +172,7 @@ impl World {
             trace: Trace::default(),
             mutant,
             malice: None,
+            is_witnessed: false,
             budget: budget::BudgetConfig::default(),
             first_lists: BTreeMap::new(),
             newest_told: 0,
