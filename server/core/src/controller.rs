@@ -2,7 +2,6 @@
 
 mod cluster_change;
 mod events;
-mod flapping;
 mod in_flight;
 mod inspect;
 mod known;
@@ -22,7 +21,6 @@ pub use self::{
     surroundings::{Surroundings, SurroundingsCopy, SurroundingsIndex},
 };
 use self::{
-    flapping::Changes,
     in_flight::InFlight,
     stream::{ListWait, Stream},
     unconverged::Unconverged,
@@ -58,8 +56,6 @@ pub struct Controller {
     miscounted: Unconverged,
     /// The ReplicaSets with the desired number of pods, of which some are not available.
     unavailable: Unconverged,
-    /// The latest changes of desired pods.
-    changes: Changes,
     /// The obstacle to the last attempt of each ReplicaSet, until an attempt succeeds.
     obstacles: HeldMap<SetId, Reason>,
     streams: ByKind<Stream>,
@@ -113,7 +109,6 @@ impl Controller {
             quarantined: HeldMap::default(),
             miscounted: Unconverged::default(),
             unavailable: Unconverged::default(),
-            changes: Changes::default(),
             obstacles: HeldMap::default(),
             streams: ByKind::default(),
             unconfirmed: None,
@@ -184,7 +179,6 @@ impl Controller {
         self.queue.now = self.clock;
         self.miscounted.tick(self.clock);
         self.unavailable.tick(self.clock);
-        self.changes.tick(self.clock);
     }
 
     /// Read access to everything known, queued and in flight.

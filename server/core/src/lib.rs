@@ -91,8 +91,6 @@ pub use {
     index::ledger::{Account, Ledger, Loss},
     object::{ByKind, Kind, Resume},
     pod_view::{OwnerView, PodView},
-    report::{
-        Answered, ControllerReport, Flapping, NotReady, OutcomeCounts, ScaleDown, State, View,
-    },
+    report::{Answered, ControllerReport, NotReady, OutcomeCounts, ScaleDown, State, View},
     sync::rank::{Candidate, DeletionPosition, RankedPod, deletion_positions},
 };

@@ -67,6 +67,8 @@ pub enum ControllerReport {
         from: Option<i32>,
         /// The number of desired pods.
         to: i32,
+        /// The manager that wrote it; empty if unknown.
+        manager: Arc<str>,
     },
     /// All outcomes of a batch have come. A successful status write has no such report.
     Answered(Box<Answered>),
@@ -196,8 +198,6 @@ pub struct View {
     /// The pods that are not ready and have a waiting reason: the active pods, then those that have ended. Of both, the most frequent
     /// reasons come first.
     pub not_ready: Vec<NotReady>,
-    /// How its desired pods go up and down; `None` if they do not.
-    pub flapping: Option<Flapping>,
 }
 
 /// Pods that are not ready for the same reason.
@@ -209,24 +209,6 @@ pub struct NotReady {
     pub pods: usize,
     /// Whether they have ended.
     pub ended: bool,
-}
-
-/// At least six changes of the desired pods within a minute, of which three or more reverse the direction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flapping {
-    /// The number of changes; [`Self::CHANGES_MAX`] also stands for more.
-    pub changes: usize,
-    /// The least number of desired pods.
-    pub least: i32,
-    /// The largest number of desired pods.
-    pub most: i32,
-    /// The managers that wrote them, as far as they are known, sorted.
-    pub managers: Vec<Arc<str>>,
-}
-
-impl Flapping {
-    /// The number of changes that are remembered.
-    pub const CHANGES_MAX: usize = 64;
 }
 
 impl Held for ControllerReport {
@@ -242,7 +224,8 @@ impl Held for ControllerReport {
             Self::BeyondMemory { quarantine, .. } => {
                 quarantine.field.len() + quarantine.detail.len()
             }
-            Self::StaleViewSkipped { .. } | Self::Scaled { .. } => 0,
+            Self::Scaled { manager, .. } => manager.len(),
+            Self::StaleViewSkipped { .. } => 0,
         };
         size_of::<Self>() + held
     }

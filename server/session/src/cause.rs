@@ -14,8 +14,9 @@ use decree_api::{
     causes,
     v1::{self, Rule, Severity},
 };
-use decree_core::{Answered, Flapping, Span, Timestamp, wording::count};
+use decree_core::{Answered, Span, Timestamp, wording::count};
 
+pub(crate) use self::flapping::Flapping;
 use self::{
     finding::{Names, blocked, passing, said},
     words::short,

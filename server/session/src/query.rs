@@ -4,7 +4,7 @@ use decree_api::v1;
 use decree_core::{Answered, Timestamp, View};
 
 use crate::{
-    cause::{Known, cause},
+    cause::{Flapping, Known, cause},
     config::Config,
     hello::SessionIdentity,
     report::Stats,
@@ -38,9 +38,11 @@ impl Session {
 
     fn summary(&self, now: Timestamp, view: View) -> v1::ReplicaSetSummary {
         let identity = &self.state.identity;
-        let attempt = self.state.timeline.last_attempt(&view.key.uid);
-        let cluster = identity.cluster_ref();
-        let mut summary = summarize(cluster, now, view, identity.mode, attempt);
+        let (timeline, uid) = (&self.state.timeline, &view.key.uid);
+        let attempt = timeline.last_attempt(uid);
+        let flapping = Flapping::of(now, timeline.changes(uid));
+        let history = (attempt, flapping.as_ref());
+        let mut summary = summarize(identity.cluster_ref(), now, view, identity.mode, history);
         if let Some(cause) = summary.cause.as_mut().filter(|_| !identity.is_kubernetes)
             && cause.next_command.starts_with(KUBECTL)
         {
@@ -95,7 +97,7 @@ pub fn summary_without_session(
     now: Timestamp,
     view: View,
 ) -> v1::ReplicaSetSummary {
-    summarize(cluster, now, view, v1::Mode::Unspecified, None)
+    summarize(cluster, now, view, v1::Mode::Unspecified, (None, None))
 }
 
 fn summarize(
@@ -103,10 +105,9 @@ fn summarize(
     now: Timestamp,
     mut view: View,
     mode: v1::Mode,
-    attempt: Option<&Answered>,
+    (attempt, flapping): (Option<&Answered>, Option<&Flapping>),
 ) -> v1::ReplicaSetSummary {
     let (failures, unready) = (view.failures, view.unready.take());
-    let flapping = view.flapping.take();
     let mut summary = encode::summary(cluster, view);
     summary.set_mode(mode);
     let known = Known {
@@ -114,7 +115,7 @@ fn summarize(
         failures,
         attempt,
         unready: unready.as_deref(),
-        flapping: flapping.as_ref(),
+        flapping,
     };
     summary.cause = Some(cause(&summary, &known));
     summary

@@ -207,9 +207,13 @@ impl SessionState {
         while let Some(report) = self.controller.poll_report() {
             match report {
                 ControllerReport::ScaleDown(scale_down) => self.timeline.scaled_down(*scale_down),
-                ControllerReport::Scaled { key, at, from, to } => {
-                    self.timeline.scaled(&key.uid, at, from, to);
-                }
+                ControllerReport::Scaled {
+                    key,
+                    at,
+                    from,
+                    to,
+                    manager,
+                } => self.timeline.scaled(&key.uid, at, (from, to), manager),
                 ControllerReport::Answered(answered) => self.timeline.answered(answered),
                 ControllerReport::BeyondMemory { key, quarantine } => {
                     self.quarantined(&key, &quarantine);

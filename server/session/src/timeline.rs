@@ -15,9 +15,10 @@ use prost::Message;
 
 use crate::wire::{self, encode};
 
-/// The maximum number of status writes in a ring, and of other entries, which status writes must not displace.
+/// The maximum numbers of status writes, other attempts, and changes of the desired pods in a ring: none must displace the others.
 const STATUS_MAX: usize = 10;
 const OTHERS_MAX: usize = 20;
+pub(crate) const CHANGES_MAX: usize = 64;
 /// The maximum number of entries of an answer.
 const SHOWN_MAX: usize = 32;
 /// About the maximum memory of a session's timeline in bytes, and the inverse of its share of the memory limit of a session.
@@ -56,8 +57,24 @@ struct Ring {
 
 #[derive(Clone, Debug)]
 enum Entry {
-    Scaled(Timestamp, v1::Scaled),
+    Scaled(Change),
     Attempt(Attempt),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EntryKind {
+    Status,
+    Attempt,
+    Scaled,
+}
+
+/// A change of the desired pods.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) at: Timestamp,
+    pub(crate) scaled: v1::Scaled,
+    /// The manager that wrote it; empty if unknown.
+    pub(crate) manager: Arc<str>,
 }
 
 /// A decision, and the result of its batch once all outcomes have come.
@@ -124,14 +141,29 @@ impl Timeline {
     }
 
     /// Adds a change of the number of desired pods.
-    pub(crate) fn scaled(&mut self, set: &Uid, at: Timestamp, from: Option<i32>, to: i32) {
-        self.change(set, |ring| {
-            let scaled = v1::Scaled {
-                previous: from,
-                desired: to,
-            };
-            ring.entries.push_back(Entry::Scaled(at, scaled));
-        });
+    pub(crate) fn scaled(
+        &mut self,
+        set: &Uid,
+        at: Timestamp,
+        (previous, desired): (Option<i32>, i32),
+        manager: Arc<str>,
+    ) {
+        let scaled = v1::Scaled { previous, desired };
+        let change = Change {
+            at,
+            scaled,
+            manager,
+        };
+        self.change(set, |ring| ring.entries.push_back(Entry::Scaled(change)));
+    }
+
+    /// Returns the changes of the desired pods of a ReplicaSet, the oldest first.
+    pub(crate) fn changes(&self, set: &Uid) -> impl Iterator<Item = &Change> {
+        let entries = self.rings.get(set).into_iter().flat_map(|it| &it.entries);
+        entries.filter_map(|it| match it {
+            Entry::Scaled(change) => Some(change),
+            Entry::Attempt(_) => None,
+        })
     }
 
     /// Adds the result of a batch to its decision. If it equals the result before it, the attempt replaces that one.
@@ -154,7 +186,7 @@ impl Timeline {
         let mut shown = Vec::new();
         for entry in self.rings.get(set).into_iter().flat_map(|it| &it.entries) {
             match entry {
-                Entry::Scaled(at, scaled) => shown.push((*at, Happened::Scaled(*scaled))),
+                Entry::Scaled(it) => shown.push((it.at, Happened::Scaled(it.scaled))),
                 Entry::Attempt(attempt) => attempt.show(&mut shown),
             }
         }
@@ -281,9 +313,13 @@ impl Ring {
 
     /// Drops the oldest entries beyond the limits.
     fn limit(&mut self, bytes_max: usize) {
-        for (is_status, max) in [(true, STATUS_MAX), (false, OTHERS_MAX)] {
+        for (kind, max) in [
+            (EntryKind::Status, STATUS_MAX),
+            (EntryKind::Attempt, OTHERS_MAX),
+            (EntryKind::Scaled, CHANGES_MAX),
+        ] {
             let entries = self.entries.iter().enumerate().rev();
-            let mut of_kind = entries.filter(|(_, it)| it.is_status() == is_status);
+            let mut of_kind = entries.filter(|(_, it)| it.kind() == kind);
             if let Some((beyond, _)) = of_kind.nth(max) {
                 self.entries.remove(beyond);
             }
@@ -321,8 +357,12 @@ impl Entry {
         }
     }
 
-    fn is_status(&self) -> bool {
-        self.attempt().is_some_and(|it| it.is_status)
+    fn kind(&self) -> EntryKind {
+        match self.attempt() {
+            None => EntryKind::Scaled,
+            Some(attempt) if attempt.is_status => EntryKind::Status,
+            Some(_) => EntryKind::Attempt,
+        }
     }
 
     fn is_unanswered_status(&self) -> bool {
@@ -332,11 +372,14 @@ impl Entry {
 
     fn bytes(&self) -> usize {
         ENTRY_BYTES
-            + self.attempt().map_or(0, |attempt| {
-                let result = attempt.result.as_ref();
-                let result = result.map_or(0, |it| RESULT_BYTES + it.last.message.len());
-                attempt.record.bytes + result
-            })
+            + match self {
+                Self::Scaled(change) => change.manager.len(),
+                Self::Attempt(attempt) => {
+                    let result = attempt.result.as_ref();
+                    let result = result.map_or(0, |it| RESULT_BYTES + it.last.message.len());
+                    attempt.record.bytes + result
+                }
+            }
     }
 }
 

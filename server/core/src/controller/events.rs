@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Controller,
-    flapping::Change,
     stream::{ListWait, Unseen},
 };
 use crate::{
@@ -235,7 +234,6 @@ impl Controller {
         self.quarantined.remove(&id);
         self.miscounted.forget(id);
         self.unavailable.forget(id);
-        self.changes.forget(id);
         self.obstacles.remove(&id);
         self.without_room.take_if(|ready| ready.set == id);
         if let Some(ListWait { key, unseen, .. }) = self.waiting.remove(&id) {
@@ -253,19 +251,14 @@ impl Controller {
         let Some(from) = set.note_wanted() else {
             return;
         };
-        let (key, at, to) = (set.object.key.clone(), self.clock, set.wanted());
-        if let Some(from) = from {
-            let manager = Arc::clone(&set.object.replicas_manager);
-            let change = Change {
-                at,
-                from,
-                to,
-                manager,
-            };
-            self.changes.note(id, change);
-        }
         if from.is_some() || !is_listed {
-            let report = ControllerReport::Scaled { key, at, from, to };
+            let report = ControllerReport::Scaled {
+                key: set.object.key.clone(),
+                at: self.clock,
+                from,
+                to: set.wanted(),
+                manager: Arc::clone(&set.object.replicas_manager),
+            };
             self.reports.push_back(report);
         }
     }

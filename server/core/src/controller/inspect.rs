@@ -155,7 +155,6 @@ impl<'a> Inspect<'a> {
                 .into_iter()
                 .flat_map(|ended| self.not_ready(set, ended))
                 .collect(),
-            flapping: self.0.changes.flapping(now, id),
         })
     }
 

@@ -51,7 +51,6 @@ impl Held for Controller {
             quarantined,
             miscounted,
             unavailable,
-            changes,
             obstacles,
             streams: _,
             unconfirmed: _,
@@ -72,7 +71,6 @@ impl Held for Controller {
             + quarantined.bytes()
             + miscounted.bytes()
             + unavailable.bytes()
-            + changes.bytes()
             + obstacles.bytes()
             + running.bytes()
             + abandoned.len() * ABANDONED_BYTES

@@ -2,7 +2,6 @@
 
 mod cluster_change;
 mod credit;
-mod flapping;
 mod hostile;
 mod ledger;
 mod memory;

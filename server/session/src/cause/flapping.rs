@@ -1,19 +1,69 @@
 //! The desired pods go up and down. The managers are those of the object: for a ReplicaSet of a Deployment, that of the Deployment
 //! controller, and the managers of the Deployment itself tell who fights.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use decree_api::v1;
-use decree_core::Flapping;
+use decree_core::{Span, Timestamp};
 
 use super::{
     finding::{Names, blocked},
     words::short,
 };
-use crate::wire::is_cluster_word;
+use crate::{
+    timeline::{CHANGES_MAX, Change},
+    wire::is_cluster_word,
+};
+
+/// How long a change counts.
+const MINUTE: Span = Span::seconds(60);
+/// A ReplicaSet flaps if it changes this often in a minute, and reverses its direction this often. A rollout does not reverse it.
+const CHANGES_MIN: usize = 6;
+const REVERSALS_MIN: usize = 3;
 
 /// The maximum number of managers that are named.
 const MANAGERS_MAX: usize = 3;
 /// The manager of the Deployment controller.
 const BUILT_IN: &str = "kube-controller-manager";
+
+/// At least six changes of the desired pods within a minute, of which three or more reverse the direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flapping {
+    /// The number of changes; [`CHANGES_MAX`] also stands for more.
+    pub(crate) changes: usize,
+    pub(crate) least: i32,
+    pub(crate) most: i32,
+    /// The managers that wrote them, as far as they are known, sorted.
+    pub(crate) managers: Vec<Arc<str>>,
+}
+
+impl Flapping {
+    /// Finds it in the changes of a ReplicaSet, the oldest first. `None` if it does not flap.
+    pub(crate) fn of<'a>(
+        now: Timestamp,
+        changes: impl Iterator<Item = &'a Change>,
+    ) -> Option<Self> {
+        let latest = changes.filter(|it| now.since(it.at) < MINUTE);
+        let changes: Vec<_> = latest
+            .filter_map(|it| Some((it.scaled.previous?, it.scaled.desired, &it.manager)))
+            .collect();
+        let is_up = |(from, to, _): &(i32, i32, _)| from < to;
+        let pairs = changes.windows(2);
+        let reversals = pairs.filter(|pair| is_up(&pair[0]) != is_up(&pair[1]));
+        if changes.len() < CHANGES_MIN || reversals.count() < REVERSALS_MIN {
+            return None;
+        }
+        let sizes = || changes.iter().flat_map(|(from, to, _)| [*from, *to]);
+        let managers: BTreeSet<_> = changes.iter().map(|(_, _, manager)| *manager).collect();
+        let managers = managers.into_iter().filter(|it| !it.is_empty());
+        Some(Self {
+            changes: changes.len(),
+            least: sizes().min()?,
+            most: sizes().max()?,
+            managers: managers.cloned().collect(),
+        })
+    }
+}
 
 pub(super) fn cause(
     flapping: &Flapping,
@@ -28,7 +78,7 @@ pub(super) fn cause(
     } = flapping;
     let deployment = owner.filter(|it| it.kind == "Deployment" && is_cluster_word(&it.name));
     let deployment = deployment.map(|it| &*it.name);
-    let at_least = if *changes < Flapping::CHANGES_MAX {
+    let at_least = if *changes < CHANGES_MAX {
         ""
     } else {
         "at least "

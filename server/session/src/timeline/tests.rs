@@ -5,6 +5,7 @@ use decree_core::{
 };
 
 use super::*;
+use crate::cause::Flapping;
 
 const SECOND: Timestamp = Timestamp::from_seconds(1);
 
@@ -179,7 +180,7 @@ fn equal_attempts_are_one_entry() {
     ] {
         for with_status in [false, true] {
             let mut timeline = Timeline::new(usize::MAX);
-            timeline.scaled(&uid("web"), at(1), Some(1), 2);
+            timeline.scaled(&uid("web"), at(1), (Some(1), 2), Arc::default());
             for id in 2..=100 {
                 timeline.refuse(id, create(), &words.replace('N', &id.to_string()));
                 if with_status {
@@ -202,11 +203,11 @@ fn equal_attempts_are_one_entry() {
 fn change_during_a_batch_comes_before_its_result() {
     let mut timeline = Timeline::new(usize::MAX);
     timeline.decide("web", 1, create());
-    timeline.scaled(&uid("web"), at(2), Some(1), 2);
+    timeline.scaled(&uid("web"), at(2), (Some(1), 2), Arc::default());
     timeline.result(1, ActionKind::Create, [0, 1], "no");
     assert_eq!(timeline.told("web")[0], "scaled to 2");
     timeline.decide("web", 5, create());
-    timeline.scaled(&uid("web"), at(6), Some(2), 3);
+    timeline.scaled(&uid("web"), at(6), (Some(2), 3), Arc::default());
     timeline.answered(Box::new(Answered {
         at: at(7),
         ..timeline
@@ -220,7 +221,7 @@ fn change_during_a_batch_comes_before_its_result() {
 #[test]
 fn busy_replica_set_forgets_only_its_own_past() {
     let mut timeline = Timeline::new(usize::MAX);
-    timeline.scaled(&uid("quiet"), at(1), None, 7);
+    timeline.scaled(&uid("quiet"), at(1), (None, 7), Arc::default());
     timeline.decide("web", 1, delete());
     timeline.decide("web", 2, delete());
     for id in 3..1_000 {
@@ -309,4 +310,88 @@ fn only_another_scale_down_replaces_the_last_one() {
     assert_eq!(timeline.last_down(), "1: 52 30 3 a b c");
     timeline.down("web", 1_000, (32, 30), "c d");
     assert_eq!(timeline.last_down(), "1000: 32 30 2 c d");
+}
+
+impl Timeline {
+    /// Changes the desired pods of web to these numbers, a second apart from a second on, each by a manager.
+    fn scale(&mut self, from: i32, second: u64, changes: &[(i32, &str)]) {
+        let before = std::iter::once(from).chain(changes.iter().map(|it| it.0));
+        for ((second, before), (to, manager)) in (second..).zip(before).zip(changes) {
+            let change = (Some(before), *to);
+            self.scaled(&uid("web"), at(second), change, Arc::from(*manager));
+        }
+    }
+
+    fn flapping(&self, second: u64) -> Option<Flapping> {
+        Flapping::of(at(second), self.changes(&uid("web")))
+    }
+}
+
+const FIGHT: [(i32, &str); 6] = [
+    (4, "hpa"),
+    (2, "argocd"),
+    (3, "hpa"),
+    (2, "argocd"),
+    (4, "hpa"),
+    (2, ""),
+];
+
+#[test]
+fn fight_over_the_replicas_is_told_with_its_managers_until_a_minute_has_passed() {
+    let mut timeline = Timeline::new(usize::MAX);
+    timeline.scale(2, 1, &FIGHT);
+    let fight = Flapping {
+        changes: 6,
+        least: 2,
+        most: 4,
+        managers: vec!["argocd".into(), "hpa".into()],
+    };
+    assert_eq!(timeline.flapping(6), Some(fight));
+    // The first change is forgotten a minute after it.
+    assert!(timeline.flapping(60).is_some());
+    assert_eq!(timeline.flapping(61), None);
+}
+
+#[test]
+fn changes_in_one_direction_or_too_few_are_no_fight() {
+    let up: Vec<_> = (3..40).map(|replicas| (replicas, "rollout")).collect();
+    // A rollout that is undone, and one that begins again.
+    let down = (0..39).rev().map(|replicas| (replicas, "rollout"));
+    let again = (1..9).map(|replicas| (replicas, "rollout"));
+    let undone: Vec<_> = up.iter().copied().chain(down).collect();
+    let begun_again: Vec<_> = undone.iter().copied().chain(again).collect();
+    for changes in [&up, &undone, &begun_again, &FIGHT[..5].to_vec()] {
+        let mut timeline = Timeline::new(usize::MAX);
+        timeline.scale(2, 1, changes);
+        let now = changes.len() as u64;
+        assert_eq!(timeline.flapping(now), None, "{changes:?}");
+    }
+    // Old changes do not make a fight with new ones, and a new ReplicaSet has not changed.
+    let mut timeline = Timeline::new(usize::MAX);
+    timeline.scaled(&uid("web"), at(0), (None, 2), "hpa".into());
+    timeline.scale(2, 1, &FIGHT[..3]);
+    timeline.scale(3, 64, &FIGHT[3..]);
+    timeline.scale(2, 67, &[(3, ""), (2, "")]);
+    assert_eq!(timeline.flapping(68), None);
+    timeline.scale(2, 69, &[(3, "")]);
+    assert_eq!(timeline.flapping(69).map(|it| it.changes), Some(6));
+}
+
+#[test]
+fn changes_take_bounded_memory_and_displace_no_attempt() {
+    let mut timeline = Timeline::new(usize::MAX);
+    timeline.refuse(1, create(), "forbidden");
+    let few = timeline.bytes();
+    let change = |timeline: &mut Timeline, times: usize| {
+        let changes = [(3, "hpa"), (2, "argocd")].repeat(times);
+        for pair in changes.chunks(2) {
+            timeline.scale(2, 2, pair);
+        }
+        timeline.bytes()
+    };
+    let many = change(&mut timeline, 500);
+    assert!(few < many);
+    assert_eq!(timeline.flapping(3).map(|it| it.changes), Some(CHANGES_MAX));
+    assert_eq!(change(&mut timeline, 500), many);
+    assert!(timeline.last_attempt(&uid("web")).is_some());
 }

@@ -167,7 +167,6 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         unready: _,
         preferences,
         not_ready,
-        flapping: _,
     } = view;
     let mut preferences = preferences.map(|it| *it);
     let ignored = preferences
