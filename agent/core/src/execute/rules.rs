@@ -68,7 +68,7 @@ pub(crate) fn check_create(
 pub(crate) fn check_delete(view: &View, set: &v1::ReplicaSet, pod: &v1::ObjectRef) -> Checked {
     let key = pods::key(&set.namespace, &set.uid);
     if let Some(ended) = view.pods.kept_with(&key, &pod.uid) {
-        return check_ended(set, pod, ended);
+        return check_ended(set, pod, ended).and_then(|()| check_selected(view, set, pod, true));
     }
     check_claimed(view, set, pod, true)?;
     let (active, desired) = (view.pods.counts(&key).active as usize, desired(set));
@@ -108,7 +108,17 @@ pub(crate) fn check_claimed(
         let text = format!("pod {} has ended or is being deleted", display(pod));
         return Err(Refusal::new(Rule::Inactive, text));
     }
-    if selects(set.selector.as_ref(), &known.labels) != Some(selected) {
+    check_selected(view, set, pod, selected)
+}
+
+fn check_selected(
+    view: &View,
+    set: &v1::ReplicaSet,
+    pod: &v1::ObjectRef,
+    selected: bool,
+) -> Checked {
+    let labels = view.pods.get(&pod.uid).map(|known| &known.labels);
+    if labels.is_some_and(|labels| selects(set.selector.as_ref(), labels) != Some(selected)) {
         let verb = if selected {
             "does not match"
         } else {
