@@ -317,24 +317,13 @@ impl AgentArgs {
                 unassigned_creates_per_second: Some(UNASSIGNED_CREATES),
                 ..v1::Options::default()
             },
-            preferences: self.preference_policy(),
+            preferences: PreferencePolicy::new(self.preferences.clone(), &self.default_preferences),
             namespaces: namespaces.cloned().collect(),
             calls_max: self.calls_max.into(),
             creates: self.create_limits(),
             budget: shard.map_or(budget, |it| budget.divided_among(it.count())),
             seed,
             ..agent_core::agent::AgentConfig::default()
-        }
-    }
-
-    /// The other controller of shadow mode follows no preferences.
-    fn preference_policy(&self) -> PreferencePolicy {
-        if self.mode == Mode::Shadow {
-            return PreferencePolicy::none();
-        }
-        PreferencePolicy {
-            allowed: self.preferences.clone(),
-            defaults: self.default_preferences.clone(),
         }
     }
 

@@ -170,7 +170,7 @@ impl Agent {
     /// Handles the answer to a call.
     pub fn handle_reply(&mut self, now: Timestamp, id: CallId, mut result: Answer) {
         if let Ok(Reply::ReplicaSet(set)) = &mut result {
-            self.guard.config.preferences.apply(&mut set.projected);
+            self.guard.apply_preferences(&mut set.projected);
         }
         let history = &mut self.reading.history;
         history.handle_read(id, &result);

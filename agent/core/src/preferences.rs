@@ -33,18 +33,17 @@ pub enum Preference {
 }
 
 /// The preferences that an agent follows. The default follows all annotations.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PreferencePolicy {
     /// The followed annotations.
     pub allowed: BTreeSet<Preference>,
-    /// The preferences of ReplicaSets without such annotations.
-    pub defaults: Vec<DefaultPreference>,
+    /// The preferences of ReplicaSets without such annotations, by namespace; `*` is for all without an entry.
+    pub defaults: BTreeMap<String, v1::Preferences>,
 }
 
 /// A preference of the ReplicaSets of a namespace without annotations of preferences, as `NAMESPACE:NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultPreference {
-    /// The namespace; `*` for all that have no default of their own.
     namespace: String,
     preference: Preference,
     value: String,
@@ -151,26 +150,32 @@ impl Default for PreferencePolicy {
     fn default() -> Self {
         Self {
             allowed: Preference::ALL.into(),
-            defaults: Vec::new(),
+            defaults: BTreeMap::new(),
         }
     }
 }
 
 impl PreferencePolicy {
-    /// The policy that follows nothing, as Kubernetes.
-    pub const fn none() -> Self {
+    /// Returns the policy of flags.
+    pub fn new(allowed: BTreeSet<Preference>, defaults: &[DefaultPreference]) -> Self {
+        let mut by_namespace: BTreeMap<_, v1::Preferences> = BTreeMap::new();
+        for default in defaults {
+            let into = by_namespace.entry(default.namespace.clone()).or_default();
+            let read = default.preference.read(&default.value, into);
+            read.expect("it was read when it was parsed");
+        }
         Self {
-            allowed: BTreeSet::new(),
-            defaults: Vec::new(),
+            allowed,
+            defaults: by_namespace,
         }
     }
 
     /// Applies the policy to a ReplicaSet as its annotations describe it.
     pub(crate) fn apply(&self, set: &mut v1::ReplicaSet) {
         let Some(preferences) = &mut set.preferences else {
-            if set.ignored_annotations.is_empty() {
-                set.preferences = self.default_of(&set.namespace);
-            }
+            let own = self.defaults.get(&set.namespace);
+            let default = own.or_else(|| self.defaults.get(EVERYWHERE));
+            set.preferences = default.cloned();
             return;
         };
         for refused in Preference::ALL {
@@ -179,21 +184,6 @@ impl PreferencePolicy {
                 set.ignored_annotations.push(text);
             }
         }
-    }
-
-    fn default_of(&self, namespace: &str) -> Option<v1::Preferences> {
-        let of = |namespace: &str| {
-            let mut found: BTreeMap<_, _> = BTreeMap::new();
-            let matching = self.defaults.iter().filter(|it| it.namespace == namespace);
-            found.extend(matching.map(|it| (it.preference, &it.value)));
-            (!found.is_empty()).then_some(found)
-        };
-        let mut read = v1::Preferences::default();
-        for (preference, value) in of(namespace).or_else(|| of(EVERYWHERE))? {
-            // Parsed once already.
-            let _ = preference.read(value, &mut read);
-        }
-        Some(read)
     }
 }
 

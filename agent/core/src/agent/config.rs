@@ -25,7 +25,7 @@ pub struct AgentConfig {
     pub mode: v1::Mode,
     /// The options of decisions.
     pub options: v1::Options,
-    /// The annotations of ReplicaSets that the agent follows. In shadow mode it follows none, as the other controller.
+    /// The annotations of ReplicaSets that the agent follows, except in shadow mode.
     pub preferences: PreferencePolicy,
     /// The group and version of the ReplicaSets, such as `apps/v1`.
     pub api_version: String,

@@ -31,9 +31,9 @@ impl Agent {
             }
             Items::ReplicaSets(sets) => {
                 sets.retain(|set| self.guard.allows_replica_set(&set.projected));
-                let policy = &self.guard.config.preferences;
-                sets.iter_mut()
-                    .for_each(|set| policy.apply(&mut set.projected));
+                for set in &mut *sets {
+                    self.guard.apply_preferences(&mut set.projected);
+                }
                 self.view.list_replica_sets(part, sets);
             }
         }
@@ -93,7 +93,7 @@ impl Agent {
                     .push_event(Kind::Pod, uid, EventKind::PodApplied(*pod));
             }
             Object::ReplicaSet(mut set) => {
-                self.guard.config.preferences.apply(&mut set.projected);
+                self.guard.apply_preferences(&mut set.projected);
                 self.view.apply_replica_set(&set);
                 let uid = set.projected.uid.clone();
                 let event = EventKind::ReplicaSetApplied(set.projected);

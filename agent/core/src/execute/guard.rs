@@ -52,6 +52,16 @@ impl Guard {
         }
     }
 
+    /// Applies the operator's policy to the preferences of a ReplicaSet. The other controller of shadow mode follows none.
+    pub(crate) fn apply_preferences(&self, set: &mut v1::ReplicaSet) {
+        if self.config.mode == v1::Mode::Shadow {
+            set.preferences = None;
+            set.ignored_annotations.clear();
+        } else {
+            self.config.preferences.apply(set);
+        }
+    }
+
     pub(crate) fn allows(&self, object: &Object) -> bool {
         match object {
             Object::Pod(pod) => self.allows_namespace(&pod.namespace),

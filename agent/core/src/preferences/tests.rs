@@ -84,12 +84,9 @@ fn annotations_are_read_or_the_wrong_word_is_named() {
 
 #[test]
 fn policy_allows_annotations_and_sets_defaults() {
-    let policy = PreferencePolicy {
-        allowed: [Preference::KeepEnded].into(),
-        defaults: ["*:keep-ended=9", "shop:create=after-termination"]
-            .map(|text| text.parse().expect("a default"))
-            .into(),
-    };
+    let defaults = ["*:keep-ended=9", "shop:create=after-termination"];
+    let defaults = defaults.map(|text| text.parse().expect("a default"));
+    let policy = PreferencePolicy::new([Preference::KeepEnded].into(), &defaults);
     let applied = |policy: &PreferencePolicy, mut set: v1::ReplicaSet| {
         policy.apply(&mut set);
         (set.preferences.expect("some"), set.ignored_annotations)
@@ -115,7 +112,7 @@ fn policy_allows_annotations_and_sets_defaults() {
     let both = read(&[("create", "after-termination"), ("keep-ended", "1")]);
     let refused = "decree.dev/create: the agent does not allow it".to_owned();
     assert_eq!(applied(&policy, both.clone()), (keeps(1), vec![refused]));
-    let (nothing, _) = applied(&PreferencePolicy::none(), both);
+    let (nothing, _) = applied(&PreferencePolicy::new(BTreeSet::new(), &[]), both);
     assert_eq!(nothing, v1::Preferences::default());
 }
 

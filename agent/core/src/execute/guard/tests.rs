@@ -1,6 +1,7 @@
 //! Batches that no table of stories can write.
 
 use super::*;
+use crate::preferences::{Preference, PreferencePolicy};
 use crate::tests::{batch, create, guard, view};
 
 fn refused<T>(result: Result<T, Refusal>) -> String {
@@ -32,5 +33,29 @@ fn batch_larger_than_any_burst_is_refused_where_it_is_alone_too() {
     ] {
         let said = refused(guard().check_batch(&batch(1, create(count)), 0));
         assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn shadow_mode_follows_no_preferences_as_the_other_controller() {
+    let annotated = v1::ReplicaSet {
+        preferences: Some(v1::Preferences {
+            keep_ended: Some(1),
+            ..v1::Preferences::default()
+        }),
+        ignored_annotations: vec!["decree.dev/create: why".to_owned()],
+        ..v1::ReplicaSet::default()
+    };
+    for (mode, follows) in [(v1::Mode::Enforce, true), (v1::Mode::Shadow, false)] {
+        let mut guard = Guard::default();
+        guard.config.mode = mode;
+        let default = "*:keep-ended=5".parse().expect("a default");
+        guard.config.preferences = PreferencePolicy::new(Preference::ALL.into(), &[default]);
+        for mut set in [annotated.clone(), v1::ReplicaSet::default()] {
+            let told = !set.ignored_annotations.is_empty();
+            guard.apply_preferences(&mut set);
+            assert_eq!(set.preferences.is_some(), follows, "{mode:?}");
+            assert_eq!(!set.ignored_annotations.is_empty(), follows && told);
+        }
     }
 }
