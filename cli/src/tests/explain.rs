@@ -229,3 +229,24 @@ fn what_the_cluster_refuses_is_told_in_its_words() {
         !says("…Refused:…", &said)
     });
 }
+
+/// A file waits for no time, and yet for the end of a pod.
+#[test]
+fn file_says_what_creates_wait_for_and_which_annotation_nobody_follows() {
+    let mut set = super::decide::replica_set("shop", 1);
+    set["metadata"]["annotations"] = json!({
+        "decree.dev/create": "after-termination", "decree.dev/scale-in": "first=idle",
+    });
+    let mut pod = super::decide::pod("shop-a", "shop");
+    pod["metadata"]["deletionTimestamp"] = "2026-05-01T11:00:00Z".into();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [set, pod]}).to_string();
+    let read = decree_reading(&list, &["explain", "shop", "-f", "-"]);
+    let said = "…\nCause:       Creates wait: 1 pod being deleted
+…
+Prefers:     create: after-termination
+Ignored:     decree.dev/scale-in: \"first=idle\" is not first=KEY=VALUE of a label
+Because:     AFTER_TERMINATION: 1 pod being deleted. …
+             TOO_FEW_REPLICAS: 0 active pods, 1 desired
+…";
+    assert!(says(said, &read.out), "{}", read.out);
+}

@@ -151,10 +151,7 @@ impl<'a> Inspect<'a> {
                 .then(|| self.unready(id))
                 .flatten(),
             preferences: set.object.preferences.clone(),
-            not_ready: [false, true]
-                .into_iter()
-                .flat_map(|ended| self.not_ready(set, ended))
-                .collect(),
+            not_ready: self.not_ready(set),
         })
     }
 
@@ -164,39 +161,26 @@ impl<'a> Inspect<'a> {
         unready.next().map(|pod| Arc::clone(&pod.name))
     }
 
-    /// The active pods that are not ready, or the pods that have ended, by waiting reason. The cost is a step for each pod, unless all are
+    /// The active pods that are not ready, and the pods that have ended, by waiting reason. The cost is a step for each pod, unless all are
     /// ready or no pod of the session has a reason.
-    fn not_ready(self, set: &Set, ended: bool) -> Vec<NotReady> {
+    fn not_ready(self, set: &Set) -> Vec<NotReady> {
         let index = &self.0.index;
         let all_ready = usize::try_from(set.counts.ready) == Ok(set.owned.len());
         if all_ready || index.waiting.is_empty() {
             return Vec::new();
         }
-        let mut counts = BTreeMap::new();
+        let mut counts = [BTreeMap::new(), BTreeMap::new()];
         for pod in set.owned.iter().filter_map(|id| index.pod(*id)) {
-            let counts_here = if ended {
-                pod.state.phase.has_ended()
-            } else {
-                pod.counted.active && !pod.state.ready.ready
-            };
+            let ended = pod.state.phase.has_ended();
+            let counts_here = ended || pod.counted.active && !pod.state.ready.ready;
             if let Some(reason) = index.waiting_of(pod).filter(|_| counts_here) {
-                *counts.entry(reason).or_insert(0) += 1;
+                *counts[usize::from(ended)].entry(reason).or_insert(0) += 1;
             }
         }
-        let mut counts: Vec<_> = counts.into_iter().collect();
-        counts.sort_by_key(|(_, pods)| Reverse(*pods));
-        let others = counts.split_off(counts.len().min(REASONS_MAX));
-        let others = others.iter().map(|(_, pods)| pods).sum();
-        let counts = counts
-            .into_iter()
-            .map(|(reason, pods)| (Arc::clone(reason), pods));
-        let counts = counts.chain((others > 0).then(|| (Arc::default(), others)));
-        let group = |(reason, pods)| NotReady {
-            reason,
-            pods,
-            ended,
-        };
-        counts.map(group).collect()
+        let groups = [false, true].into_iter().zip(counts);
+        groups
+            .flat_map(|(ended, counts)| most_frequent(ended, counts))
+            .collect()
     }
 
     fn sent_to(self, id: SetId) -> Option<&'a SentBatch> {
@@ -261,27 +245,48 @@ impl<'a> Inspect<'a> {
         let limit = limit
             .map(|limit| limit.reason)
             .filter(|it| it.rule != Rule::Backoff);
-        let due = self.0.queue.due(id).map(|due| {
-            let wait = wording::until(due, now);
-            if let Some(Reason { rule, detail }) = limit {
-                Reason::new(rule, format!("{detail}; next try in {wait}"))
-            } else if failures > 0 {
-                let failures = count(failures, "failure");
-                Reason::new(
-                    Rule::Backoff,
-                    format!("{failures} in a row, next try in {wait}"),
-                )
-            } else if set.pace.presumed_until.is_some() {
-                let detail = format!("adopted pods show no owner, next try in {wait}");
-                Reason::new(Rule::Backoff, detail)
-            } else {
-                let detail = format!("next availability check in {wait}");
-                Reason::new(Rule::AvailabilityCheck, detail)
+        let wait = self.0.queue.due(id).map(|due| wording::until(due, now));
+        let why = match (limit, wait) {
+            // Objects of a file wait for nothing but a limit.
+            (limit, None) => limit,
+            (Some(Reason { rule, detail }), Some(wait)) => {
+                Some(Reason::new(rule, format!("{detail}; next try in {wait}")))
             }
-        });
-        let lacks = due.is_some() && set.surplus() != 0 && !set.object.deleting;
-        due.into_iter().chain(lacks.then(|| difference(set)))
+            (None, Some(wait)) if failures > 0 => {
+                let failures = count(failures, "failure");
+                let detail = format!("{failures} in a row, next try in {wait}");
+                Some(Reason::new(Rule::Backoff, detail))
+            }
+            (None, Some(wait)) if set.pace.presumed_until.is_some() => {
+                let detail = format!("adopted pods show no owner, next try in {wait}");
+                Some(Reason::new(Rule::Backoff, detail))
+            }
+            (None, Some(wait)) => {
+                let detail = format!("next availability check in {wait}");
+                Some(Reason::new(Rule::AvailabilityCheck, detail))
+            }
+        };
+        let lacks = why.is_some() && set.surplus() != 0 && !set.object.deleting;
+        why.into_iter().chain(lacks.then(|| difference(set)))
     }
+}
+
+/// Returns the most frequent reasons, and one group for all others.
+fn most_frequent(ended: bool, counts: BTreeMap<&Arc<str>, usize>) -> Vec<NotReady> {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, pods)| Reverse(*pods));
+    let others = counts.split_off(counts.len().min(REASONS_MAX));
+    let others: usize = others.iter().map(|(_, pods)| pods).sum();
+    let shown = counts
+        .into_iter()
+        .map(|(reason, pods)| (Arc::clone(reason), pods));
+    let all = shown.chain((others > 0).then(|| (Arc::default(), others)));
+    let group = |(reason, pods)| NotReady {
+        reason,
+        pods,
+        ended,
+    };
+    all.map(group).collect()
 }
 
 fn say(state: State, rule: Rule, detail: impl Into<Cow<'static, str>>) -> (State, Vec<Reason>) {
