@@ -147,6 +147,7 @@ impl Memory {
             | Frame::SnapshotEnd(_)
             | Frame::Events(_)
             | Frame::Outcomes(_)
+            | Frame::Nodes(_)
             | Frame::Heartbeat(_) => {}
         }
         vec![frame]
@@ -198,7 +199,7 @@ impl Memory {
                     }
                 }
             }
-            Frame::Hello(_) | Frame::SnapshotBegin(_) | Frame::Heartbeat(_) => {}
+            Frame::Hello(_) | Frame::SnapshotBegin(_) | Frame::Nodes(_) | Frame::Heartbeat(_) => {}
         }
         for pod in &pods {
             if pod.deletion_timestamp.is_none() {

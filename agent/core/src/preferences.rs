@@ -210,11 +210,15 @@ pub fn words(preferences: &v1::Preferences) -> String {
         create_after_termination,
         keep_ended,
         scale_in,
+        surge: _,
+        surge_percent: _,
     } = preferences;
     let rules = scale_in.iter().map(|it| match it.rule() {
         v1::ScaleInRule::First => format!("first={}={}", it.label_key, it.label_value),
         v1::ScaleInRule::EmptiestNode => CONSOLIDATE.to_owned(),
         v1::ScaleInRule::Youngest => OLDEST_STAYS.to_owned(),
+        v1::ScaleInRule::LeavingNode => "leaving-node".to_owned(),
+        v1::ScaleInRule::Spread => format!("spread={}", it.label_key),
         v1::ScaleInRule::Unspecified => format!("unknown rule {}", it.rule),
     });
     let rules = rules.collect::<Vec<_>>().join(", ");

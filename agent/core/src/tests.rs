@@ -295,6 +295,7 @@ pub(crate) fn sent(frame: &Sent) -> Vec<String> {
         Sent::Hello(hello) if hello.resumes_session_id.is_empty() => "hello".into(),
         Sent::Hello(hello) => format!("hello after {}", hello.resumes_session_id),
         Sent::Heartbeat(_) => "heartbeat".into(),
+        Sent::Nodes(nodes) => format!("nodes {nodes:?}"),
         Sent::SnapshotBegin(it) => format!("begin {}", it.kind().as_str_name()),
         Sent::SnapshotObjects(it) => {
             let pods = it.pods.iter().map(|pod| pod.name.as_str());

@@ -207,6 +207,10 @@ pub(super) fn objects(input: &Input) -> Vec<String> {
     match frame {
         reconcile_request::Frame::Hello(_) => vec!["hello".to_owned()],
         reconcile_request::Frame::Heartbeat(_) => vec!["heartbeat".to_owned()],
+        reconcile_request::Frame::Nodes(nodes) => {
+            let (changed, deleted) = (nodes.applied.len(), nodes.deleted.len());
+            vec![format!("{changed} nodes changed, {deleted} deleted")]
+        }
         reconcile_request::Frame::SnapshotBegin(begin) => {
             vec![format!("list of {} begins", noun(begin.kind()))]
         }

@@ -96,7 +96,7 @@ impl FrameReader {
                 Ok(())
             }
             // A list is read item by item, and the frame has no other content.
-            Frame::SnapshotObjects(_) | Frame::Events(_) | Frame::Outcomes(_) => {
+            Frame::SnapshotObjects(_) | Frame::Events(_) | Frame::Outcomes(_) | Frame::Nodes(_) => {
                 Err(MalformedFrame::Twice.into())
             }
         }

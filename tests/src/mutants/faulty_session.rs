@@ -52,7 +52,7 @@ impl FaultySession {
             _ => {}
         }
         match &mut frame {
-            request::Frame::Hello(_) | request::Frame::Heartbeat(_) => {}
+            request::Frame::Hello(_) | request::Frame::Heartbeat(_) | request::Frame::Nodes(_) => {}
             request::Frame::SnapshotBegin(_) => self.left_out = 0,
             request::Frame::SnapshotObjects(objects) => {
                 if mutant == Mutant::TruncateLists && objects.pods.len() > 1 {
@@ -358,7 +358,8 @@ fn listed_at_once(frame: request::Frame) -> Vec<request::Frame> {
         other @ (request::Frame::Hello(_)
         | request::Frame::Events(_)
         | request::Frame::Outcomes(_)
-        | request::Frame::Heartbeat(_)) => vec![other],
+        | request::Frame::Heartbeat(_)
+        | request::Frame::Nodes(_)) => vec![other],
     }
 }
 

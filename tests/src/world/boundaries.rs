@@ -194,6 +194,7 @@ const fn to_server(frame: Option<&Request>) -> Option<&'static str> {
         Some(Request::SnapshotEnd(_)) => Some("SnapshotEnd"),
         Some(Request::Events(_)) => Some("Events"),
         Some(Request::Outcomes(_)) => Some("Outcomes"),
+        Some(Request::Nodes(_)) => Some("Nodes"),
         Some(Request::Heartbeat(_)) | None => None,
     }
 }

@@ -250,7 +250,8 @@ impl World {
                 | request::Frame::SnapshotBegin(_)
                 | request::Frame::SnapshotObjects(_)
                 | request::Frame::Events(_)
-                | request::Frame::Heartbeat(_),
+                | request::Frame::Heartbeat(_)
+                | request::Frame::Nodes(_),
             )
             | None => {}
         }

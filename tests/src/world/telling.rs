@@ -110,6 +110,7 @@ fn to_server(frame: Option<&request::Frame>) -> String {
             format!("batch {}/{}: {what}", it.batch_id, it.operation)
         }),
         Some(request::Frame::Heartbeat(_)) => "heartbeat".to_owned(),
+        Some(request::Frame::Nodes(nodes)) => format!("{nodes:?}"),
     }
 }
 

@@ -138,6 +138,7 @@ fn events_go_out_in_frames_of_a_bounded_size() {
         Frame::Events(events) => Some(events.events.len()),
         Frame::Hello(_)
         | Frame::Heartbeat(_)
+        | Frame::Nodes(_)
         | Frame::Outcomes(_)
         | Frame::SnapshotBegin(_)
         | Frame::SnapshotObjects(_)

@@ -40,6 +40,7 @@ fn annotations_are_read_or_the_wrong_word_is_named() {
             of(v1::ScaleInRule::EmptiestNode, "", ""),
             of(v1::ScaleInRule::Youngest, "", ""),
         ],
+        ..v1::Preferences::default()
     };
     assert_eq!(all.preferences, Some(expected.clone()));
     let words = "create: after-termination; keep-ended: 5; scale-in: first=app.state=idle, consolidate, oldest-stays";

@@ -160,6 +160,7 @@ impl Projected for Pod {
             max_sidecar_restarts: restarts(&status.init_container_statuses, is_sidecar),
             node_name: spec.node_name.unwrap_or_default(),
             disruption_target,
+            leaving: false,
         })
     }
 }

@@ -41,6 +41,7 @@ type ReconcileRequest struct {
 	//	*ReconcileRequest_Events
 	//	*ReconcileRequest_Outcomes
 	//	*ReconcileRequest_Heartbeat
+	//	*ReconcileRequest_Nodes
 	Frame         isReconcileRequest_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -153,6 +154,15 @@ func (x *ReconcileRequest) GetHeartbeat() *Heartbeat {
 	return nil
 }
 
+func (x *ReconcileRequest) GetNodes() *Nodes {
+	if x != nil {
+		if x, ok := x.Frame.(*ReconcileRequest_Nodes); ok {
+			return x.Nodes
+		}
+	}
+	return nil
+}
+
 type isReconcileRequest_Frame interface {
 	isReconcileRequest_Frame()
 }
@@ -192,6 +202,11 @@ type ReconcileRequest_Heartbeat struct {
 	Heartbeat *Heartbeat `protobuf:"bytes,8,opt,name=heartbeat,proto3,oneof"`
 }
 
+type ReconcileRequest_Nodes struct {
+	// Nodes, if the Hello asks for the capability `nodes`.
+	Nodes *Nodes `protobuf:"bytes,9,opt,name=nodes,proto3,oneof"`
+}
+
 func (*ReconcileRequest_Hello) isReconcileRequest_Frame() {}
 
 func (*ReconcileRequest_SnapshotBegin) isReconcileRequest_Frame() {}
@@ -205,6 +220,8 @@ func (*ReconcileRequest_Events) isReconcileRequest_Frame() {}
 func (*ReconcileRequest_Outcomes) isReconcileRequest_Frame() {}
 
 func (*ReconcileRequest_Heartbeat) isReconcileRequest_Frame() {}
+
+func (*ReconcileRequest_Nodes) isReconcileRequest_Frame() {}
 
 // Carries one frame from the server.
 type ReconcileResponse struct {
@@ -474,7 +491,9 @@ type DecideRequest struct {
 	// The time of the decision. Absent means the server's time.
 	DecideTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=decide_time,json=decideTime,proto3" json:"decide_time,omitempty"`
 	// The options of the decision.
-	Options       *Options `protobuf:"bytes,5,opt,name=options,proto3" json:"options,omitempty"`
+	Options *Options `protobuf:"bytes,5,opt,name=options,proto3" json:"options,omitempty"`
+	// The nodes, for preferences that depend on them.
+	Nodes         []*Node `protobuf:"bytes,6,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -540,6 +559,13 @@ func (x *DecideRequest) GetDecideTime() *timestamppb.Timestamp {
 func (x *DecideRequest) GetOptions() *Options {
 	if x != nil {
 		return x.Options
+	}
+	return nil
+}
+
+func (x *DecideRequest) GetNodes() []*Node {
+	if x != nil {
+		return x.Nodes
 	}
 	return nil
 }
@@ -849,7 +875,7 @@ var File_decree_v1_decision_service_proto protoreflect.FileDescriptor
 
 const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\n" +
-	" decree/v1/decision_service.proto\x12\tdecree.v1\x1a\x15decree/v1/batch.proto\x1a\x15decree/v1/event.proto\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x17decree/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc0\x03\n" +
+	" decree/v1/decision_service.proto\x12\tdecree.v1\x1a\x15decree/v1/batch.proto\x1a\x15decree/v1/event.proto\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x17decree/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xea\x03\n" +
 	"\x10ReconcileRequest\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12(\n" +
 	"\x05hello\x18\x02 \x01(\v2\x10.decree.v1.HelloH\x00R\x05hello\x12A\n" +
@@ -858,7 +884,8 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\fsnapshot_end\x18\x05 \x01(\v2\x16.decree.v1.SnapshotEndH\x00R\vsnapshotEnd\x12+\n" +
 	"\x06events\x18\x06 \x01(\v2\x11.decree.v1.EventsH\x00R\x06events\x121\n" +
 	"\boutcomes\x18\a \x01(\v2\x13.decree.v1.OutcomesH\x00R\boutcomes\x124\n" +
-	"\theartbeat\x18\b \x01(\v2\x14.decree.v1.HeartbeatH\x00R\theartbeatB\a\n" +
+	"\theartbeat\x18\b \x01(\v2\x14.decree.v1.HeartbeatH\x00R\theartbeat\x12(\n" +
+	"\x05nodes\x18\t \x01(\v2\x10.decree.v1.NodesH\x00R\x05nodesB\a\n" +
 	"\x05frame\"\xdb\x02\n" +
 	"\x11ReconcileResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
@@ -874,7 +901,7 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"S\n" +
 	"\x14RenewSessionResponse\x12;\n" +
 	"\vexpire_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\x9b\x02\n" +
+	"expireTime\"\xc2\x02\n" +
 	"\rDecideRequest\x126\n" +
 	"\vreplica_set\x18\x01 \x01(\v2\x15.decree.v1.ReplicaSetR\n" +
 	"replicaSet\x12C\n" +
@@ -882,7 +909,8 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\x04pods\x18\x03 \x03(\v2\x0e.decree.v1.PodR\x04pods\x12;\n" +
 	"\vdecide_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"decideTime\x12,\n" +
-	"\aoptions\x18\x05 \x01(\v2\x12.decree.v1.OptionsR\aoptions\"A\n" +
+	"\aoptions\x18\x05 \x01(\v2\x12.decree.v1.OptionsR\aoptions\x12%\n" +
+	"\x05nodes\x18\x06 \x03(\v2\x0f.decree.v1.NodeR\x05nodes\"A\n" +
 	"\x0eDecideResponse\x12/\n" +
 	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\"\xa1\x01\n" +
 	"\x0fSimulateRequest\x12\x18\n" +
@@ -946,21 +974,23 @@ var file_decree_v1_decision_service_proto_goTypes = []any{
 	(*Events)(nil),                // 13: decree.v1.Events
 	(*Outcomes)(nil),              // 14: decree.v1.Outcomes
 	(*Heartbeat)(nil),             // 15: decree.v1.Heartbeat
-	(*Welcome)(nil),               // 16: decree.v1.Welcome
-	(*Batches)(nil),               // 17: decree.v1.Batches
-	(*Resync)(nil),                // 18: decree.v1.Resync
-	(*Drain)(nil),                 // 19: decree.v1.Drain
-	(*Rejection)(nil),             // 20: decree.v1.Rejection
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*ReplicaSet)(nil),            // 22: decree.v1.ReplicaSet
-	(*Pod)(nil),                   // 23: decree.v1.Pod
-	(*Options)(nil),               // 24: decree.v1.Options
-	(*StaleView)(nil),             // 25: decree.v1.StaleView
-	(*ObjectRef)(nil),             // 26: decree.v1.ObjectRef
-	(*Victim)(nil),                // 27: decree.v1.Victim
-	(*ReplicaSetStatus)(nil),      // 28: decree.v1.ReplicaSetStatus
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(*Reason)(nil),                // 30: decree.v1.Reason
+	(*Nodes)(nil),                 // 16: decree.v1.Nodes
+	(*Welcome)(nil),               // 17: decree.v1.Welcome
+	(*Batches)(nil),               // 18: decree.v1.Batches
+	(*Resync)(nil),                // 19: decree.v1.Resync
+	(*Drain)(nil),                 // 20: decree.v1.Drain
+	(*Rejection)(nil),             // 21: decree.v1.Rejection
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*ReplicaSet)(nil),            // 23: decree.v1.ReplicaSet
+	(*Pod)(nil),                   // 24: decree.v1.Pod
+	(*Options)(nil),               // 25: decree.v1.Options
+	(*Node)(nil),                  // 26: decree.v1.Node
+	(*StaleView)(nil),             // 27: decree.v1.StaleView
+	(*ObjectRef)(nil),             // 28: decree.v1.ObjectRef
+	(*Victim)(nil),                // 29: decree.v1.Victim
+	(*ReplicaSetStatus)(nil),      // 30: decree.v1.ReplicaSetStatus
+	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
+	(*Reason)(nil),                // 32: decree.v1.Reason
 }
 var file_decree_v1_decision_service_proto_depIdxs = []int32{
 	9,  // 0: decree.v1.ReconcileRequest.hello:type_name -> decree.v1.Hello
@@ -970,41 +1000,43 @@ var file_decree_v1_decision_service_proto_depIdxs = []int32{
 	13, // 4: decree.v1.ReconcileRequest.events:type_name -> decree.v1.Events
 	14, // 5: decree.v1.ReconcileRequest.outcomes:type_name -> decree.v1.Outcomes
 	15, // 6: decree.v1.ReconcileRequest.heartbeat:type_name -> decree.v1.Heartbeat
-	16, // 7: decree.v1.ReconcileResponse.welcome:type_name -> decree.v1.Welcome
-	17, // 8: decree.v1.ReconcileResponse.batches:type_name -> decree.v1.Batches
-	18, // 9: decree.v1.ReconcileResponse.resync:type_name -> decree.v1.Resync
-	19, // 10: decree.v1.ReconcileResponse.drain:type_name -> decree.v1.Drain
-	15, // 11: decree.v1.ReconcileResponse.heartbeat:type_name -> decree.v1.Heartbeat
-	20, // 12: decree.v1.ReconcileResponse.rejection:type_name -> decree.v1.Rejection
-	21, // 13: decree.v1.RenewSessionResponse.expire_time:type_name -> google.protobuf.Timestamp
-	22, // 14: decree.v1.DecideRequest.replica_set:type_name -> decree.v1.ReplicaSet
-	22, // 15: decree.v1.DecideRequest.other_replica_sets:type_name -> decree.v1.ReplicaSet
-	23, // 16: decree.v1.DecideRequest.pods:type_name -> decree.v1.Pod
-	21, // 17: decree.v1.DecideRequest.decide_time:type_name -> google.protobuf.Timestamp
-	24, // 18: decree.v1.DecideRequest.options:type_name -> decree.v1.Options
-	8,  // 19: decree.v1.DecideResponse.decision:type_name -> decree.v1.Decision
-	8,  // 20: decree.v1.SimulateResponse.decision:type_name -> decree.v1.Decision
-	25, // 21: decree.v1.SimulateResponse.stale_view:type_name -> decree.v1.StaleView
-	26, // 22: decree.v1.Decision.replica_set:type_name -> decree.v1.ObjectRef
-	27, // 23: decree.v1.Decision.deletes:type_name -> decree.v1.Victim
-	26, // 24: decree.v1.Decision.adopts:type_name -> decree.v1.ObjectRef
-	26, // 25: decree.v1.Decision.releases:type_name -> decree.v1.ObjectRef
-	28, // 26: decree.v1.Decision.status:type_name -> decree.v1.ReplicaSetStatus
-	29, // 27: decree.v1.Decision.requeue_after:type_name -> google.protobuf.Duration
-	30, // 28: decree.v1.Decision.reasons:type_name -> decree.v1.Reason
-	0,  // 29: decree.v1.DecisionService.Reconcile:input_type -> decree.v1.ReconcileRequest
-	2,  // 30: decree.v1.DecisionService.RenewSession:input_type -> decree.v1.RenewSessionRequest
-	4,  // 31: decree.v1.DecisionService.Decide:input_type -> decree.v1.DecideRequest
-	6,  // 32: decree.v1.DecisionService.Simulate:input_type -> decree.v1.SimulateRequest
-	1,  // 33: decree.v1.DecisionService.Reconcile:output_type -> decree.v1.ReconcileResponse
-	3,  // 34: decree.v1.DecisionService.RenewSession:output_type -> decree.v1.RenewSessionResponse
-	5,  // 35: decree.v1.DecisionService.Decide:output_type -> decree.v1.DecideResponse
-	7,  // 36: decree.v1.DecisionService.Simulate:output_type -> decree.v1.SimulateResponse
-	33, // [33:37] is the sub-list for method output_type
-	29, // [29:33] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	16, // 7: decree.v1.ReconcileRequest.nodes:type_name -> decree.v1.Nodes
+	17, // 8: decree.v1.ReconcileResponse.welcome:type_name -> decree.v1.Welcome
+	18, // 9: decree.v1.ReconcileResponse.batches:type_name -> decree.v1.Batches
+	19, // 10: decree.v1.ReconcileResponse.resync:type_name -> decree.v1.Resync
+	20, // 11: decree.v1.ReconcileResponse.drain:type_name -> decree.v1.Drain
+	15, // 12: decree.v1.ReconcileResponse.heartbeat:type_name -> decree.v1.Heartbeat
+	21, // 13: decree.v1.ReconcileResponse.rejection:type_name -> decree.v1.Rejection
+	22, // 14: decree.v1.RenewSessionResponse.expire_time:type_name -> google.protobuf.Timestamp
+	23, // 15: decree.v1.DecideRequest.replica_set:type_name -> decree.v1.ReplicaSet
+	23, // 16: decree.v1.DecideRequest.other_replica_sets:type_name -> decree.v1.ReplicaSet
+	24, // 17: decree.v1.DecideRequest.pods:type_name -> decree.v1.Pod
+	22, // 18: decree.v1.DecideRequest.decide_time:type_name -> google.protobuf.Timestamp
+	25, // 19: decree.v1.DecideRequest.options:type_name -> decree.v1.Options
+	26, // 20: decree.v1.DecideRequest.nodes:type_name -> decree.v1.Node
+	8,  // 21: decree.v1.DecideResponse.decision:type_name -> decree.v1.Decision
+	8,  // 22: decree.v1.SimulateResponse.decision:type_name -> decree.v1.Decision
+	27, // 23: decree.v1.SimulateResponse.stale_view:type_name -> decree.v1.StaleView
+	28, // 24: decree.v1.Decision.replica_set:type_name -> decree.v1.ObjectRef
+	29, // 25: decree.v1.Decision.deletes:type_name -> decree.v1.Victim
+	28, // 26: decree.v1.Decision.adopts:type_name -> decree.v1.ObjectRef
+	28, // 27: decree.v1.Decision.releases:type_name -> decree.v1.ObjectRef
+	30, // 28: decree.v1.Decision.status:type_name -> decree.v1.ReplicaSetStatus
+	31, // 29: decree.v1.Decision.requeue_after:type_name -> google.protobuf.Duration
+	32, // 30: decree.v1.Decision.reasons:type_name -> decree.v1.Reason
+	0,  // 31: decree.v1.DecisionService.Reconcile:input_type -> decree.v1.ReconcileRequest
+	2,  // 32: decree.v1.DecisionService.RenewSession:input_type -> decree.v1.RenewSessionRequest
+	4,  // 33: decree.v1.DecisionService.Decide:input_type -> decree.v1.DecideRequest
+	6,  // 34: decree.v1.DecisionService.Simulate:input_type -> decree.v1.SimulateRequest
+	1,  // 35: decree.v1.DecisionService.Reconcile:output_type -> decree.v1.ReconcileResponse
+	3,  // 36: decree.v1.DecisionService.RenewSession:output_type -> decree.v1.RenewSessionResponse
+	5,  // 37: decree.v1.DecisionService.Decide:output_type -> decree.v1.DecideResponse
+	7,  // 38: decree.v1.DecisionService.Simulate:output_type -> decree.v1.SimulateResponse
+	35, // [35:39] is the sub-list for method output_type
+	31, // [31:35] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_decision_service_proto_init() }
@@ -1025,6 +1057,7 @@ func file_decree_v1_decision_service_proto_init() {
 		(*ReconcileRequest_Events)(nil),
 		(*ReconcileRequest_Outcomes)(nil),
 		(*ReconcileRequest_Heartbeat)(nil),
+		(*ReconcileRequest_Nodes)(nil),
 	}
 	file_decree_v1_decision_service_proto_msgTypes[1].OneofWrappers = []any{
 		(*ReconcileResponse_Welcome)(nil),

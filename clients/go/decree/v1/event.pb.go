@@ -478,6 +478,72 @@ func (x *Bookmark) GetResourceVersion() string {
 	return ""
 }
 
+// Carries changed nodes. An agent with the capability `nodes` sends all nodes after Hello, and each change after that. It states the newest state, without
+// versions: the last frame that names a node counts. Until a frame with `complete`, the server decides nothing. Without the capability, the frame ends the
+// session with FAILED_PRECONDITION. More than 50,000 nodes end it with RESOURCE_EXHAUSTED, and an invalid node with INVALID_ARGUMENT.
+type Nodes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// New and changed nodes.
+	Applied []*Node `protobuf:"bytes,1,rep,name=applied,proto3" json:"applied,omitempty"`
+	// The names of deleted nodes. Unknown names have no effect.
+	Deleted []string `protobuf:"bytes,2,rep,name=deleted,proto3" json:"deleted,omitempty"`
+	// Whether all nodes of the cluster have been sent by now. It stays so until the session ends.
+	Complete      bool `protobuf:"varint,3,opt,name=complete,proto3" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Nodes) Reset() {
+	*x = Nodes{}
+	mi := &file_decree_v1_event_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Nodes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Nodes) ProtoMessage() {}
+
+func (x *Nodes) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_event_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Nodes.ProtoReflect.Descriptor instead.
+func (*Nodes) Descriptor() ([]byte, []int) {
+	return file_decree_v1_event_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Nodes) GetApplied() []*Node {
+	if x != nil {
+		return x.Applied
+	}
+	return nil
+}
+
+func (x *Nodes) GetDeleted() []string {
+	if x != nil {
+		return x.Deleted
+	}
+	return nil
+}
+
+func (x *Nodes) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
 var File_decree_v1_event_proto protoreflect.FileDescriptor
 
 const file_decree_v1_event_proto_rawDesc = "" +
@@ -507,7 +573,11 @@ const file_decree_v1_event_proto_rawDesc = "" +
 	"\x10resource_version\x18\x03 \x01(\tR\x0fresourceVersion\"Z\n" +
 	"\bBookmark\x12#\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x0f.decree.v1.KindR\x04kind\x12)\n" +
-	"\x10resource_version\x18\x02 \x01(\tR\x0fresourceVersionBr\n" +
+	"\x10resource_version\x18\x02 \x01(\tR\x0fresourceVersion\"h\n" +
+	"\x05Nodes\x12)\n" +
+	"\aapplied\x18\x01 \x03(\v2\x0f.decree.v1.NodeR\aapplied\x12\x18\n" +
+	"\adeleted\x18\x02 \x03(\tR\adeleted\x12\x1a\n" +
+	"\bcomplete\x18\x03 \x01(\bR\bcompleteBr\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 
@@ -523,7 +593,7 @@ func file_decree_v1_event_proto_rawDescGZIP() []byte {
 	return file_decree_v1_event_proto_rawDescData
 }
 
-var file_decree_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_decree_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_decree_v1_event_proto_goTypes = []any{
 	(*SnapshotBegin)(nil),   // 0: decree.v1.SnapshotBegin
 	(*SnapshotObjects)(nil), // 1: decree.v1.SnapshotObjects
@@ -532,29 +602,32 @@ var file_decree_v1_event_proto_goTypes = []any{
 	(*Event)(nil),           // 4: decree.v1.Event
 	(*Deleted)(nil),         // 5: decree.v1.Deleted
 	(*Bookmark)(nil),        // 6: decree.v1.Bookmark
-	(Kind)(0),               // 7: decree.v1.Kind
-	(*Pod)(nil),             // 8: decree.v1.Pod
-	(*ReplicaSet)(nil),      // 9: decree.v1.ReplicaSet
-	(*ObjectRef)(nil),       // 10: decree.v1.ObjectRef
+	(*Nodes)(nil),           // 7: decree.v1.Nodes
+	(Kind)(0),               // 8: decree.v1.Kind
+	(*Pod)(nil),             // 9: decree.v1.Pod
+	(*ReplicaSet)(nil),      // 10: decree.v1.ReplicaSet
+	(*ObjectRef)(nil),       // 11: decree.v1.ObjectRef
+	(*Node)(nil),            // 12: decree.v1.Node
 }
 var file_decree_v1_event_proto_depIdxs = []int32{
-	7,  // 0: decree.v1.SnapshotBegin.kind:type_name -> decree.v1.Kind
-	8,  // 1: decree.v1.SnapshotObjects.pods:type_name -> decree.v1.Pod
-	9,  // 2: decree.v1.SnapshotObjects.replica_sets:type_name -> decree.v1.ReplicaSet
-	7,  // 3: decree.v1.SnapshotEnd.kind:type_name -> decree.v1.Kind
+	8,  // 0: decree.v1.SnapshotBegin.kind:type_name -> decree.v1.Kind
+	9,  // 1: decree.v1.SnapshotObjects.pods:type_name -> decree.v1.Pod
+	10, // 2: decree.v1.SnapshotObjects.replica_sets:type_name -> decree.v1.ReplicaSet
+	8,  // 3: decree.v1.SnapshotEnd.kind:type_name -> decree.v1.Kind
 	4,  // 4: decree.v1.Events.events:type_name -> decree.v1.Event
-	8,  // 5: decree.v1.Event.pod_applied:type_name -> decree.v1.Pod
-	9,  // 6: decree.v1.Event.replica_set_applied:type_name -> decree.v1.ReplicaSet
+	9,  // 5: decree.v1.Event.pod_applied:type_name -> decree.v1.Pod
+	10, // 6: decree.v1.Event.replica_set_applied:type_name -> decree.v1.ReplicaSet
 	5,  // 7: decree.v1.Event.deleted:type_name -> decree.v1.Deleted
 	6,  // 8: decree.v1.Event.bookmark:type_name -> decree.v1.Bookmark
-	7,  // 9: decree.v1.Deleted.kind:type_name -> decree.v1.Kind
-	10, // 10: decree.v1.Deleted.object:type_name -> decree.v1.ObjectRef
-	7,  // 11: decree.v1.Bookmark.kind:type_name -> decree.v1.Kind
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	8,  // 9: decree.v1.Deleted.kind:type_name -> decree.v1.Kind
+	11, // 10: decree.v1.Deleted.object:type_name -> decree.v1.ObjectRef
+	8,  // 11: decree.v1.Bookmark.kind:type_name -> decree.v1.Kind
+	12, // 12: decree.v1.Nodes.applied:type_name -> decree.v1.Node
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_event_proto_init() }
@@ -575,7 +648,7 @@ func file_decree_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_event_proto_rawDesc), len(file_decree_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -155,6 +155,11 @@ const (
 	ScaleInRule_SCALE_IN_RULE_EMPTIEST_NODE ScaleInRule = 2
 	// The youngest pods first. Annotation value: `oldest-stays`.
 	ScaleInRule_SCALE_IN_RULE_YOUNGEST ScaleInRule = 3
+	// Pods on cordoned or leaving nodes, and leaving pods, before others. Annotation value: `leaving-node`.
+	ScaleInRule_SCALE_IN_RULE_LEAVING_NODE ScaleInRule = 4
+	// A pod of the domain with the most pods of the ReplicaSet first, and the same again for each further pod. A domain is the nodes with the same value of a
+	// label; pods on nodes without it form one more domain. At most once in a list. Annotation value: `spread=KEY`.
+	ScaleInRule_SCALE_IN_RULE_SPREAD ScaleInRule = 5
 )
 
 // Enum value maps for ScaleInRule.
@@ -164,12 +169,16 @@ var (
 		1: "SCALE_IN_RULE_FIRST",
 		2: "SCALE_IN_RULE_EMPTIEST_NODE",
 		3: "SCALE_IN_RULE_YOUNGEST",
+		4: "SCALE_IN_RULE_LEAVING_NODE",
+		5: "SCALE_IN_RULE_SPREAD",
 	}
 	ScaleInRule_value = map[string]int32{
 		"SCALE_IN_RULE_UNSPECIFIED":   0,
 		"SCALE_IN_RULE_FIRST":         1,
 		"SCALE_IN_RULE_EMPTIEST_NODE": 2,
 		"SCALE_IN_RULE_YOUNGEST":      3,
+		"SCALE_IN_RULE_LEAVING_NODE":  4,
+		"SCALE_IN_RULE_SPREAD":        5,
 	}
 )
 
@@ -441,6 +450,9 @@ type Pod struct {
 	// The reason for people why the pod is not ready or has ended: `ImagePullBackOff`, `Unschedulable: 0/3 nodes are available` or `Evicted`. Empty if none is
 	// known. No decision reads it. At most 128 bytes; the server cuts a longer text at the boundary of a character.
 	WaitingReason string `protobuf:"bytes,16,opt,name=waiting_reason,json=waitingReason,proto3" json:"waiting_reason,omitempty"`
+	// Whether somebody has announced that the pod will be evicted, by the annotation `decree.dev/leaving`. Read only for a ReplicaSet that prefers replacements
+	// before evictions.
+	Leaving       bool `protobuf:"varint,17,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -587,6 +599,86 @@ func (x *Pod) GetWaitingReason() string {
 	return ""
 }
 
+func (x *Pod) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
+}
+
+// Carries the fields of one node that preferences read.
+type Node struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The node's name, 1 to 253 bytes.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether somebody has cordoned the node (`spec.unschedulable`): its pods may be evicted.
+	Unschedulable bool `protobuf:"varint,2,opt,name=unschedulable,proto3" json:"unschedulable,omitempty"`
+	// Whether the node will be removed, by a taint from the agent's list: its pods will be evicted. The server may delete such a pod once it has a replacement.
+	Leaving bool `protobuf:"varint,3,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// The labels that the agent is told to send, at most 8, of at most 512 bytes each.
+	Labels        map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Node) Reset() {
+	*x = Node{}
+	mi := &file_decree_v1_object_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Node) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Node) ProtoMessage() {}
+
+func (x *Node) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_object_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Node.ProtoReflect.Descriptor instead.
+func (*Node) Descriptor() ([]byte, []int) {
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Node) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Node) GetUnschedulable() bool {
+	if x != nil {
+		return x.Unschedulable
+	}
+	return false
+}
+
+func (x *Node) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
+}
+
+func (x *Node) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
 // Selects pods by their labels. All requirements must hold. A selector without requirements matches every pod.
 type LabelSelector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -600,7 +692,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_decree_v1_object_proto_msgTypes[4]
+	mi := &file_decree_v1_object_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +704,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[4]
+	mi := &file_decree_v1_object_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +717,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{4}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -657,7 +749,7 @@ type LabelSelectorRequirement struct {
 
 func (x *LabelSelectorRequirement) Reset() {
 	*x = LabelSelectorRequirement{}
-	mi := &file_decree_v1_object_proto_msgTypes[5]
+	mi := &file_decree_v1_object_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +761,7 @@ func (x *LabelSelectorRequirement) String() string {
 func (*LabelSelectorRequirement) ProtoMessage() {}
 
 func (x *LabelSelectorRequirement) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[5]
+	mi := &file_decree_v1_object_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +774,7 @@ func (x *LabelSelectorRequirement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelectorRequirement.ProtoReflect.Descriptor instead.
 func (*LabelSelectorRequirement) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{5}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LabelSelectorRequirement) GetKey() string {
@@ -751,7 +843,7 @@ type ReplicaSet struct {
 
 func (x *ReplicaSet) Reset() {
 	*x = ReplicaSet{}
-	mi := &file_decree_v1_object_proto_msgTypes[6]
+	mi := &file_decree_v1_object_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +855,7 @@ func (x *ReplicaSet) String() string {
 func (*ReplicaSet) ProtoMessage() {}
 
 func (x *ReplicaSet) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[6]
+	mi := &file_decree_v1_object_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +868,7 @@ func (x *ReplicaSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSet.ProtoReflect.Descriptor instead.
 func (*ReplicaSet) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{6}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReplicaSet) GetNamespace() string {
@@ -903,14 +995,19 @@ type Preferences struct {
 	KeepEnded *int32 `protobuf:"varint,2,opt,name=keep_ended,json=keepEnded,proto3,oneof" json:"keep_ended,omitempty"`
 	// The order of deletion among pods of equal phase and readiness, the most important rule first; at most 8. The deletion cost and the further rules of
 	// Kubernetes follow. Annotation: `decree.dev/scale-in`.
-	ScaleIn       []*ScaleInPreference `protobuf:"bytes,3,rep,name=scale_in,json=scaleIn,proto3" json:"scale_in,omitempty"`
+	ScaleIn []*ScaleInPreference `protobuf:"bytes,3,rep,name=scale_in,json=scaleIn,proto3" json:"scale_in,omitempty"`
+	// The maximum number of pods that the server creates in advance to replace pods on cordoned or leaving nodes, 0 or more; absent means none. A negative number
+	// quarantines the ReplicaSet. Annotation: `decree.dev/surge-on-eviction`.
+	Surge *int32 `protobuf:"varint,4,opt,name=surge,proto3,oneof" json:"surge,omitempty"`
+	// The same in percent of the desired pods, rounded up. If both are set, the larger number counts. Never more than the desired pods.
+	SurgePercent  *int32 `protobuf:"varint,5,opt,name=surge_percent,json=surgePercent,proto3,oneof" json:"surge_percent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Preferences) Reset() {
 	*x = Preferences{}
-	mi := &file_decree_v1_object_proto_msgTypes[7]
+	mi := &file_decree_v1_object_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1019,7 @@ func (x *Preferences) String() string {
 func (*Preferences) ProtoMessage() {}
 
 func (x *Preferences) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[7]
+	mi := &file_decree_v1_object_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1032,7 @@ func (x *Preferences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preferences.ProtoReflect.Descriptor instead.
 func (*Preferences) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{7}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Preferences) GetCreateAfterTermination() bool {
@@ -959,12 +1056,26 @@ func (x *Preferences) GetScaleIn() []*ScaleInPreference {
 	return nil
 }
 
+func (x *Preferences) GetSurge() int32 {
+	if x != nil && x.Surge != nil {
+		return *x.Surge
+	}
+	return 0
+}
+
+func (x *Preferences) GetSurgePercent() int32 {
+	if x != nil && x.SurgePercent != nil {
+		return *x.SurgePercent
+	}
+	return 0
+}
+
 // Orders the deletion of pods among those of equal phase and readiness.
 type ScaleInPreference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rule. A rule that is unknown to the server quarantines the ReplicaSet.
 	Rule ScaleInRule `protobuf:"varint,1,opt,name=rule,proto3,enum=decree.v1.ScaleInRule" json:"rule,omitempty"`
-	// For SCALE_IN_RULE_FIRST: the key of the label.
+	// For SCALE_IN_RULE_FIRST: the key of the label. For SCALE_IN_RULE_SPREAD: the key of a label of nodes.
 	LabelKey string `protobuf:"bytes,2,opt,name=label_key,json=labelKey,proto3" json:"label_key,omitempty"`
 	// For SCALE_IN_RULE_FIRST: the value of the label.
 	LabelValue    string `protobuf:"bytes,3,opt,name=label_value,json=labelValue,proto3" json:"label_value,omitempty"`
@@ -974,7 +1085,7 @@ type ScaleInPreference struct {
 
 func (x *ScaleInPreference) Reset() {
 	*x = ScaleInPreference{}
-	mi := &file_decree_v1_object_proto_msgTypes[8]
+	mi := &file_decree_v1_object_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1097,7 @@ func (x *ScaleInPreference) String() string {
 func (*ScaleInPreference) ProtoMessage() {}
 
 func (x *ScaleInPreference) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[8]
+	mi := &file_decree_v1_object_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1110,7 @@ func (x *ScaleInPreference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleInPreference.ProtoReflect.Descriptor instead.
 func (*ScaleInPreference) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ScaleInPreference) GetRule() ScaleInRule {
@@ -1046,7 +1157,7 @@ type ReplicaSetStatus struct {
 
 func (x *ReplicaSetStatus) Reset() {
 	*x = ReplicaSetStatus{}
-	mi := &file_decree_v1_object_proto_msgTypes[9]
+	mi := &file_decree_v1_object_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1169,7 @@ func (x *ReplicaSetStatus) String() string {
 func (*ReplicaSetStatus) ProtoMessage() {}
 
 func (x *ReplicaSetStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[9]
+	mi := &file_decree_v1_object_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1182,7 @@ func (x *ReplicaSetStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSetStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaSetStatus) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReplicaSetStatus) GetReplicas() int32 {
@@ -1142,7 +1253,7 @@ type ReplicaSetCondition struct {
 
 func (x *ReplicaSetCondition) Reset() {
 	*x = ReplicaSetCondition{}
-	mi := &file_decree_v1_object_proto_msgTypes[10]
+	mi := &file_decree_v1_object_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1265,7 @@ func (x *ReplicaSetCondition) String() string {
 func (*ReplicaSetCondition) ProtoMessage() {}
 
 func (x *ReplicaSetCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[10]
+	mi := &file_decree_v1_object_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1278,7 @@ func (x *ReplicaSetCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSetCondition.ProtoReflect.Descriptor instead.
 func (*ReplicaSetCondition) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{10}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReplicaSetCondition) GetType() string {
@@ -1224,7 +1335,7 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x15_block_owner_deletion\"t\n" +
 	"\x0eReadyCondition\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x12L\n" +
-	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xa1\x06\n" +
+	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xbb\x06\n" +
 	"\x03Pod\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1244,11 +1355,20 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x14max_regular_restarts\x18\r \x01(\x05R\x12maxRegularRestarts\x120\n" +
 	"\x14max_sidecar_restarts\x18\x0e \x01(\x05R\x12maxSidecarRestarts\x12+\n" +
 	"\x11disruption_target\x18\x0f \x01(\bR\x10disruptionTarget\x12%\n" +
-	"\x0ewaiting_reason\x18\x10 \x01(\tR\rwaitingReason\x1a9\n" +
+	"\x0ewaiting_reason\x18\x10 \x01(\tR\rwaitingReason\x12\x18\n" +
+	"\aleaving\x18\x11 \x01(\bR\aleaving\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_deletion_cost\"\xef\x01\n" +
+	"\x0e_deletion_cost\"\xca\x01\n" +
+	"\x04Node\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
+	"\runschedulable\x18\x02 \x01(\bR\runschedulable\x12\x18\n" +
+	"\aleaving\x18\x03 \x01(\bR\aleaving\x123\n" +
+	"\x06labels\x18\x04 \x03(\v2\x1b.decree.v1.Node.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xef\x01\n" +
 	"\rLabelSelector\x12L\n" +
 	"\fmatch_labels\x18\x01 \x03(\v2).decree.v1.LabelSelector.MatchLabelsEntryR\vmatchLabels\x12P\n" +
 	"\x11match_expressions\x18\x02 \x03(\v2#.decree.v1.LabelSelectorRequirementR\x10matchExpressions\x1a>\n" +
@@ -1285,13 +1405,17 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\v\n" +
-	"\t_replicas\"\xb3\x01\n" +
+	"\t_replicas\"\x94\x02\n" +
 	"\vPreferences\x128\n" +
 	"\x18create_after_termination\x18\x01 \x01(\bR\x16createAfterTermination\x12\"\n" +
 	"\n" +
 	"keep_ended\x18\x02 \x01(\x05H\x00R\tkeepEnded\x88\x01\x01\x127\n" +
-	"\bscale_in\x18\x03 \x03(\v2\x1c.decree.v1.ScaleInPreferenceR\ascaleInB\r\n" +
-	"\v_keep_ended\"}\n" +
+	"\bscale_in\x18\x03 \x03(\v2\x1c.decree.v1.ScaleInPreferenceR\ascaleIn\x12\x19\n" +
+	"\x05surge\x18\x04 \x01(\x05H\x01R\x05surge\x88\x01\x01\x12(\n" +
+	"\rsurge_percent\x18\x05 \x01(\x05H\x02R\fsurgePercent\x88\x01\x01B\r\n" +
+	"\v_keep_endedB\b\n" +
+	"\x06_surgeB\x10\n" +
+	"\x0e_surge_percent\"}\n" +
 	"\x11ScaleInPreference\x12*\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x16.decree.v1.ScaleInRuleR\x04rule\x12\x1b\n" +
 	"\tlabel_key\x18\x02 \x01(\tR\blabelKey\x12\x1f\n" +
@@ -1324,12 +1448,14 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x11POD_PHASE_UNKNOWN\x10\x02\x12\x15\n" +
 	"\x11POD_PHASE_RUNNING\x10\x03\x12\x17\n" +
 	"\x13POD_PHASE_SUCCEEDED\x10\x04\x12\x14\n" +
-	"\x10POD_PHASE_FAILED\x10\x05*\x82\x01\n" +
+	"\x10POD_PHASE_FAILED\x10\x05*\xbc\x01\n" +
 	"\vScaleInRule\x12\x1d\n" +
 	"\x19SCALE_IN_RULE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13SCALE_IN_RULE_FIRST\x10\x01\x12\x1f\n" +
 	"\x1bSCALE_IN_RULE_EMPTIEST_NODE\x10\x02\x12\x1a\n" +
-	"\x16SCALE_IN_RULE_YOUNGEST\x10\x03Br\n" +
+	"\x16SCALE_IN_RULE_YOUNGEST\x10\x03\x12\x1e\n" +
+	"\x1aSCALE_IN_RULE_LEAVING_NODE\x10\x04\x12\x18\n" +
+	"\x14SCALE_IN_RULE_SPREAD\x10\x05Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 
@@ -1346,7 +1472,7 @@ func file_decree_v1_object_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_decree_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_decree_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_decree_v1_object_proto_goTypes = []any{
 	(Kind)(0),                        // 0: decree.v1.Kind
 	(PodPhase)(0),                    // 1: decree.v1.PodPhase
@@ -1355,43 +1481,46 @@ var file_decree_v1_object_proto_goTypes = []any{
 	(*OwnerReference)(nil),           // 4: decree.v1.OwnerReference
 	(*ReadyCondition)(nil),           // 5: decree.v1.ReadyCondition
 	(*Pod)(nil),                      // 6: decree.v1.Pod
-	(*LabelSelector)(nil),            // 7: decree.v1.LabelSelector
-	(*LabelSelectorRequirement)(nil), // 8: decree.v1.LabelSelectorRequirement
-	(*ReplicaSet)(nil),               // 9: decree.v1.ReplicaSet
-	(*Preferences)(nil),              // 10: decree.v1.Preferences
-	(*ScaleInPreference)(nil),        // 11: decree.v1.ScaleInPreference
-	(*ReplicaSetStatus)(nil),         // 12: decree.v1.ReplicaSetStatus
-	(*ReplicaSetCondition)(nil),      // 13: decree.v1.ReplicaSetCondition
-	nil,                              // 14: decree.v1.Pod.LabelsEntry
-	nil,                              // 15: decree.v1.LabelSelector.MatchLabelsEntry
-	nil,                              // 16: decree.v1.ReplicaSet.TemplateLabelsEntry
-	(*timestamppb.Timestamp)(nil),    // 17: google.protobuf.Timestamp
+	(*Node)(nil),                     // 7: decree.v1.Node
+	(*LabelSelector)(nil),            // 8: decree.v1.LabelSelector
+	(*LabelSelectorRequirement)(nil), // 9: decree.v1.LabelSelectorRequirement
+	(*ReplicaSet)(nil),               // 10: decree.v1.ReplicaSet
+	(*Preferences)(nil),              // 11: decree.v1.Preferences
+	(*ScaleInPreference)(nil),        // 12: decree.v1.ScaleInPreference
+	(*ReplicaSetStatus)(nil),         // 13: decree.v1.ReplicaSetStatus
+	(*ReplicaSetCondition)(nil),      // 14: decree.v1.ReplicaSetCondition
+	nil,                              // 15: decree.v1.Pod.LabelsEntry
+	nil,                              // 16: decree.v1.Node.LabelsEntry
+	nil,                              // 17: decree.v1.LabelSelector.MatchLabelsEntry
+	nil,                              // 18: decree.v1.ReplicaSet.TemplateLabelsEntry
+	(*timestamppb.Timestamp)(nil),    // 19: google.protobuf.Timestamp
 }
 var file_decree_v1_object_proto_depIdxs = []int32{
-	17, // 0: decree.v1.ReadyCondition.last_transition_time:type_name -> google.protobuf.Timestamp
-	14, // 1: decree.v1.Pod.labels:type_name -> decree.v1.Pod.LabelsEntry
+	19, // 0: decree.v1.ReadyCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	15, // 1: decree.v1.Pod.labels:type_name -> decree.v1.Pod.LabelsEntry
 	4,  // 2: decree.v1.Pod.controller:type_name -> decree.v1.OwnerReference
-	17, // 3: decree.v1.Pod.creation_timestamp:type_name -> google.protobuf.Timestamp
-	17, // 4: decree.v1.Pod.deletion_timestamp:type_name -> google.protobuf.Timestamp
+	19, // 3: decree.v1.Pod.creation_timestamp:type_name -> google.protobuf.Timestamp
+	19, // 4: decree.v1.Pod.deletion_timestamp:type_name -> google.protobuf.Timestamp
 	1,  // 5: decree.v1.Pod.phase:type_name -> decree.v1.PodPhase
 	5,  // 6: decree.v1.Pod.ready:type_name -> decree.v1.ReadyCondition
-	15, // 7: decree.v1.LabelSelector.match_labels:type_name -> decree.v1.LabelSelector.MatchLabelsEntry
-	8,  // 8: decree.v1.LabelSelector.match_expressions:type_name -> decree.v1.LabelSelectorRequirement
-	17, // 9: decree.v1.ReplicaSet.deletion_timestamp:type_name -> google.protobuf.Timestamp
-	4,  // 10: decree.v1.ReplicaSet.controller:type_name -> decree.v1.OwnerReference
-	7,  // 11: decree.v1.ReplicaSet.selector:type_name -> decree.v1.LabelSelector
-	16, // 12: decree.v1.ReplicaSet.template_labels:type_name -> decree.v1.ReplicaSet.TemplateLabelsEntry
-	12, // 13: decree.v1.ReplicaSet.status:type_name -> decree.v1.ReplicaSetStatus
-	10, // 14: decree.v1.ReplicaSet.preferences:type_name -> decree.v1.Preferences
-	11, // 15: decree.v1.Preferences.scale_in:type_name -> decree.v1.ScaleInPreference
-	2,  // 16: decree.v1.ScaleInPreference.rule:type_name -> decree.v1.ScaleInRule
-	13, // 17: decree.v1.ReplicaSetStatus.conditions:type_name -> decree.v1.ReplicaSetCondition
-	17, // 18: decree.v1.ReplicaSetCondition.last_transition_time:type_name -> google.protobuf.Timestamp
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	16, // 7: decree.v1.Node.labels:type_name -> decree.v1.Node.LabelsEntry
+	17, // 8: decree.v1.LabelSelector.match_labels:type_name -> decree.v1.LabelSelector.MatchLabelsEntry
+	9,  // 9: decree.v1.LabelSelector.match_expressions:type_name -> decree.v1.LabelSelectorRequirement
+	19, // 10: decree.v1.ReplicaSet.deletion_timestamp:type_name -> google.protobuf.Timestamp
+	4,  // 11: decree.v1.ReplicaSet.controller:type_name -> decree.v1.OwnerReference
+	8,  // 12: decree.v1.ReplicaSet.selector:type_name -> decree.v1.LabelSelector
+	18, // 13: decree.v1.ReplicaSet.template_labels:type_name -> decree.v1.ReplicaSet.TemplateLabelsEntry
+	13, // 14: decree.v1.ReplicaSet.status:type_name -> decree.v1.ReplicaSetStatus
+	11, // 15: decree.v1.ReplicaSet.preferences:type_name -> decree.v1.Preferences
+	12, // 16: decree.v1.Preferences.scale_in:type_name -> decree.v1.ScaleInPreference
+	2,  // 17: decree.v1.ScaleInPreference.rule:type_name -> decree.v1.ScaleInRule
+	14, // 18: decree.v1.ReplicaSetStatus.conditions:type_name -> decree.v1.ReplicaSetCondition
+	19, // 19: decree.v1.ReplicaSetCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_object_proto_init() }
@@ -1401,16 +1530,16 @@ func file_decree_v1_object_proto_init() {
 	}
 	file_decree_v1_object_proto_msgTypes[1].OneofWrappers = []any{}
 	file_decree_v1_object_proto_msgTypes[3].OneofWrappers = []any{}
-	file_decree_v1_object_proto_msgTypes[6].OneofWrappers = []any{}
 	file_decree_v1_object_proto_msgTypes[7].OneofWrappers = []any{}
-	file_decree_v1_object_proto_msgTypes[9].OneofWrappers = []any{}
+	file_decree_v1_object_proto_msgTypes[8].OneofWrappers = []any{}
+	file_decree_v1_object_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_object_proto_rawDesc), len(file_decree_v1_object_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

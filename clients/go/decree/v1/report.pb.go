@@ -98,6 +98,14 @@ const (
 	Rule_RULE_EMPTIEST_NODE Rule = 33
 	// Victim: created later first, because the ReplicaSet prefers that the oldest pods stay.
 	Rule_RULE_YOUNGEST Rule = 34
+	// More active pods than desired: replacements of pods on cordoned or leaving nodes, created in advance.
+	Rule_RULE_SURGE Rule = 35
+	// Victim: its node leaves, or the pod itself, and its replacement is available.
+	Rule_RULE_REPLACED Rule = 36
+	// Victim: on a cordoned or leaving node, or leaving itself, because the ReplicaSet prefers so.
+	Rule_RULE_LEAVING_NODE Rule = 37
+	// Victim: in the domain with the most pods, because the ReplicaSet prefers to spread its pods.
+	Rule_RULE_FULLEST_DOMAIN Rule = 38
 )
 
 // Enum value maps for Rule.
@@ -138,6 +146,10 @@ var (
 		32: "RULE_FIRST",
 		33: "RULE_EMPTIEST_NODE",
 		34: "RULE_YOUNGEST",
+		35: "RULE_SURGE",
+		36: "RULE_REPLACED",
+		37: "RULE_LEAVING_NODE",
+		38: "RULE_FULLEST_DOMAIN",
 	}
 	Rule_value = map[string]int32{
 		"RULE_UNSPECIFIED":           0,
@@ -175,6 +187,10 @@ var (
 		"RULE_FIRST":                 32,
 		"RULE_EMPTIEST_NODE":         33,
 		"RULE_YOUNGEST":              34,
+		"RULE_SURGE":                 35,
+		"RULE_REPLACED":              36,
+		"RULE_LEAVING_NODE":          37,
+		"RULE_FULLEST_DOMAIN":        38,
 	}
 )
 
@@ -267,7 +283,7 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x16decree/v1/report.proto\x12\tdecree.v1\"E\n" +
 	"\x06Reason\x12#\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x0f.decree.v1.RuleR\x04rule\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail*\xb7\x06\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail*\x8a\a\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RULE_TOO_FEW_REPLICAS\x10\x01\x12\x1a\n" +
@@ -306,7 +322,12 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\n" +
 	"RULE_FIRST\x10 \x12\x16\n" +
 	"\x12RULE_EMPTIEST_NODE\x10!\x12\x11\n" +
-	"\rRULE_YOUNGEST\x10\"Br\n" +
+	"\rRULE_YOUNGEST\x10\"\x12\x0e\n" +
+	"\n" +
+	"RULE_SURGE\x10#\x12\x11\n" +
+	"\rRULE_REPLACED\x10$\x12\x15\n" +
+	"\x11RULE_LEAVING_NODE\x10%\x12\x17\n" +
+	"\x13RULE_FULLEST_DOMAIN\x10&Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 

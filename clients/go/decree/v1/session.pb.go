@@ -142,7 +142,7 @@ type Hello struct {
 	ProtocolMin int32 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
 	// The highest protocol version of the agent; at least `protocol_min`.
 	ProtocolMax int32 `protobuf:"varint,2,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
-	// Optional behavior that the agent requests, by name. The server refuses unknown names with FAILED_PRECONDITION.
+	// Optional behavior that the agent requests, by name: `nodes`, if it sends nodes. The server refuses unknown names with FAILED_PRECONDITION.
 	Capabilities []string `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// The unique name of this agent process; 1 to 128 printable ASCII characters.
 	AgentInstance string `protobuf:"bytes,4,opt,name=agent_instance,json=agentInstance,proto3" json:"agent_instance,omitempty"`

@@ -211,6 +211,8 @@ fn preferences(
         create_after_termination,
         keep_ended,
         scale_in,
+        surge: _,
+        surge_percent: _,
     } = preferences.cloned().unwrap_or_default();
     if scale_in.len() > SCALE_IN_MAX {
         let found = format!("are {}; at most {SCALE_IN_MAX} are allowed", scale_in.len());
@@ -254,7 +256,7 @@ fn scale_in(preference: v1::ScaleInPreference, faults: &mut Faults) -> Option<Sc
         }
         v1::ScaleInRule::EmptiestNode => Some(ScaleIn::EmptiestNode),
         v1::ScaleInRule::Youngest => Some(ScaleIn::Youngest),
-        v1::ScaleInRule::Unspecified => {
+        v1::ScaleInRule::LeavingNode | v1::ScaleInRule::Spread | v1::ScaleInRule::Unspecified => {
             let found = format!("has the unknown rule {number}");
             faults.add(Violation::new("preferences.scale_in", Fault::Range, found));
             None

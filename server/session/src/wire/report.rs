@@ -233,6 +233,7 @@ fn preferences(preferences: Preferences) -> v1::Preferences {
         create_after_termination,
         keep_ended: keep_ended.map(field::int32),
         scale_in: scale_in.collect(),
+        ..v1::Preferences::default()
     }
 }
 

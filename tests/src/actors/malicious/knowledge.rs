@@ -60,6 +60,7 @@ impl Knowledge {
             }
             Frame::Hello(_)
             | Frame::Heartbeat(_)
+            | Frame::Nodes(_)
             | Frame::SnapshotBegin(_)
             | Frame::SnapshotEnd(_) => {}
         }

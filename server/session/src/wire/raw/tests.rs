@@ -26,6 +26,7 @@ impl<'a> RawPod<'a> {
             max_sidecar_restarts,
             disruption_target,
             waiting_reason,
+            leaving: _,
         } = pod;
         labels.clear();
         labels.extend(map.iter().map(|(key, value)| (&**key, &**value)));
@@ -97,6 +98,7 @@ prop_compose! {
             max_sidecar_restarts,
             disruption_target,
             waiting_reason,
+            leaving: false,
         }
     }
 }
