@@ -149,11 +149,13 @@ fn preferences(rng: &mut Rng) -> v1::Preferences {
         keep_ended: rng.chance(500).then(|| count(rng)),
         scale_in: (0..rules)
             .map(|_| v1::ScaleInPreference {
-                rule: *rng.pick(&[0, 1, 1, 2, 3, 99]),
+                rule: *rng.pick(&[0, 1, 1, 2, 3, 4, 5, 99]),
                 label_key: text(rng, &["app", "tier"]),
                 label_value: text(rng, &["", "idle"]),
             })
             .collect(),
+        surge: rng.chance(300).then(|| count(rng)),
+        surge_percent: rng.chance(300).then(|| count(rng)),
     }
 }
 
@@ -209,6 +211,18 @@ pub(crate) fn pod(rng: &mut Rng) -> v1::Pod {
         max_sidecar_restarts: count(rng),
         disruption_target: rng.chance(100),
         waiting_reason: text(rng, &["", "ImagePullBackOff"]),
+        leaving: rng.chance(100),
+    }
+}
+
+/// Returns a node of pods, usually a valid one.
+pub(crate) fn node(rng: &mut Rng) -> v1::Node {
+    let zone = ("topology.kubernetes.io/zone".into(), text(rng, &["a", "b"]));
+    v1::Node {
+        name: text(rng, &["", "node-a", "node-b"]),
+        unschedulable: rng.chance(300),
+        leaving: rng.chance(300),
+        labels: [zone].into_iter().filter(|_| rng.chance(500)).collect(),
     }
 }
 

@@ -32,6 +32,9 @@ fn request(rng: &mut Rng) -> v1::DecideRequest {
         pods: (0..pods).map(|_| contract::pod(rng)).collect(),
         decide_time: Some(contract::time(rng)),
         options: rng.chance(400).then(|| contract::options(rng)),
+        nodes: (0..rng.between(0, 2))
+            .map(|_| contract::node(rng))
+            .collect(),
     }
 }
 

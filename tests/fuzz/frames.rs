@@ -150,7 +150,8 @@ impl Account {
                 }
                 self.in_flight.retain(|_, (_, left)| !left.is_empty());
             }
-            Frame::Hello(_) | Frame::SnapshotObjects(_) | Frame::Heartbeat(_) => {}
+            Frame::Hello(_) | Frame::SnapshotObjects(_) | Frame::Nodes(_) | Frame::Heartbeat(_) => {
+            }
         }
     }
 
