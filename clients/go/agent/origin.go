@@ -199,7 +199,7 @@ func isSameState(one, other *v1.Pod) bool {
 		isSameTime(one.Ready.GetLastTransitionTime(), other.Ready.GetLastTransitionTime()) &&
 		(one.DeletionCost == nil) == (other.DeletionCost == nil) && one.GetDeletionCost() == other.GetDeletionCost() &&
 		one.MaxRegularRestarts == other.MaxRegularRestarts && one.MaxSidecarRestarts == other.MaxSidecarRestarts &&
-		one.DisruptionTarget == other.DisruptionTarget &&
+		one.DisruptionTarget == other.DisruptionTarget && one.Leaving == other.Leaving &&
 		one.WaitingReason == other.WaitingReason
 }
 

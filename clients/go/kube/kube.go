@@ -15,8 +15,11 @@ import (
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
 
-// deletionCost is the only annotation that decisions read.
-const deletionCost = "controller.kubernetes.io/pod-deletion-cost"
+// The annotations that decisions read. The second announces the eviction of its pod, with any value but false.
+const (
+	deletionCost = "controller.kubernetes.io/pod-deletion-cost"
+	leaving      = "decree.dev/leaving"
+)
 
 // FromPod returns the fields of a pod that decisions read. The kind of its controller is left out, so that the uid alone decides to which object the
 // pod belongs: your own kind can be its owner.
@@ -31,6 +34,9 @@ func FromPod(pod *corev1.Pod) *v1.Pod {
 	}
 	if cost, is := pod.Annotations[deletionCost]; is {
 		projected.DeletionCost = &cost
+	}
+	if value, is := pod.Annotations[leaving]; is {
+		projected.Leaving = value != "false"
 	}
 	for _, condition := range pod.Status.Conditions {
 		isTrue := condition.Status == corev1.ConditionTrue

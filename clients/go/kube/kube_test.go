@@ -32,7 +32,7 @@ func TestPodHasAllThatDecisionsRead(t *testing.T) {
 	always, deleted := corev1.ContainerRestartPolicyAlways, at(900)
 	pod := &corev1.Pod{ObjectMeta: meta("web-a", "Pool")}
 	pod.DeletionTimestamp = &deleted
-	pod.Annotations = map[string]string{deletionCost: "-5"}
+	pod.Annotations = map[string]string{deletionCost: "-5", leaving: "soon"}
 	pod.Spec = corev1.PodSpec{NodeName: "node-a", InitContainers: []corev1.Container{{Name: "once"}, {Name: "mesh", RestartPolicy: &always}}}
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning,
@@ -51,7 +51,7 @@ func TestPodHasAllThatDecisionsRead(t *testing.T) {
 		Controller:        &v1.OwnerReference{ApiVersion: "example.com/v1", Name: "web", Uid: "web-uid", BlockOwnerDeletion: &yes},
 		CreationTimestamp: timestamppb.New(time.Unix(100, 0)), DeletionTimestamp: timestamppb.New(time.Unix(900, 0)), NodeName: "node-a",
 		Phase: v1.PodPhase_POD_PHASE_RUNNING, Ready: &v1.ReadyCondition{LastTransitionTime: timestamppb.New(time.Unix(300, 0))},
-		DeletionCost: &cost, MaxRegularRestarts: 4, MaxSidecarRestarts: 3, DisruptionTarget: true,
+		DeletionCost: &cost, MaxRegularRestarts: 4, MaxSidecarRestarts: 3, DisruptionTarget: true, Leaving: true,
 	}
 	if got := FromPod(pod); !proto.Equal(got, want) {
 		t.Fatalf("%v\n%v", got, want)

@@ -10,8 +10,10 @@ use super::{
     projected::Projected,
 };
 
-/// The only annotation that decisions read.
+/// The annotations that decisions read.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// Announces the eviction of its pod, with any value but `false`.
+const LEAVING: &str = "decree.dev/leaving";
 /// The type of the only condition that decisions read.
 const READY: &str = "Ready";
 /// The condition that an eviction sets on its pod.
@@ -143,6 +145,7 @@ impl Projected for Pod {
             container.is_some_and(|it| it.restart_policy.as_deref() == Some("Always"))
         };
         let waiting_reason = waiting_reason(&status, spec.node_name.is_none());
+        let leaving = metadata.annotations.remove(LEAVING);
         Ok(v1::Pod {
             waiting_reason,
             namespace: metadata.namespace.unwrap_or_default(),
@@ -160,7 +163,7 @@ impl Projected for Pod {
             max_sidecar_restarts: restarts(&status.init_container_statuses, is_sidecar),
             node_name: spec.node_name.unwrap_or_default(),
             disruption_target,
-            leaving: false,
+            leaving: leaving.is_some_and(|it| it != "false"),
         })
     }
 }
