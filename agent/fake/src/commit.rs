@@ -95,6 +95,9 @@ fn changed(state: &mut State, kind: Kind, old: &Object, new: &Object) {
     if asked {
         wake::deletion_requested(state, kind, new);
     }
+    if kind == Kind::Node && old["spec"] != new["spec"] {
+        wake::retry_unscheduled(state);
+    }
     if old["metadata"]["ownerReferences"] != new["metadata"]["ownerReferences"] {
         wake::owners_changed(state, kind, new);
         wake::freed(state, old);

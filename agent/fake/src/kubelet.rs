@@ -7,6 +7,7 @@ use crate::{
     kind::Kind,
     object::{self, Object, set_condition},
     state::State,
+    store::ObjectKey,
     timeline::PodRef,
     wake,
 };
@@ -96,11 +97,22 @@ fn is_up(state: &State, name: &str) -> bool {
     state.nodes.get(name).is_some_and(|node| !node.down)
 }
 
-/// The node with the fewest pods, among the nodes that respond as far as the control plane knows.
+/// The node with the fewest pods, among the nodes that take pods and respond as far as the control plane knows.
 fn choose_node(state: &State) -> Option<String> {
-    let fit = state.nodes.iter().filter(|(_, node)| !node.noticed);
+    let nodes = state.nodes.iter();
+    let fit = nodes.filter(|(name, node)| !node.noticed && takes_pods(state, name));
     let chosen = fit.min_by_key(|(name, _)| state.store.count_on(name));
     chosen.map(|(name, _)| name.clone())
+}
+
+/// Whether nobody has cordoned or tainted the node; pods have no tolerations in this model.
+fn takes_pods(state: &State, name: &str) -> bool {
+    let node = state.store.find(Kind::Node, &ObjectKey::new("", name));
+    let shuns = |taint: &Value| taint["effect"] == "NoSchedule" || taint["effect"] == "NoExecute";
+    node.is_none_or(|node| {
+        let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        node["spec"]["unschedulable"] != true && !taints.any(shuns)
+    })
 }
 
 /// The pod with the status that a kubelet reports: phase, readiness and container statuses.
