@@ -17,6 +17,8 @@ use service::transport::{ClientArgs, Endpoint};
 use service::{ListenAddr, LogArgs};
 use thiserror::Error;
 
+pub use self::nodes::NodeArgs;
+
 /// The number of pods created a second while many pods of a ReplicaSet have no node.
 const UNASSIGNED_CREATES: i32 = 20;
 
@@ -97,7 +99,7 @@ pub struct AgentArgs {
     pub unassigned_pods_max: i32,
 
     /// The annotations of ReplicaSets that the agent follows beyond Kubernetes' rules, separated by commas, or `none`.
-    #[arg(long, env = "DECREE_PREFERENCES", default_value = "create,keep-ended,scale-in", value_parser = preferences::names, value_name = "NAMES")]
+    #[arg(long, env = "DECREE_PREFERENCES", default_value = "create,keep-ended,scale-in,surge-on-eviction", value_parser = preferences::names, value_name = "NAMES")]
     pub preferences: BTreeSet<Preference>,
 
     /// A preference of the ReplicaSets of a namespace, or of all with `*`, that have no such annotation; repeatable. Example:
@@ -114,6 +116,8 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
     pub calls_max: u16,
 
+    #[command(flatten)]
+    pub nodes: NodeArgs,
     #[command(flatten)]
     pub budget: BudgetArgs,
     #[command(flatten)]
@@ -281,6 +285,9 @@ pub enum ClusterError {
         "--kubeconfig and --context name a real cluster: leave out --cluster fake, or leave them out"
     )]
     CredentialsOfFake,
+    /// The server refuses nodes with more labels.
+    #[error("--node-label: at most 8 labels of nodes can be sent")]
+    TooManyLabels,
     /// A shard of an embedded cluster.
     #[error(
         "--shard I/N needs Leases, which the embedded cluster does not have: leave --shard out"
@@ -318,6 +325,7 @@ impl AgentArgs {
                 ..v1::Options::default()
             },
             preferences: PreferencePolicy::new(self.preferences.clone(), &self.default_preferences),
+            nodes: self.nodes.fields(),
             namespaces: namespaces.cloned().collect(),
             calls_max: self.calls_max.into(),
             creates: self.create_limits(),
@@ -331,10 +339,11 @@ impl AgentArgs {
     /// must be requested by name, so that nobody takes it for a real one.
     ///
     /// # Errors
-    /// If there is no cluster, or if flags of the other kind of cluster are given, or shards of an embedded cluster.
+    /// If there is no cluster, or if flags of the other kind of cluster are given, or shards of an embedded cluster, or too many labels of nodes.
     pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, ClusterError> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
         match self.cluster {
+            _ if self.nodes.has_too_many_labels() => Err(ClusterError::TooManyLabels),
             Some(ClusterKind::Fake) if self.shard.shard().is_some() => {
                 Err(ClusterError::ShardOfFake)
             }
@@ -476,5 +485,6 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not whole seconds, or fewer than 3".to_owned())
 }
 
+mod nodes;
 #[cfg(test)]
 mod tests;

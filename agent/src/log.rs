@@ -128,8 +128,8 @@ pub(crate) fn cluster_away(error: &ApiError) {
     );
 }
 
-pub(crate) fn read_failed(kind: Kind, verb: &'static str, error: &ApiError) {
-    let (peer, kind, code) = (CLUSTER, kind.plural(), error.code);
+pub(crate) fn read_failed(kind: &'static str, verb: &'static str, error: &ApiError) {
+    let (peer, code) = (CLUSTER, error.code);
     if error.is_everyday() {
         debug!(kind, verb, code, %error, "the cluster cannot be read")
     } else {

@@ -173,13 +173,14 @@ impl Metrics {
         self.versions_went_back.get_or_create(&label).inc();
     }
 
-    pub(crate) fn count_read_failure(&self, kind: Kind, verb: &'static str, code: Option<u16>) {
+    pub(crate) fn count_read_failure(
+        &self,
+        kind: &'static str,
+        verb: &'static str,
+        code: Option<u16>,
+    ) {
         let code = code.map_or_else(|| NO_STATUS.into(), |code| code.to_string().into());
-        let labels = [
-            ("kind", kind.plural().into()),
-            ("verb", verb.into()),
-            ("code", code),
-        ];
+        let labels = [("kind", kind.into()), ("verb", verb.into()), ("code", code)];
         self.read_failures.get_or_create(&labels).inc();
     }
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use agent_core::{
     agent::{Agent, AgentCommand, AgentConfig},
     api::{ApiError, Call, CallId, Kind, Reply},
-    cluster::Cluster,
+    cluster::{Cluster, NodeFailure},
     link::LinkCommand,
     pace::since,
     report::Report,
@@ -83,8 +83,18 @@ struct Shell<C> {
     config: ShellConfig,
     /// The fields of log lines that the server can cause at will: those of the open session, if any, and the peer.
     session: tracing::Span,
-    /// Since when each kind has no watch, after a failed list or watch.
-    unwatched: [Option<Timestamp>; 2],
+    /// Since when each kind, and last the nodes, have no watch, after a failed list or watch.
+    unwatched: [Option<Timestamp>; 3],
+}
+
+/// The index, the resource and the verb of a list or watch.
+type Read = (usize, &'static str, &'static str);
+
+/// The index of the nodes, after those of the kinds.
+const NODES: usize = 2;
+
+const fn read_of(kind: Kind, verb: &'static str) -> Read {
+    (kind as usize, kind.plural(), verb)
 }
 
 /// Checks that all kinds are watched, or were watched a minute ago.
@@ -142,7 +152,7 @@ pub async fn run<C: Cluster>(
         cluster,
         config,
         session,
-        unwatched: [None; 2],
+        unwatched: [None; 3],
     };
     shell.run(shutdown).instrument(span).await
 }
@@ -239,6 +249,10 @@ impl<C: Cluster> Shell<C> {
                 AgentCommand::Link(command) => self.uplink.command(command),
                 AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
                 AgentCommand::AskVersion(kind) => self.sources.ask_version(kind),
+                AgentCommand::WatchNodes => {
+                    let fields = self.config.agent.nodes.clone().unwrap_or_default();
+                    self.sources.watch_nodes(&fields);
+                }
                 AgentCommand::Call(call) => {
                     let calls = &self.config.metrics.calls;
                     calls.get_or_create(&[("verb", call.request.verb())]).inc();
@@ -335,14 +349,14 @@ impl<C: Cluster> Shell<C> {
             match news {
                 sources::News::Listed(kind, id, list) => {
                     if let Err(error) = &list {
-                        self.handle_read_failed(now, (kind, "list"), error);
+                        self.handle_read_failed(now, read_of(kind, "list"), error);
                     }
                     self.agent.handle_listed(now, kind, id, list);
                 }
                 sources::News::Events(kind, id, events) => {
                     for event in events {
                         if let WatchEvent::Error(error) = &event {
-                            self.handle_read_failed(now, (kind, "watch"), error);
+                            self.handle_read_failed(now, read_of(kind, "watch"), error);
                         }
                         self.agent.handle_watch_event(now, kind, id, event);
                     }
@@ -354,9 +368,18 @@ impl<C: Cluster> Shell<C> {
                     self.agent.handle_version(now, kind, &version);
                 }
                 sources::News::Watched(kind) => self.unwatched[kind as usize] = None,
+                sources::News::Nodes(Ok(events)) => {
+                    self.unwatched[NODES] = None;
+                    self.agent.handle_nodes(events);
+                }
+                sources::News::Nodes(Err(NodeFailure { verb, error })) => {
+                    self.handle_read_failed(now, (NODES, "nodes", verb), &error);
+                }
                 sources::News::Closed(kind, id, error) => {
                     match &error {
-                        Some(error) => self.handle_read_failed(now, (kind, "watch"), error),
+                        Some(error) => {
+                            self.handle_read_failed(now, read_of(kind, "watch"), error);
+                        }
                         None => self.session.in_scope(|| log::watch_ended(kind)),
                     }
                     self.agent
@@ -368,13 +391,13 @@ impl<C: Cluster> Shell<C> {
     }
 
     /// Takes a failed list or watch. A version that is gone is expected: the kind is listed again.
-    fn handle_read_failed(&mut self, now: Timestamp, read: (Kind, &'static str), error: &ApiError) {
-        let (kind, verb) = read;
+    fn handle_read_failed(&mut self, now: Timestamp, read: Read, error: &ApiError) {
+        let (index, kind, verb) = read;
         self.config
             .metrics
             .count_read_failure(kind, verb, error.code);
         if !error.is_everyday() {
-            self.unwatched[kind as usize].get_or_insert(now);
+            self.unwatched[index].get_or_insert(now);
         }
         self.session
             .in_scope(|| log::read_failed(kind, verb, error));

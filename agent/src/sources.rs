@@ -1,8 +1,9 @@
-//! The lists and watches of both kinds: a task for each kind runs the agent's commands, one at a time.
+//! The lists and watches of both kinds, and the nodes: a task for each runs the agent's commands, one at a time.
 
 use agent_core::{
     api::{ApiError, Kind},
-    cluster::{Cluster, EventStream as _, PageStream as _},
+    cluster::{Cluster, EventStream as _, NodeFailure, NodeStream as _, PageStream as _},
+    nodes::{NodeEvent, NodeFields},
     watch::{List, WatchCommand, WatchEvent, WatchId},
 };
 use tokio::sync::mpsc;
@@ -23,6 +24,7 @@ pub(crate) enum News {
     Closed(Kind, WatchId, Option<ApiError>),
     /// The newest version of a kind.
     Version(Kind, Result<String, ApiError>),
+    Nodes(Result<Vec<NodeEvent>, NodeFailure>),
 }
 
 /// The sources. Dropping them ends their tasks.
@@ -34,6 +36,7 @@ pub(crate) struct Sources<C> {
     pub(crate) news: mpsc::Receiver<News>,
     tasks: [Option<AbortOnDropHandle<()>>; 2],
     questions: [Option<AbortOnDropHandle<()>>; 2],
+    nodes: Option<AbortOnDropHandle<()>>,
 }
 
 impl<C: Cluster> Sources<C> {
@@ -45,6 +48,7 @@ impl<C: Cluster> Sources<C> {
             news,
             tasks: [None, None],
             questions: [None, None],
+            nodes: None,
         }
     }
 
@@ -69,6 +73,15 @@ impl<C: Cluster> Sources<C> {
             let _ = sender.send(News::Version(kind, version)).await;
         });
         self.questions[kind as usize] = Some(AbortOnDropHandle::new(task));
+    }
+
+    /// Reads and watches the nodes from the beginning.
+    pub(crate) fn watch_nodes(&mut self, fields: &NodeFields) {
+        let (mut nodes, sender) = (self.cluster.nodes(fields), self.sender.clone());
+        let task = tokio::spawn(async move {
+            while sender.send(News::Nodes(nodes.next().await)).await.is_ok() {}
+        });
+        self.nodes = Some(AbortOnDropHandle::new(task));
     }
 }
 

@@ -276,6 +276,7 @@ impl Told {
                 }
                 AgentCommand::Watch(_, WatchCommand::Stop)
                 | AgentCommand::AskVersion(..)
+                | AgentCommand::WatchNodes
                 | AgentCommand::Link(_) => {}
             }
         }

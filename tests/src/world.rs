@@ -167,6 +167,7 @@ impl World {
                 id,
                 from,
             } => self.watch_opens(life, kind, id, &from),
+            Happening::NodesRead { life } => self.nodes_read(life),
             Happening::Act { act, tries } => self.act(act, tries),
             Happening::Fault(fault) => self.suffer(fault),
         }

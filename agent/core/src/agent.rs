@@ -17,6 +17,7 @@ use crate::{
         guard::{Guard, operation_count},
     },
     link::{Disconnect, Link, OUTCOMES_WAITING_MAX, operations_in_flight},
+    nodes::{NodeEvent, Nodes},
     outbox::Outbox,
     pace::since,
     recorder::{Note, Reason},
@@ -42,12 +43,14 @@ pub struct Agent {
     batches: Batches,
     outbox: Outbox,
     reports: VecDeque<Report>,
+    /// Whether the nodes must be read from the beginning.
+    nodes_due: bool,
 }
 
 impl Agent {
     /// Creates an agent that connects at once.
     pub fn new(config: AgentConfig) -> Self {
-        Self {
+        let mut agent = Self {
             link: Link::new(
                 config.hello(),
                 config.backoff_min..=config.backoff_max,
@@ -58,11 +61,14 @@ impl Agent {
             batches: Batches::new(config.calls_max, config.creates, config.budget),
             outbox: Outbox::new(config.events_max),
             reports: VecDeque::new(),
+            nodes_due: false,
             guard: Guard {
                 config,
                 ..Guard::default()
             },
-        }
+        };
+        agent.forget_cluster();
+        agent
     }
 
     /// Handles the opening of the stream to the server.
@@ -149,6 +155,14 @@ impl Agent {
         self.reading.watch(kind).handle_closed(now, id, error);
     }
 
+    /// Handles news of the nodes.
+    pub fn handle_nodes(&mut self, events: Vec<NodeEvent>) {
+        let changes = self.view.pods.apply_nodes(events);
+        if self.link.takes_work() {
+            self.outbox.push_nodes(changes.nodes, changes.completes);
+        }
+    }
+
     /// Handles the answer to a request for the newest version of a kind. A failed request tells nothing.
     pub fn handle_version(
         &mut self,
@@ -211,6 +225,9 @@ impl Agent {
                 self.reading.history.note_create(pod, known);
             }
             return Some(AgentCommand::Call(call));
+        }
+        if std::mem::take(&mut self.nodes_due) {
+            return Some(AgentCommand::WatchNodes);
         }
         if let Some(command) = self.link.poll_command(now, self.is_settled()) {
             return Some(AgentCommand::Link(command));
@@ -294,7 +311,7 @@ impl Agent {
     /// Forgets the cluster after its versions went back, and begins another session. The server's knowledge is of another history.
     fn handle_went_back(&mut self, now: Timestamp, went_back: &WentBack) {
         self.reading.history.forget();
-        self.view = View::default();
+        self.forget_cluster();
         self.reports.push_back(Report::WentBack(*went_back));
         self.reports.push_back(Report::Noted(Note {
             object: v1::ObjectRef {
@@ -306,6 +323,12 @@ impl Agent {
             message: went_back.to_string(),
         }));
         self.abort(now, Disconnect::WentBack(*went_back));
+    }
+
+    fn forget_cluster(&mut self) {
+        self.view = View::default();
+        self.nodes_due = self.guard.config.nodes().is_some();
+        self.view.pods.nodes = self.nodes_due.then(Nodes::default);
     }
 
     /// Starts no more operations. The session only sends the outcomes of operations that have begun.
@@ -327,7 +350,12 @@ impl Agent {
         });
         if Kind::ALL.iter().all(|kind| self.view.seen(*kind).is_none()) {
             // After the cluster went back, answers to older calls may have been of the lost history.
+            let nodes = self.view.pods.nodes.take();
             self.view = View::default();
+            self.view.pods.nodes = nodes;
+        }
+        if let Some(nodes) = &self.view.pods.nodes {
+            self.outbox.push_nodes(nodes.all(), nodes.is_complete);
         }
         self.reading.begin(now);
     }

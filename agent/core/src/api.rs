@@ -361,8 +361,8 @@ impl ApiError {
         }
     }
 
-    /// The shortest wait of a refused list or watch: as long as the cluster asks for, at most a minute.
-    pub(crate) fn retry_after(&self) -> Duration {
+    /// Returns the shortest wait of a refused list or watch: as long as the cluster asks for, at most a minute.
+    pub fn retry_after(&self) -> Duration {
         let seconds = self.retry_after_seconds.unwrap_or_default();
         Duration::from_secs(seconds.into()).min(RETRY_AFTER_MAX)
     }
@@ -377,8 +377,8 @@ impl ApiError {
         }
     }
 
-    /// True if the requested version is too old, so that the kind must be listed again.
-    pub(crate) fn is_gone(&self) -> bool {
+    /// Returns whether the requested version is too old, so that the kind must be listed again.
+    pub fn is_gone(&self) -> bool {
         self.code == Some(410)
     }
 

@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | [`api`], [`cluster`] | requests to the cluster and its answers, as messages of the contract; the interface that an adapter implements |
 //! | [`watch`] | the lists and watches of a kind, and whether the versions of the cluster go back |
+//! | [`nodes`] | the nodes, for preferences that depend on them |
 //! | `view` | the pods and ReplicaSets as last seen |
 //! | `outbox` | the frames that wait for the server |
 //! | [`link`] | the connection to the server, and the decoding of its frames |
@@ -41,6 +42,7 @@ pub mod cluster;
 pub mod execute;
 pub mod lease;
 pub mod link;
+pub mod nodes;
 mod outbox;
 pub mod pace;
 pub mod preferences;

@@ -1,7 +1,7 @@
 //! Output that waits for the server, in frames of a bounded size.
 //!
 //! A slow reader costs bounded memory. If many events wait, only the latest event of each object stays. A new list of a kind replaces the
-//! waiting rest of an older list. The outbox sends the pages of a list before the last page has come. Outcomes wait elsewhere, and their
+//! waiting rest of an older list. Of a node, only the newest state waits. The outbox sends the pages of a list before the last page has come. Outcomes wait elsewhere, and their
 //! number is bounded by the operations in flight.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -37,6 +37,10 @@ pub(crate) struct Outbox {
     position_last: u64,
     /// How many events may wait before events of one object are merged.
     unmerged_max: usize,
+    /// The nodes by name; `None` for a node that is gone.
+    nodes: BTreeMap<String, Option<v1::Node>>,
+    /// Whether the server must learn that these are the last of all nodes.
+    completes_nodes: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -105,24 +109,41 @@ impl Outbox {
         self.events.insert(position, (id, v1::Event { event }));
     }
 
+    /// Takes changed nodes, after which all may have been sent.
+    pub(crate) fn push_nodes(
+        &mut self,
+        nodes: BTreeMap<String, Option<v1::Node>>,
+        completes: bool,
+    ) {
+        self.nodes.extend(nodes);
+        self.completes_nodes |= completes;
+    }
+
     /// True if nothing waits, and no open list will bring more.
     pub(crate) fn is_empty(&self) -> bool {
-        self.snapshots.is_empty() && self.events.is_empty()
+        self.snapshots.is_empty() && self.events.is_empty() && !self.has_nodes()
     }
 
     pub(crate) fn has_frame(&self) -> bool {
         let listed = self.snapshots.iter().any(Snapshot::has_frame);
-        listed || !self.events.is_empty()
+        listed || !self.events.is_empty() || self.has_nodes()
+    }
+
+    fn has_nodes(&self) -> bool {
+        self.completes_nodes || !self.nodes.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.unmerged_max);
     }
 
-    /// The next frame: outcomes first, as the server waits for them, then lists, then events.
+    /// The next frame: outcomes first, as the server waits for them, then nodes, lists and events.
     pub(crate) fn poll_frame(&mut self, outcomes: &mut VecDeque<v1::Outcome>) -> Option<Frame> {
         if !outcomes.is_empty() {
             return Some(self.outcomes_frame(outcomes));
+        }
+        if self.has_nodes() {
+            return Some(self.nodes_frame());
         }
         let snapshot = self.snapshots.iter().position(Snapshot::has_frame);
         let Some(index) = snapshot else {
@@ -133,6 +154,23 @@ impl Outbox {
             self.snapshots.remove(index);
         }
         frame
+    }
+
+    fn nodes_frame(&mut self) -> Frame {
+        let (mut frame, mut bytes) = (v1::Nodes::default(), 0);
+        while let Some(entry) = self.nodes.first_entry() {
+            let node = entry.get().as_ref().map_or(0, Message::encoded_len);
+            bytes += entry.key().len() + node;
+            if bytes > FRAME_BYTES_MAX && (frame != v1::Nodes::default()) {
+                return Frame::Nodes(frame);
+            }
+            match entry.remove_entry() {
+                (_, Some(node)) => frame.applied.push(node),
+                (name, None) => frame.deleted.push(name),
+            }
+        }
+        frame.complete = std::mem::take(&mut self.completes_nodes);
+        Frame::Nodes(frame)
     }
 
     fn outcomes_frame(&self, outcomes: &mut VecDeque<v1::Outcome>) -> Frame {

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 /// A wait that doubles from `min` to `max`. Each wait is drawn from the upper half of its step, so that many agents do not reconnect to a
 /// lost server at the same time.
 #[derive(Clone, Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     min: Duration,
     pub(crate) max: Duration,
     failures: u32,
@@ -15,7 +15,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub(crate) const fn new(min: Duration, max: Duration, seed: u64) -> Self {
+    /// Creates a backoff that has seen no failure.
+    pub const fn new(min: Duration, max: Duration, seed: u64) -> Self {
         Self {
             min,
             max,
@@ -24,7 +25,8 @@ impl Backoff {
         }
     }
 
-    pub(crate) fn next_wait(&mut self) -> Duration {
+    /// Returns the wait after one more failure.
+    pub fn next_wait(&mut self) -> Duration {
         let doubled = self
             .min
             .saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
@@ -37,7 +39,8 @@ impl Backoff {
         self.jittered(self.max)
     }
 
-    pub(crate) const fn reset(&mut self) {
+    /// Forgets the failures.
+    pub const fn reset(&mut self) {
         self.failures = 0;
     }
 

@@ -10,6 +10,8 @@ use std::{
 
 use decree_api::v1;
 
+use crate::nodes::NodeFields;
+
 /// The value of each annotation that asks for nothing: such a ReplicaSet has no default of its namespace.
 const NONE: &str = "kubernetes";
 /// The namespace of a default for all namespaces.
@@ -17,6 +19,12 @@ const EVERYWHERE: &str = "*";
 const AFTER_TERMINATION: &str = "after-termination";
 const CONSOLIDATE: &str = "consolidate";
 const OLDEST_STAYS: &str = "oldest-stays";
+const LEAVING_NODE: &str = "leaving-node";
+const SPREAD: &str = "spread=";
+/// The surge that replaces all pods at once.
+const ALL_AT_ONCE: &str = "true";
+/// Why a preference is not followed without nodes.
+const NEEDS_NODES: &str = "needs nodes; start the agent with --nodes";
 const SCALE_IN_MAX: usize = 8;
 /// The longest reason why an annotation is not followed.
 const REASON_BYTES_MAX: usize = 256;
@@ -30,6 +38,8 @@ pub enum Preference {
     KeepEnded,
     /// Which pods go first: `decree.dev/scale-in`.
     ScaleIn,
+    /// How many pods are replaced before their eviction: `decree.dev/surge-on-eviction`.
+    Surge,
 }
 
 /// The preferences that an agent follows. The default follows all annotations.
@@ -51,7 +61,7 @@ pub struct DefaultPreference {
 
 impl Preference {
     /// All preferences.
-    pub const ALL: [Self; 3] = [Self::Create, Self::KeepEnded, Self::ScaleIn];
+    pub const ALL: [Self; 4] = [Self::Create, Self::KeepEnded, Self::ScaleIn, Self::Surge];
 
     /// The annotation.
     pub const fn annotation(self) -> &'static str {
@@ -59,6 +69,7 @@ impl Preference {
             Self::Create => "decree.dev/create",
             Self::KeepEnded => "decree.dev/keep-ended",
             Self::ScaleIn => "decree.dev/scale-in",
+            Self::Surge => "decree.dev/surge-on-eviction",
         }
     }
 
@@ -89,8 +100,13 @@ impl Preference {
                 if rules.len() > SCALE_IN_MAX {
                     return Err(format!("more than {SCALE_IN_MAX} rules"));
                 }
+                let is_spread = |it: &&v1::ScaleInPreference| it.rule() == v1::ScaleInRule::Spread;
+                if rules.iter().filter(is_spread).count() > 1 {
+                    return Err(format!("more than one {SPREAD}KEY"));
+                }
                 into.scale_in = rules;
             }
+            Self::Surge => (into.surge, into.surge_percent) = surge(value)?,
         }
         Ok(())
     }
@@ -101,7 +117,39 @@ impl Preference {
             Self::Create => std::mem::take(&mut from.create_after_termination),
             Self::KeepEnded => from.keep_ended.take().is_some(),
             Self::ScaleIn => !std::mem::take(&mut from.scale_in).is_empty(),
+            Self::Surge => from.surge.take().is_some() | from.surge_percent.take().is_some(),
         }
+    }
+
+    /// Why the preference cannot be followed with these fields of nodes.
+    fn lacks(self, of: &v1::Preferences, nodes: Option<&NodeFields>) -> Option<String> {
+        let lacks = |rule: &v1::ScaleInPreference| match (rule.rule(), nodes) {
+            (v1::ScaleInRule::LeavingNode | v1::ScaleInRule::Spread, None) => {
+                Some(format!("{} {NEEDS_NODES}", scale_in_word(rule)))
+            }
+            (v1::ScaleInRule::Spread, Some(nodes)) if !nodes.labels.contains(&rule.label_key) => {
+                let (word, key) = (scale_in_word(rule), &rule.label_key);
+                Some(format!(
+                    "{word} needs that label of nodes; start the agent with --node-label {key}"
+                ))
+            }
+            _ => None,
+        };
+        match self {
+            Self::Create | Self::KeepEnded => None,
+            Self::ScaleIn => of.scale_in.iter().find_map(lacks),
+            Self::Surge => {
+                let is_set = of.surge.is_some() || of.surge_percent.is_some();
+                (is_set && nodes.is_none()).then(|| NEEDS_NODES.to_owned())
+            }
+        }
+    }
+
+    /// The text for an annotation that is not followed.
+    fn ignored(self, why: &str) -> String {
+        let mut text = format!("{}: {why}", self.annotation());
+        text.truncate(text.floor_char_boundary(REASON_BYTES_MAX));
+        text
     }
 }
 
@@ -170,18 +218,27 @@ impl PreferencePolicy {
         }
     }
 
-    /// Applies the policy to a ReplicaSet as its annotations describe it.
-    pub(crate) fn apply(&self, set: &mut v1::ReplicaSet) {
-        let Some(preferences) = &mut set.preferences else {
+    /// Applies the policy to a ReplicaSet as its annotations describe it. `nodes` are the fields of nodes that are sent.
+    pub(crate) fn apply(&self, set: &mut v1::ReplicaSet, nodes: Option<&NodeFields>) {
+        let is_default = set.preferences.is_none();
+        if is_default {
             let own = self.defaults.get(&set.namespace);
             let default = own.or_else(|| self.defaults.get(EVERYWHERE));
             set.preferences = default.cloned();
+        }
+        let Some(preferences) = &mut set.preferences else {
             return;
         };
-        for refused in Preference::ALL {
-            if !self.allowed.contains(&refused) && refused.clear(preferences) {
-                let text = format!("{}: the agent does not allow it", refused.annotation());
-                set.ignored_annotations.push(text);
+        for it in Preference::ALL {
+            let why = if is_default || self.allowed.contains(&it) {
+                it.lacks(preferences, nodes)
+            } else {
+                Some("the agent does not allow it".to_owned())
+            };
+            if let Some(why) = why
+                && it.clear(preferences)
+            {
+                set.ignored_annotations.push(it.ignored(&why));
             }
         }
     }
@@ -196,9 +253,7 @@ pub fn take(annotations: &mut HashMap<String, String>) -> (Option<v1::Preference
         };
         let into = read.get_or_insert_default();
         if let Err(why) = preference.read(&value, into) {
-            let mut text = format!("{}: {why}", preference.annotation());
-            text.truncate(text.floor_char_boundary(REASON_BYTES_MAX));
-            ignored.push(text);
+            ignored.push(preference.ignored(&why));
         }
     }
     (read, ignored)
@@ -210,26 +265,58 @@ pub fn words(preferences: &v1::Preferences) -> String {
         create_after_termination,
         keep_ended,
         scale_in,
-        surge: _,
-        surge_percent: _,
+        surge,
+        surge_percent,
     } = preferences;
-    let rules = scale_in.iter().map(|it| match it.rule() {
-        v1::ScaleInRule::First => format!("first={}={}", it.label_key, it.label_value),
-        v1::ScaleInRule::EmptiestNode => CONSOLIDATE.to_owned(),
-        v1::ScaleInRule::Youngest => OLDEST_STAYS.to_owned(),
-        v1::ScaleInRule::LeavingNode => "leaving-node".to_owned(),
-        v1::ScaleInRule::Spread => format!("spread={}", it.label_key),
-        v1::ScaleInRule::Unspecified => format!("unknown rule {}", it.rule),
-    });
+    let rules = scale_in.iter().map(scale_in_word);
     let rules = rules.collect::<Vec<_>>().join(", ");
+    let surge = surge.map(|it| it.to_string());
+    let surges = surge
+        .into_iter()
+        .chain(surge_percent.map(|it| format!("{it}%")));
+    let surges = surges.collect::<Vec<_>>().join(" or ");
     let values = [
         create_after_termination.then(|| AFTER_TERMINATION.to_owned()),
         keep_ended.map(|it| it.to_string()),
         Some(rules).filter(|it| !it.is_empty()),
+        Some(surges).filter(|it| !it.is_empty()),
     ];
     let words = Preference::ALL.into_iter().zip(values);
     let words = words.filter_map(|(it, value)| Some(format!("{}: {}", it.name(), value?)));
     words.collect::<Vec<_>>().join("; ")
+}
+
+/// The largest number of pods, and the percentage, that are created in advance.
+fn surge(value: &str) -> Result<(Option<i32>, Option<i32>), String> {
+    let count = |text: &str| text.parse::<u16>().ok().map(i32::from);
+    let percent = match value {
+        ALL_AT_ONCE => Some(100),
+        value => value.strip_suffix('%').and_then(count),
+    };
+    match percent.filter(|it| *it <= 100) {
+        None => count(value).map(|number| (Some(number), None)),
+        percent => Some((None, percent)),
+    }
+    .ok_or_else(|| {
+        format!("{value:?} is not {ALL_AT_ONCE}, a number of pods from 0 to 65535, a percentage up to 100%, nor {NONE}")
+    })
+}
+
+/// A rule as its word in the annotation.
+fn scale_in_word(preference: &v1::ScaleInPreference) -> String {
+    let v1::ScaleInPreference {
+        rule,
+        label_key,
+        label_value,
+    } = preference;
+    match preference.rule() {
+        v1::ScaleInRule::First => format!("first={label_key}={label_value}"),
+        v1::ScaleInRule::EmptiestNode => CONSOLIDATE.to_owned(),
+        v1::ScaleInRule::Youngest => OLDEST_STAYS.to_owned(),
+        v1::ScaleInRule::LeavingNode => LEAVING_NODE.to_owned(),
+        v1::ScaleInRule::Spread => format!("{SPREAD}{label_key}"),
+        v1::ScaleInRule::Unspecified => format!("unknown rule {rule}"),
+    }
 }
 
 fn scale_in(word: &str) -> Result<v1::ScaleInPreference, String> {
@@ -245,11 +332,22 @@ fn scale_in(word: &str) -> Result<v1::ScaleInPreference, String> {
             label.ok_or_else(|| format!("{word:?} is not first=KEY=VALUE of a label"))?;
         return Ok(of(v1::ScaleInRule::First, [key, value]));
     }
+    if let Some(key) = word.strip_prefix(SPREAD).filter(|key| !key.is_empty()) {
+        return Ok(of(v1::ScaleInRule::Spread, [key, ""]));
+    }
     match word {
+        LEAVING_NODE => Ok(of(v1::ScaleInRule::LeavingNode, [""; 2])),
         CONSOLIDATE => Ok(of(v1::ScaleInRule::EmptiestNode, [""; 2])),
         OLDEST_STAYS => Ok(of(v1::ScaleInRule::Youngest, [""; 2])),
         _ => {
-            let known = ["first=KEY=VALUE", CONSOLIDATE, OLDEST_STAYS, NONE];
+            let known = [
+                "first=KEY=VALUE",
+                "spread=KEY",
+                LEAVING_NODE,
+                CONSOLIDATE,
+                OLDEST_STAYS,
+                NONE,
+            ];
             Err(unknown(word, &known))
         }
     }

@@ -13,6 +13,7 @@ use crate::{
     agent::AgentConfig,
     api::{ApiError, InvalidObject, ReplicaSet, Reply, Template},
     execute::guard::Guard,
+    nodes::NodeEvent,
     pace::after,
     view::View,
     watch::{Items, List, Part},
@@ -110,10 +111,32 @@ pub(crate) fn pod_of(text: &str) -> v1::Pod {
             "unlabelled" => it.labels = [("app".to_owned(), "other".to_owned())].into(),
             "another" => it.uid = "another".into(),
             "elsewhere" => it.namespace = "another".into(),
+            "evicted" => it.leaving = true,
+            on if on.starts_with("on-") => it.node_name = on["on-".len()..].to_owned(),
             other => panic!("{other} is no flag"),
         }
     }
     it
+}
+
+/// News of a node: `begin`, `complete`, `-NAME` for one that is gone, or `NAME` with the flags cordoned and leaving.
+pub(crate) fn node_event(text: &str) -> NodeEvent {
+    if let Some(gone) = text.strip_prefix('-') {
+        return NodeEvent::Deleted(gone.to_owned());
+    }
+    match text {
+        "begin" => NodeEvent::Begin,
+        "complete" => NodeEvent::Complete,
+        node => {
+            let (name, flags) = node.split_once(':').unwrap_or((node, ""));
+            NodeEvent::Applied(v1::Node {
+                name: name.to_owned(),
+                unschedulable: flags.contains("cordoned"),
+                leaving: flags.contains("leaving"),
+                ..v1::Node::default()
+            })
+        }
+    }
 }
 
 /// The owner reference of the pods of default/web.
@@ -295,7 +318,20 @@ pub(crate) fn sent(frame: &Sent) -> Vec<String> {
         Sent::Hello(hello) if hello.resumes_session_id.is_empty() => "hello".into(),
         Sent::Hello(hello) => format!("hello after {}", hello.resumes_session_id),
         Sent::Heartbeat(_) => "heartbeat".into(),
-        Sent::Nodes(nodes) => format!("nodes {nodes:?}"),
+        Sent::Nodes(it) => {
+            let applied = it
+                .applied
+                .iter()
+                .map(|node| match (node.unschedulable, node.leaving) {
+                    (_, true) => format!("{}:leaving", node.name),
+                    (true, false) => format!("{}:cordoned", node.name),
+                    (false, false) => node.name.clone(),
+                });
+            let gone = it.deleted.iter().map(|name| format!("-{name}"));
+            let complete = it.complete.then(|| "complete".to_owned());
+            let words: Vec<_> = applied.chain(gone).chain(complete).collect();
+            format!("nodes {}", words.join(" "))
+        }
         Sent::SnapshotBegin(it) => format!("begin {}", it.kind().as_str_name()),
         Sent::SnapshotObjects(it) => {
             let pods = it.pods.iter().map(|pod| pod.name.as_str());

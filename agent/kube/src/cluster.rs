@@ -6,6 +6,7 @@ use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     cluster::Cluster,
     lease::{Command, Record},
+    nodes::NodeFields,
     recorder::Event,
 };
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use crate::{
     fence::Fence,
     lanes::{self, Lanes},
     limiter::{Limiter, Permit},
+    nodes::Nodes,
     objects,
     reading::{self, Events, Pages, unreadable},
     renewal::renew,
@@ -269,6 +271,7 @@ impl KubeCluster {
 impl Cluster for KubeCluster {
     type Pages = Pages;
     type Events = Events;
+    type Nodes = Nodes;
 
     async fn uid(&self) -> Result<String, ApiError> {
         let request = requests::read("/api/v1/namespaces/kube-system", codec::JSON)?;
@@ -288,6 +291,10 @@ impl Cluster for KubeCluster {
 
     async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
         reading::watch(&self.reader, &self.scope, kind, &from).await
+    }
+
+    fn nodes(&self, fields: &NodeFields) -> Nodes {
+        Nodes::new(self.reader.clone(), fields.clone())
     }
 
     async fn record(&self, event: Event) -> Result<(), ApiError> {

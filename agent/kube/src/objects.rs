@@ -11,13 +11,17 @@ mod lease;
 mod made;
 mod managers;
 mod metadata;
+mod node;
 mod patch;
 mod pod;
 mod projected;
 mod replica_set;
 mod template;
 
-use agent_core::api::{InvalidObject, ReplicaSet};
+use agent_core::{
+    api::{InvalidObject, ReplicaSet},
+    nodes::NodeFields,
+};
 use decree_api::v1;
 use serde_json::Value;
 
@@ -26,6 +30,7 @@ pub(crate) use self::{
     lease::{lease, lease_to_json, leases},
     made::{FIELD_MANAGER, added},
     metadata::or_default,
+    node::Node as NodeMessage,
     patch::status_patch,
     pod::Pod as PodMessage,
     projected::{Projected, Unreadable, from_json},
@@ -52,6 +57,14 @@ pub fn pod(object: &Value) -> Result<v1::Pod, InvalidObject> {
 /// As for [`pod()`].
 pub fn replica_set(object: &Value) -> Result<ReplicaSet, InvalidObject> {
     projected::from_value::<ReplicaSetMessage>(object)
+}
+
+/// Reads a node from JSON.
+///
+/// # Errors
+/// As for [`pod()`].
+pub fn node(object: &Value, fields: &NodeFields) -> Result<v1::Node, InvalidObject> {
+    Ok(projected::from_value::<NodeMessage>(object)?.with(fields))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
 use crate::{
-    codec::{self, Page},
+    codec::{self, EventDocument, Page},
     connect::ResponseBody,
     objects::Unreadable,
     requests::{self, Scope},
@@ -49,7 +49,7 @@ enum Next {
 }
 
 /// The most objects of a page: what kubectl and client-go request.
-const PAGE_MAX: usize = 500;
+pub(crate) const PAGE_MAX: usize = 500;
 /// The most pages of a list: ten million objects.
 const PAGES_MAX: usize = 20_000;
 /// By which factor a page shrinks if it was too long.
@@ -204,6 +204,20 @@ impl Events {
         }
     }
 
+    /// Returns the next events of a watch of another kind; `None` as for a line.
+    pub(crate) async fn next_documents(&mut self) -> Option<Vec<EventDocument>> {
+        loop {
+            let chunk = self.reader.take(|document| document);
+            if !chunk.is_empty() {
+                return Some(chunk);
+            }
+            if self.reader.is_full() {
+                return None;
+            }
+            self.read().await?;
+        }
+    }
+
     async fn read(&mut self) -> Option<()> {
         let frame = timeout(SILENCE_MAX, self.body.frame()).await;
         let frame = frame.ok()??.ok()?;
@@ -232,19 +246,23 @@ impl EventReader {
     /// Returns the next complete events, at most 256; none if more bytes must come.
     pub fn take_events(&mut self) -> Vec<WatchEvent> {
         let kind = self.kind;
+        self.take(|document| codec::event(kind, document))
+    }
+
+    fn take<T>(&mut self, read: impl Fn(EventDocument) -> T) -> Vec<T> {
         let mut events = Vec::new();
         while events.len() < CHUNK_MAX {
             let event = match self.buffer.first() {
                 // A frame begins with its length in four bytes. The first byte is 0 for each accepted length.
-                Some(0) => self.frame().map(|frame| Some(codec::frame(kind, frame))),
+                Some(0) => self.frame().map(|frame| Some(codec::frame(frame))),
                 Some(_) => self.line().map(|line| {
                     let is_blank = line.iter().all(u8::is_ascii_whitespace);
-                    (!is_blank).then(|| codec::line(kind, &line))
+                    (!is_blank).then(|| codec::line(&line))
                 }),
                 None => None,
             };
             match event {
-                Some(event) => events.extend(event),
+                Some(event) => events.extend(event.map(&read)),
                 None => break,
             }
         }

@@ -16,6 +16,7 @@ use crate::{
     body::RequestBody,
     codec,
     objects::{self, FIELD_MANAGER},
+    reading::{PAGE_MAX, WATCH_SECONDS},
     resource::{Resource, selector_text},
 };
 
@@ -136,6 +137,23 @@ pub(crate) fn patch_probe(namespace: &str, name: &str, manager: &str, patch: &Va
     merge(&by(manager, &path), patch)
 }
 
+/// The path of one page of the list of nodes.
+pub(crate) fn nodes_page(next: Option<&str>) -> String {
+    let next = next.map(|token| format!("&continue={}", escape(token)));
+    format!("{CORE}/nodes?limit={PAGE_MAX}{}", next.unwrap_or_default())
+}
+
+pub(crate) fn watch_nodes(from: &str) -> String {
+    watch(&format!("{CORE}/nodes"), from, WATCH_SECONDS)
+}
+
+fn watch(path: &str, from: &str, seconds: u64) -> String {
+    let from = escape(from);
+    format!(
+        "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
+    )
+}
+
 impl Scope {
     /// The path of one page of a list. Without a version, it reads the newest state and no cache.
     pub(crate) fn page(
@@ -150,10 +168,7 @@ impl Scope {
     }
 
     pub(crate) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
-        let (path, from) = (self.path(kind)?, escape(from));
-        Ok(format!(
-            "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
-        ))
+        Ok(watch(&self.path(kind)?, from, seconds))
     }
 
     fn path(&self, kind: Kind) -> Result<String, ApiError> {

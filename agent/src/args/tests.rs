@@ -41,6 +41,28 @@ fn defaults_are_those_of_the_machines() {
 }
 
 #[test]
+fn nodes_are_read_on_request_with_the_taints_and_labels_of_the_flags() {
+    let nodes = |flags: &[&str]| parse(flags).expect("valid").nodes.fields();
+    assert_eq!(nodes(&[]), None);
+    assert_eq!(nodes(&["--nodes=false", "--node-label=a"]), None);
+    let defaults = agent_core::nodes::NodeFields::default();
+    assert_eq!(nodes(&["--nodes"]), Some(defaults));
+    let own = nodes(&[
+        "--nodes",
+        "--node-label=a,b",
+        "--node-label=c",
+        "--leaving-taint=",
+    ]);
+    let own = own.expect("they are read");
+    assert_eq!(
+        (own.labels.join(" "), own.leaving_taints),
+        ("a b c".to_owned(), vec![])
+    );
+    let many = parse(&["--node-label=a,b,c,d,e,f,g,h,i"]).expect("each is one");
+    assert_eq!(many.cluster_kind(true), Err(ClusterError::TooManyLabels));
+}
+
+#[test]
 fn lease_must_outlast_what_etcd_may_still_do() {
     let check = |flags: &[&str]| {
         let args = parse(flags).expect("each flag is valid");

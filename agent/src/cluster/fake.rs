@@ -13,7 +13,8 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    cluster::{Cluster, EventStream, PageStream},
+    cluster::{Cluster, EventStream, NodeFailure, NodeStream, PageStream},
+    nodes::{NodeEvent, NodeFields},
     watch::{List, WatchEvent},
 };
 use agent_fake::{WatchId, WatchPoll};
@@ -26,6 +27,8 @@ use agent_kube::Clock;
 
 /// The most events of a chunk, all projected before the agent does anything else.
 const CHUNK_MAX: usize = 256;
+/// The wait after a refused list of nodes.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How often a quiet watch is polled: only a poll gives bookmarks.
 const POLL_EVERY: Duration = Duration::from_secs(5);
 
@@ -123,9 +126,45 @@ impl PageStream for OnePage {
     }
 }
 
+/// The nodes of the embedded cluster.
+#[derive(Debug)]
+pub struct FakeNodes {
+    cluster: FakeCluster,
+    fields: NodeFields,
+    changed: watch::Receiver<()>,
+    /// The version that was read last.
+    read: Option<u64>,
+}
+
+impl NodeStream for FakeNodes {
+    /// Reads all nodes after each change of the cluster; the agent finds the differences.
+    async fn next(&mut self) -> Result<Vec<NodeEvent>, NodeFailure> {
+        loop {
+            self.changed.mark_unchanged();
+            let read = self.cluster.with(|model| {
+                let is_new = self.read.replace(model.version()) != Some(model.version());
+                is_new.then(|| calls::nodes(model, &self.fields))
+            });
+            match read {
+                Some(Ok(events)) => return Ok(events),
+                Some(Err(error)) => {
+                    self.read = None;
+                    sleep(RETRY_AFTER).await;
+                    return Err(NodeFailure {
+                        verb: "list",
+                        error,
+                    });
+                }
+                None => drop(self.changed.changed().await),
+            }
+        }
+    }
+}
+
 impl Cluster for FakeCluster {
     type Pages = OnePage;
     type Events = FakeEvents;
+    type Nodes = FakeNodes;
 
     async fn uid(&self) -> Result<String, ApiError> {
         let kind = agent_fake::Kind::Namespace;
@@ -155,6 +194,15 @@ impl Cluster for FakeCluster {
             id: id.map_err(refused)?,
             changed: self.shared.changed.subscribe(),
         })
+    }
+
+    fn nodes(&self, fields: &NodeFields) -> FakeNodes {
+        FakeNodes {
+            cluster: self.clone(),
+            fields: fields.clone(),
+            changed: self.shared.changed.subscribe(),
+            read: None,
+        }
     }
 
     /// Has its effect at once: two pods that a batch creates side by side come to the scheduler in the same order in every run.

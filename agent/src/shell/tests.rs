@@ -1,5 +1,6 @@
 //! The shell against a scripted server.
 
+use agent_core::nodes::NodeFields;
 use agent_fake::{Fault, Kind, Verb};
 use decree_api::v1::{
     self, batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame,
@@ -25,6 +26,10 @@ struct Running {
 
 impl Running {
     fn start(url: &str) -> Self {
+        Self::with_nodes(url, None)
+    }
+
+    fn with_nodes(url: &str, nodes: Option<NodeFields>) -> Self {
         let file = std::path::Path::new("web.json");
         let contents =
             agent_fake::manifest::open(file, &replica_set().to_string()).expect("it is valid");
@@ -37,6 +42,7 @@ impl Running {
         };
         let cluster = FakeCluster::start(fake, contents.documents).expect("the cluster takes it");
         let mut config = ShellConfig::new(connector(url));
+        config.agent.nodes = nodes;
         config.agent.backoff_min = Duration::from_millis(1);
         config.agent.backoff_max = Duration::from_millis(4);
         let (shutdown, readiness) = (CancellationToken::new(), config.readiness.clone());
@@ -212,6 +218,34 @@ async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
     drop(session);
     assert_eq!(running.pods(), ["web-bbbbb"]);
     running.join().await;
+}
+
+#[tokio::test]
+async fn nodes_are_sent_and_their_changes() {
+    let mut double = Double::start().await;
+    let running = Running::with_nodes(&double.url, Some(NodeFields::default()));
+    let (mut session, hello) = double.open("s-1").await;
+    assert_eq!(hello.capabilities, ["nodes"]);
+    let mut nodes = std::collections::BTreeMap::new();
+    let mut is_complete = false;
+    while !is_complete {
+        if let Some(Frame::Nodes(frame)) = session.receive().await {
+            let applied = frame.applied.into_iter();
+            nodes.extend(applied.map(|it| (it.name, it.unschedulable)));
+            is_complete = frame.complete;
+        }
+    }
+    assert_eq!(nodes.len(), 3);
+    let cordoned = running.cluster.with(|it| it.cordon("node-b", true));
+    cordoned.expect("there is one");
+    loop {
+        if let Some(Frame::Nodes(frame)) = session.receive().await {
+            assert_eq!((frame.applied.len(), frame.complete), (1, false));
+            assert!(frame.applied[0].unschedulable && frame.applied[0].name == "node-b");
+            break;
+        }
+    }
+    running.stop(session).await;
 }
 
 #[test]

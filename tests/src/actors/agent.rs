@@ -6,6 +6,7 @@ use agent_core::{
     agent::{Agent, AgentConfig},
     budget,
     execute::creates::CreateLimits,
+    nodes::NodeFields,
     watch::WatchId,
 };
 use decree_api::v1;
@@ -37,6 +38,8 @@ pub struct AgentActor {
     pub watches: [Option<OpenWatch>; 2],
     /// The latest watch of each kind that the agent requested. A watch with an older id that opens late is ignored.
     pub wanted: [Option<WatchId>; 2],
+    /// The number of nodes and their newest version when the agent read them last; `None` while it reads none.
+    pub nodes: Option<(usize, u64)>,
     /// The clocks of the agent, which uses the monotonic clock.
     pub clock: Clock,
     /// The time of the last served timeout; the actor serves one timeout at a time.
@@ -58,6 +61,8 @@ pub struct Process {
     pub budget: budget::BudgetConfig,
     /// Whether the agent executes requests without its own rules.
     pub is_lenient: bool,
+    /// Whether the agent reads nodes.
+    pub reads_nodes: bool,
 }
 
 /// An open watch.
@@ -83,6 +88,7 @@ impl AgentActor {
             clock,
             budget,
             is_lenient,
+            reads_nodes,
         } = process;
         let creates = if mutant == Some(Mutant::SkipBarrier) {
             CreateLimits {
@@ -100,13 +106,17 @@ impl AgentActor {
             ..v1::Hello::default()
         };
         Self {
-            agent: Box::new(agent(hello, creates, budget, seed, is_lenient)),
+            agent: Box::new(Agent::new(AgentConfig {
+                nodes: reads_nodes.then(NodeFields::default),
+                ..config(hello, creates, budget, seed, is_lenient)
+            })),
             life,
             epoch,
             connection: None,
             frames_out: 0,
             watches: [None, None],
             wanted: [None, None],
+            nodes: None,
             clock,
             served: now,
         }
@@ -125,14 +135,14 @@ impl AgentActor {
 }
 
 /// In a broken world, the agent refuses nothing, because refusals would hide what the checkers must see.
-fn agent(
+fn config(
     hello: v1::Hello,
     creates: CreateLimits,
     budget: budget::BudgetConfig,
     seed: u64,
     lenient: bool,
-) -> Agent {
-    Agent::new(AgentConfig {
+) -> AgentConfig {
+    AgentConfig {
         instance: hello.agent_instance,
         cluster_uid: hello.cluster_uid,
         cluster_name: hello.cluster_name,
@@ -149,5 +159,5 @@ fn agent(
         seed,
         lenient,
         ..AgentConfig::default()
-    })
+    }
 }

@@ -178,6 +178,7 @@ impl Happening {
             | Self::ServerSeesEnd { .. }
             | Self::AgentSeesEnd { .. }
             | Self::WatchEnds { .. }
+            | Self::NodesRead { .. }
             | Self::Act { .. }
             | Self::Fault(_) => return None,
         };

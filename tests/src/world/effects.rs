@@ -75,6 +75,7 @@ impl World {
             | Happening::CallArrives { .. }
             | Happening::ListArrives { .. }
             | Happening::WatchOpens { .. }
+            | Happening::NodesRead { .. }
             | Happening::Act { .. }
             | Happening::Fault(_) => {}
         }
@@ -231,6 +232,11 @@ impl World {
                     self.facts.push(Fact::ListBegan { life, kind });
                 }
                 self.obey_watch(life, kind, command);
+            }
+            AgentCommand::WatchNodes => {
+                if let Some(actor) = self.living(life) {
+                    actor.nodes = Some((usize::MAX, 0));
+                }
             }
             AgentCommand::AskVersion(kind) => {
                 let version = self.listed_version();

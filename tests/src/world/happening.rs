@@ -87,6 +87,9 @@ pub(super) enum Happening {
         id: WatchId,
         error: Option<api::ApiError>,
     },
+    NodesRead {
+        life: u64,
+    },
     Act {
         act: Act,
         tries: u32,
@@ -120,6 +123,7 @@ impl Happening {
             | Self::Listed { life, .. }
             | Self::WatchTells { life, .. }
             | Self::WatchEnds { life, .. }
+            | Self::NodesRead { life }
             | Self::LeaseAnswered { life, .. } => Destination::Process(*life),
             Self::ServerStarts { .. }
             | Self::AgentStarts

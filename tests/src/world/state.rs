@@ -52,6 +52,8 @@ pub struct World {
     pub(super) malice: Option<Malice>,
     /// Whether each call is a fact, for the limits of what arrives at the cluster. With malicious servers, each is.
     pub is_witnessed: bool,
+    /// Whether agents that start read nodes.
+    pub reads_nodes: bool,
     /// The budget of agents that start.
     pub(super) budget: budget::BudgetConfig,
     /// The first list of each kind, and the newest watch with an event: the state of mutants.
@@ -173,6 +175,7 @@ impl World {
             mutant,
             malice: None,
             is_witnessed: false,
+            reads_nodes: false,
             budget: budget::BudgetConfig::default(),
             first_lists: BTreeMap::new(),
             newest_told: 0,
@@ -258,6 +261,7 @@ impl World {
                 Happening::CallArrives { .. }
                     | Happening::Reply { .. }
                     | Happening::WatchTells { .. }
+                    | Happening::NodesRead { .. }
             )
         };
         self.schedule.count(busy) > 0 || !self.paused.is_empty()

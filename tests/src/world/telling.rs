@@ -78,6 +78,7 @@ impl fmt::Display for Happening {
             Self::WatchEnds {
                 life, kind, error, ..
             } => write!(f, "agent {life}: the watch of {kind:?} ends: {error:?}"),
+            Self::NodesRead { life } => write!(f, "agent {life}: sees the nodes"),
             Self::Act { act, .. } => write!(f, "user: {act:?}"),
             Self::Fault(fault) => write!(f, "planned: {fault:?}"),
         }

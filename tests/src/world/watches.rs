@@ -2,9 +2,10 @@
 
 use agent_core::{
     api,
+    nodes::NodeFields,
     watch::{List, WatchCommand, WatchEvent, WatchId},
 };
-use agent_fake::{ApiError, WatchPoll};
+use agent_fake::{ApiError, Kind, Object, WatchPoll};
 use decree_agent::cluster::fake::calls;
 
 use super::{happening::Happening, state::World};
@@ -112,8 +113,35 @@ impl World {
         }
     }
 
+    /// Gives an agent the nodes as they are now, as a stream that begins again.
+    pub(super) fn nodes_read(&mut self, life: u64) {
+        if let Some(actor) = self.agents.get_mut(&life) {
+            let nodes = calls::nodes(&mut self.cluster, &NodeFields::default());
+            actor.agent.handle_nodes(nodes.expect("nothing refuses it"));
+        }
+    }
+
+    /// Puts news of the nodes in flight to an agent that reads them.
+    fn read_nodes(&mut self, life: u64) {
+        let version = |node: &Object| node["metadata"]["resourceVersion"].as_str()?.parse().ok();
+        let nodes = self.cluster.objects(Kind::Node);
+        let versions: Vec<u64> = nodes.filter_map(version).collect();
+        let newest = Some((versions.len(), versions.into_iter().max().unwrap_or(0)));
+        if let Some(actor) = self.agents.get_mut(&life)
+            && actor.nodes.is_some()
+            && actor.nodes != newest
+        {
+            actor.nodes = newest;
+            let delay = self.rng.delay(self.chaos.watch_max);
+            self.schedule.after(delay, Happening::NodesRead { life });
+        }
+    }
+
     /// Puts the events of the open watches of an agent in flight.
     pub(super) fn read_watches(&mut self, life: u64) {
+        if self.reads_nodes {
+            self.read_nodes(life);
+        }
         for kind in api::Kind::ALL {
             let actor = self.agents.get(&life);
             let Some(open) = actor.and_then(|actor| actor.watches[kind as usize]) else {

@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, time::Duration};
 use decree_api::v1;
 
 use crate::{
-    budget, execute::creates::CreateLimits, lease::shard::Shard, preferences::PreferencePolicy,
+    budget,
+    execute::creates::CreateLimits,
+    lease::shard::Shard,
+    nodes::{self, NodeFields},
+    preferences::PreferencePolicy,
 };
 
 /// The identity and the settings of an agent. The defaults suit one agent of one cluster.
@@ -27,6 +31,8 @@ pub struct AgentConfig {
     pub options: v1::Options,
     /// The annotations of ReplicaSets that the agent follows, except in shadow mode.
     pub preferences: PreferencePolicy,
+    /// The fields of nodes that the agent sends, except in shadow mode; `None` to read no nodes.
+    pub nodes: Option<NodeFields>,
     /// The group and version of the ReplicaSets, such as `apps/v1`.
     pub api_version: String,
     /// The namespaces in which the agent acts; empty for all.
@@ -56,7 +62,9 @@ pub struct AgentConfig {
 
 impl AgentConfig {
     pub(super) fn hello(&self) -> v1::Hello {
+        let capabilities = self.nodes().map(|_| nodes::CAPABILITY.to_owned());
         v1::Hello {
+            capabilities: capabilities.into_iter().collect(),
             agent_instance: self.instance.clone(),
             cluster_uid: self.cluster_uid.clone(),
             cluster_name: self.cluster_name.clone(),
@@ -66,6 +74,12 @@ impl AgentConfig {
             options: Some(self.options),
             ..v1::Hello::default()
         }
+    }
+
+    /// The fields of nodes that are read. In shadow mode, no preference needs them.
+    pub(crate) fn nodes(&self) -> Option<&NodeFields> {
+        let needs = self.mode != v1::Mode::Shadow;
+        self.nodes.as_ref().filter(|_| needs)
     }
 }
 
@@ -80,6 +94,7 @@ impl Default for AgentConfig {
             mode: v1::Mode::Enforce,
             options: v1::Options::default(),
             preferences: PreferencePolicy::default(),
+            nodes: None,
             api_version: "apps/v1".into(),
             namespaces: BTreeSet::new(),
             namespaces_of: None,

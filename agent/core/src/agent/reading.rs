@@ -24,6 +24,8 @@ pub enum AgentCommand {
     Watch(Kind, WatchCommand),
     /// Ask for the newest version of a kind, answered by [`Agent::handle_version`](super::Agent::handle_version).
     AskVersion(Kind),
+    /// Read and watch the nodes from the beginning, in place of an earlier stream, and tell [`Agent::handle_nodes`](super::Agent::handle_nodes).
+    WatchNodes,
     /// A call to the cluster, answered by [`Agent::handle_reply`](super::Agent::handle_reply).
     Call(Call),
 }

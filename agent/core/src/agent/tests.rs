@@ -23,4 +23,5 @@ tables! {
     effects_are_those_of_the_contract: "tests/tables/effects.txt",
     kinds_are_listed_and_watched: "tests/tables/watches.txt",
     restored_clusters_are_listed_anew: "tests/tables/history.txt",
+    nodes_are_sent_whole_and_then_by_difference: "tests/tables/nodes.txt",
 }

@@ -58,7 +58,7 @@ impl Guard {
             set.preferences = None;
             set.ignored_annotations.clear();
         } else {
-            self.config.preferences.apply(set);
+            self.config.preferences.apply(set, self.config.nodes());
         }
     }
 

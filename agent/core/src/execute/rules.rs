@@ -2,8 +2,10 @@
 //! before the operation starts.
 //!
 //! 1. A pod is created only while fewer pods are active or being created than desired, and only under a name of that ReplicaSet. If the
-//!    ReplicaSet prefers creates after termination, pods being deleted count, too.
-//! 2. A pod is deleted only while more pods are active and not being deleted than desired. It must be an active pod that the ReplicaSet
+//!    ReplicaSet prefers creates after termination, pods being deleted count, too. If it prefers replacements before evictions, its surge
+//!    is allowed on top: at most one pod for each active pod that is leaving or on a cordoned node.
+//! 2. A pod is deleted only while more pods are active and not being deleted than desired, and, unless the pod is leaving, than desired and
+//!    allowed by the surge. It must be an active pod that the ReplicaSet
 //!    controls and selects. An ended pod is deleted only while there are more than the ReplicaSet prefers to keep.
 //! 3. A pod is adopted only if it is an active orphan that the ReplicaSet selects, and released only if it is active and not selected.
 //! 4. A status reports no more pods than there have been since the last status, and no later generation. It changes only the condition
@@ -16,6 +18,7 @@ use decree_api::v1;
 
 use crate::{
     api::display,
+    nodes::Hint,
     refusal::{Refusal, Rule},
     view::{
         View,
@@ -48,13 +51,15 @@ pub(crate) fn check_create(
     let key = pods::key(&set.namespace, &set.uid);
     let (counts, desired) = (view.pods.counts(&key), desired(set));
     let (active, ending) = (counts.active as usize, counts.terminating as usize);
+    let surge = surge(view, set);
     let creating = view.pods.creates_besides(&key, name);
     let waits = set
         .preferences
         .as_ref()
         .is_some_and(|it| it.create_after_termination);
-    if active + creating + if waits { ending } else { 0 } >= desired {
+    if active + creating + if waits { ending } else { 0 } >= desired + surge {
         let text = format!("{active} pods are active, {creating} being created, {desired} desired");
+        let text = text + &in_advance(surge);
         let ending = format!(", and {ending} being deleted count, too");
         return Err(Refusal::new(
             Rule::Surplus,
@@ -73,9 +78,14 @@ pub(crate) fn check_delete(view: &View, set: &v1::ReplicaSet, pod: &v1::ObjectRe
     check_claimed(view, set, pod, true)?;
     let (active, desired) = (view.pods.counts(&key).active as usize, desired(set));
     let leaving = view.pods.leaving_besides(&key, &pod.uid) as usize;
-    if active <= desired + leaving {
+    let is_leaving = |known: &Pod| known.hint == Hint::Leaving;
+    let surge = match view.pods.get(&pod.uid) {
+        Some(known) if is_leaving(known) => 0,
+        Some(_) | None => surge(view, set),
+    };
+    if active <= desired + surge + leaving {
         let text = format!("{active} pods are active, {leaving} being deleted, {desired} desired");
-        return Err(Refusal::new(Rule::Shortage, text));
+        return Err(Refusal::new(Rule::Shortage, text + &in_advance(surge)));
     }
     Ok(())
 }
@@ -263,6 +273,36 @@ fn selects(selector: Option<&v1::LabelSelector>, labels: &Labels) -> Option<bool
 
 fn desired(set: &v1::ReplicaSet) -> usize {
     usize::try_from(replicas(set)).unwrap_or(usize::MAX)
+}
+
+/// How many pods beyond the desired number the ReplicaSet may have, as replacements of pods that may be evicted.
+fn surge(view: &View, set: &v1::ReplicaSet) -> usize {
+    let Some(v1::Preferences {
+        surge,
+        surge_percent,
+        ..
+    }) = set.preferences
+    else {
+        return 0;
+    };
+    let at_least = |it: Option<i32>| usize::try_from(it.unwrap_or(0)).unwrap_or(0);
+    let desired = desired(set);
+    let percent = at_least(surge_percent)
+        .saturating_mul(desired)
+        .div_ceil(100);
+    let hinted = view
+        .pods
+        .counts(&pods::key(&set.namespace, &set.uid))
+        .hinted;
+    let most = at_least(surge).max(percent).min(desired);
+    most.min(hinted as usize)
+}
+
+fn in_advance(surge: usize) -> String {
+    match surge {
+        0 => String::new(),
+        surge => format!(", and {surge} in advance of evictions"),
+    }
 }
 
 #[cfg(test)]

@@ -54,6 +54,21 @@ fn act(output: &mut Output, statement: &str) -> Option<String> {
             };
             event(Kind::Pod, "", EventKind::Bookmark(bookmark));
         }
+        "nodes" => {
+            let node = |word: &&str| match word.strip_prefix('-') {
+                Some(gone) => (gone.to_owned(), None),
+                None => (
+                    (*word).to_owned(),
+                    Some(v1::Node {
+                        name: (*word).to_owned(),
+                        labels: [("l".to_owned(), "l".repeat(FRAME_BYTES_MAX / 3))].into(),
+                        ..v1::Node::default()
+                    }),
+                ),
+            };
+            let nodes = words[1..].iter().filter(|it| **it != "complete");
+            outbox.push_nodes(nodes.map(node).collect(), words.contains(&"complete"));
+        }
         "set" => {
             let set = v1::ReplicaSet {
                 uid: name.into(),

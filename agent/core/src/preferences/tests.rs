@@ -30,7 +30,11 @@ fn annotations_are_read_or_the_wrong_word_is_named() {
     let all = read(&[
         ("create", "after-termination"),
         ("keep-ended", " 5 "),
-        ("scale-in", "first=app.state=idle, consolidate,oldest-stays"),
+        (
+            "scale-in",
+            "first=app.state=idle, consolidate,oldest-stays, leaving-node, spread=topology.kubernetes.io/zone",
+        ),
+        ("surge-on-eviction", "25%"),
     ]);
     let expected = v1::Preferences {
         create_after_termination: true,
@@ -39,11 +43,15 @@ fn annotations_are_read_or_the_wrong_word_is_named() {
             of(v1::ScaleInRule::First, "app.state", "idle"),
             of(v1::ScaleInRule::EmptiestNode, "", ""),
             of(v1::ScaleInRule::Youngest, "", ""),
+            of(v1::ScaleInRule::LeavingNode, "", ""),
+            of(v1::ScaleInRule::Spread, "topology.kubernetes.io/zone", ""),
         ],
-        ..v1::Preferences::default()
+        surge: None,
+        surge_percent: Some(25),
     };
     assert_eq!(all.preferences, Some(expected.clone()));
-    let words = "create: after-termination; keep-ended: 5; scale-in: first=app.state=idle, consolidate, oldest-stays";
+    let words = "create: after-termination; keep-ended: 5; scale-in: first=app.state=idle, consolidate, oldest-stays, leaving-node, \
+                 spread=topology.kubernetes.io/zone; surge-on-eviction: 25%";
     assert_eq!(super::words(&expected), words);
     for (key, value, why) in [
         (
@@ -59,7 +67,13 @@ fn annotations_are_read_or_the_wrong_word_is_named() {
         (
             "scale-in",
             "consolidate,oldest",
-            "\"oldest\" is none of: first=KEY=VALUE, consolidate, oldest-stays, kubernetes",
+            "\"oldest\" is none of: first=KEY=VALUE, spread=KEY, leaving-node, consolidate, oldest-stays, kubernetes",
+        ),
+        ("scale-in", "spread=a,spread=b", "more than one spread=KEY"),
+        (
+            "surge-on-eviction",
+            "101%",
+            "\"101%\" is not true, a number of pods from 0 to 65535, a percentage up to 100%, nor kubernetes",
         ),
         (
             "scale-in",
@@ -84,12 +98,84 @@ fn annotations_are_read_or_the_wrong_word_is_named() {
 }
 
 #[test]
+fn surge_is_all_a_number_a_percentage_or_none() {
+    for (value, surge, surge_percent) in [
+        ("true", None, Some(100)),
+        ("2", Some(2), None),
+        ("0%", None, Some(0)),
+        ("kubernetes", None, None),
+    ] {
+        let read = read(&[("surge-on-eviction", value)]);
+        let preferences = read.preferences.expect("it is read");
+        assert_eq!(
+            (preferences.surge, preferences.surge_percent),
+            (surge, surge_percent),
+            "{value}"
+        );
+        assert_eq!(read.ignored_annotations, [""; 0]);
+    }
+}
+
+#[test]
+fn preferences_that_need_nodes_are_ignored_without_them() {
+    const ZONE: &str = "spread=topology.kubernetes.io/zone";
+    let fields = NodeFields::default();
+    let applied = |annotation, value, nodes| {
+        let mut set = read(&[(annotation, value)]);
+        PreferencePolicy::default().apply(&mut set, nodes);
+        let is_followed = set.preferences != Some(v1::Preferences::default());
+        assert_eq!(is_followed, set.ignored_annotations.is_empty());
+        set.ignored_annotations.pop().unwrap_or_default()
+    };
+    for (annotation, value, without, with) in [
+        ("keep-ended", "1", "", ""),
+        ("scale-in", "consolidate", "", ""),
+        (
+            "surge-on-eviction",
+            "true",
+            "decree.dev/surge-on-eviction: needs nodes; start the agent with --nodes",
+            "",
+        ),
+        (
+            "scale-in",
+            "leaving-node",
+            "decree.dev/scale-in: leaving-node needs nodes; start the agent with --nodes",
+            "",
+        ),
+        (
+            "scale-in",
+            ZONE,
+            "decree.dev/scale-in: spread=topology.kubernetes.io/zone needs nodes; start the agent with --nodes",
+            "",
+        ),
+        (
+            "scale-in",
+            "spread=rack",
+            "decree.dev/scale-in: spread=rack needs nodes; start the agent with --nodes",
+            "decree.dev/scale-in: spread=rack needs that label of nodes; start the agent with --node-label rack",
+        ),
+    ] {
+        assert_eq!(applied(annotation, value, None), without);
+        assert_eq!(applied(annotation, value, Some(&fields)), with);
+    }
+    let default = "*:surge-on-eviction=1".parse().expect("a default");
+    let mut set = read(&[]);
+    PreferencePolicy::new(Preference::ALL.into(), &[default]).apply(&mut set, None);
+    assert_eq!(set.preferences, Some(v1::Preferences::default()));
+    assert_eq!(
+        set.ignored_annotations.len(),
+        1,
+        "a default needs them, too"
+    );
+}
+
+#[test]
 fn policy_allows_annotations_and_sets_defaults() {
     let defaults = ["*:keep-ended=9", "shop:create=after-termination"];
     let defaults = defaults.map(|text| text.parse().expect("a default"));
     let policy = PreferencePolicy::new([Preference::KeepEnded].into(), &defaults);
     let applied = |policy: &PreferencePolicy, mut set: v1::ReplicaSet| {
-        policy.apply(&mut set);
+        policy.apply(&mut set, None);
         (set.preferences.expect("some"), set.ignored_annotations)
     };
     let after_termination = v1::Preferences {
@@ -123,7 +209,7 @@ fn values_of_flags_are_checked() {
         ("shop", "\"shop\" is not NAMESPACE:NAME=VALUE"),
         (
             "shop:creates=x",
-            "\"creates\" is none of: create, keep-ended, scale-in",
+            "\"creates\" is none of: create, keep-ended, scale-in, surge-on-eviction",
         ),
         (
             "shop:create=x",

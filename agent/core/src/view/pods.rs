@@ -8,13 +8,18 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    num::NonZeroU64,
     sync::Arc,
 };
 
 use decree_api::v1;
 use jiff::Timestamp;
 
-use crate::{api::parse_version, watch::Part};
+use crate::{
+    api::parse_version,
+    nodes::{Hint, NodeChanges, NodeEvent, Nodes},
+    watch::Part,
+};
 
 /// The kind of a ReplicaSet in controller references.
 const KIND: &str = "ReplicaSet";
@@ -33,6 +38,8 @@ pub(crate) struct Pods {
     orphan_labels: Arc<Labels>,
     /// While a list is open, the pods under deletion that the list has not shown yet.
     unlisted: HashSet<String>,
+    /// The nodes; `None` if the agent does not read them.
+    pub(crate) nodes: Option<Nodes>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,7 +50,13 @@ pub(crate) struct Pod {
     pub(crate) state: State,
     /// The agent deletes the pod, or has tried to with an unknown result.
     leaving: bool,
-    version: Option<u64>,
+    /// Its node, if the agent reads nodes.
+    node: Option<Arc<String>>,
+    /// An annotation says that somebody will evict the pod.
+    is_announced: bool,
+    /// What its node or its annotation announce.
+    pub(crate) hint: Hint,
+    version: Option<NonZeroU64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +78,8 @@ pub(crate) struct Counts {
     pub(crate) terminating: u32,
     /// Active pods that the agent deletes.
     pub(crate) leaving: u32,
+    /// Active pods that somebody may evict, or will.
+    pub(crate) hinted: u32,
     /// Ended pods of a ReplicaSet that nobody deletes.
     pub(crate) ended: u32,
 }
@@ -132,7 +147,7 @@ impl Pods {
 
     /// An older state of the pod changes nothing.
     pub(crate) fn apply(&mut self, pod: &v1::Pod) {
-        let version = parse_version(&pod.resource_version);
+        let version = parse_version(&pod.resource_version).and_then(NonZeroU64::new);
         let known = self.by_uid.get(&pod.uid);
         let is_older = |known: &Pod| {
             known.state == State::Gone || (version.is_some() && version < known.version)
@@ -145,13 +160,19 @@ impl Pods {
         self.count_out(&pod.uid);
         let (controller, labels) = self.shared(pod);
         let state = State::of(pod);
-        let entry = Pod {
+        let named = Some(&pod.node_name).filter(|name| !name.is_empty());
+        let nodes = self.nodes.as_mut().zip(named);
+        let mut entry = Pod {
             leaving: leaving && state.can_leave(),
             controller,
             labels,
             state,
+            node: nodes.map(|(nodes, name)| nodes.shared(name)),
+            is_announced: pod.leaving,
+            hint: Hint::Stays,
             version,
         };
+        entry.hint = entry.hint(self.nodes.as_ref());
         self.count_in(&entry);
         // An active pod has the name, so a create of that name has no effect. That includes a create that began after this was known.
         let settles = before.is_none() || state.is_active();
@@ -162,6 +183,31 @@ impl Pods {
             self.drop_empty(&before);
         }
         self.by_uid.insert(pod.uid.clone(), entry);
+    }
+
+    /// Takes news of the nodes. Returns what they change.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "all get the same, in whichever order"
+    )]
+    pub(crate) fn apply_nodes(&mut self, events: Vec<NodeEvent>) -> NodeChanges {
+        let Some(mut nodes) = self.nodes.take() else {
+            return NodeChanges::default();
+        };
+        let changes = nodes.handle(events);
+        let turns = |pod: &Pod| {
+            pod.node
+                .as_ref()
+                .is_some_and(|it| changes.turned.contains(it))
+        };
+        if !changes.turned.is_empty() {
+            let turned = self.by_uid.iter().filter(|(_, pod)| turns(pod));
+            for uid in turned.map(|(uid, _)| uid.clone()).collect::<Vec<_>>() {
+                self.change(&uid, |pod| pod.hint = pod.hint(Some(&nodes)));
+            }
+        }
+        self.nodes = Some(nodes);
+        changes
     }
 
     pub(crate) fn delete(&mut self, uid: &str) {
@@ -343,6 +389,14 @@ impl Pods {
 }
 
 impl Pod {
+    fn hint(&self, nodes: Option<&Nodes>) -> Hint {
+        match (nodes, &self.node) {
+            _ if self.is_announced => Hint::Leaving,
+            (Some(nodes), Some(node)) => nodes.hint(node),
+            (None, _) | (_, None) => Hint::Stays,
+        }
+    }
+
     /// Whether it has ended, and nobody deletes it.
     const fn is_kept(&self) -> bool {
         matches!(self.state, State::Ended { kept: true }) && !self.leaving
@@ -388,6 +442,7 @@ impl Counts {
                 change(&mut self.active, 1);
                 change(&mut self.ready, ready.into());
                 change(&mut self.leaving, pod.leaving.into());
+                change(&mut self.hinted, (pod.hint != Hint::Stays).into());
             }
             State::Terminating => change(&mut self.terminating, 1),
             State::Ended { .. } | State::Gone => {}
@@ -400,6 +455,7 @@ impl Counts {
             ready: self.ready.max(other.ready),
             terminating: self.terminating.max(other.terminating),
             leaving: self.leaving.max(other.leaving),
+            hinted: self.hinted.max(other.hinted),
             ended: self.ended.max(other.ended),
         }
     }

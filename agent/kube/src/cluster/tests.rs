@@ -4,6 +4,7 @@ mod bounds;
 mod connections;
 mod departure;
 mod kinds;
+mod nodes;
 mod probes;
 mod renewal;
 mod server;

@@ -3,6 +3,7 @@
 
 use agent_core::{
     api::{ApiError, InvalidObject, Kind, Object, Reply, Request},
+    nodes::{NodeEvent, NodeFields},
     watch::{Items, List, Part, WatchEvent},
 };
 use agent_fake::{Cluster, DeleteOptions, Deletion, EventKind};
@@ -75,6 +76,24 @@ pub fn deleted(deletion: &Deletion) -> Result<Reply, ApiError> {
     } else {
         reply(&deletion.object)
     }
+}
+
+/// Lists all nodes, as the news of a stream of nodes.
+///
+/// # Errors
+/// The error of the model.
+pub fn nodes(model: &mut Cluster, fields: &NodeFields) -> Result<Vec<NodeEvent>, ApiError> {
+    let nodes = model.list(agent_fake::Kind::Node).map_err(refused)?;
+    let read = |node: &agent_fake::Object| {
+        let node = objects::node(node, fields);
+        node.map_err(|error| ApiError::no_answer(error.to_string()))
+    };
+    let nodes = nodes
+        .items
+        .iter()
+        .map(|it| read(it).map(NodeEvent::Applied));
+    let all = std::iter::once(Ok(NodeEvent::Begin)).chain(nodes);
+    all.chain([Ok(NodeEvent::Complete)]).collect()
 }
 
 /// Lists all objects of a kind.

@@ -3,11 +3,12 @@
 //! A statement prints the commands, frames and reports that it leads to.
 //!
 //! ```text
-//! config shadow|dry-run|prod|left-out|strict|hold     an agent of this kind
+//! config shadow|shadow-nodes|dry-run|prod|left-out|strict|hold|nodes     an agent of this kind
 //! start POD …                                         opens a session with default/web and these pods; prints nothing
 //! connect; list KIND VERSION POD … part=              the same, step by step; a list waits until it is asked for
 //! create N|NAME …, delete POD …, claim +POD -POD …, status N      a batch, with generation= version= session= epoch= of=UID at=NAMESPACE/NAME
 //! pod POD, gone POD, set VERSION …, gone-set VERSION, bookmark VERSION, invalid VERSION, other POD, error CODE      the watch of pods
+//! nodes begin NODE -NODE … complete     news of nodes: `a:cordoned` and `a:leaving` are there, `-a` is gone
 //! expired KIND, closed KIND, refuse-watch KIND, refuse-list KIND     with retry=SECONDS
 //! ok, answer pod POD, answer set VERSION …, answer gone VERSION, answer CODE REASON CAUSE, answer none      the first call, or `#N`
 //! limit N, resync KIND, drain SECONDS, gap, lose, refused SECONDS, superseded, ended, stop
@@ -130,6 +131,9 @@ impl Story {
                 }
                 self.printed.clear();
             }
+            "nodes" => self
+                .agent
+                .handle_nodes(words.bare[1..].iter().map(|it| node_event(it)).collect()),
             "newest" => self.answer_question(kind(text), words.at(2)),
             "state" => self.state(),
             _ if self.linked(&words) => {}
@@ -428,6 +432,7 @@ impl Story {
                 format!("watch {} from {from}", plural(kind))
             }
             AgentCommand::Watch(kind, WatchCommand::Stop) => format!("stop {}", plural(kind)),
+            AgentCommand::WatchNodes => "watch nodes".into(),
             AgentCommand::AskVersion(kind) => {
                 self.questions.insert(kind);
                 format!("newest {}?", plural(kind))

@@ -3,7 +3,9 @@
 use expect_test::expect_file;
 
 use super::*;
-use crate::tests::{RS, deleting, owner, play, pod, pod_of, pod_ref, replica_set, view};
+use crate::tests::{
+    RS, deleting, node_event, owner, play, pod, pod_of, pod_ref, replica_set, view,
+};
 
 /// default/web with this many desired pods.
 fn wanting(replicas: i32) -> v1::ReplicaSet {
@@ -20,6 +22,12 @@ fn act(view: &mut View, statement: &str) -> Option<String> {
     let mut set = wanting(word(2).parse().unwrap_or(1));
     let preferences = set.preferences.get_or_insert_default();
     preferences.create_after_termination = word(3) == "after-termination";
+    if let Some(surge) = word(3).strip_prefix("surge=") {
+        match surge.strip_suffix('%') {
+            Some(percent) => preferences.surge_percent = percent.parse().ok(),
+            None => preferences.surge = surge.parse().ok(),
+        }
+    }
     preferences.keep_ended = word(3)
         .strip_prefix("keep-ended=")
         .map(|it| it.parse().expect("a number"));
@@ -40,6 +48,12 @@ fn act(view: &mut View, statement: &str) -> Option<String> {
             words[1..]
                 .iter()
                 .for_each(|it| view.pods.apply(&pod_of(it)));
+            return None;
+        }
+        "nodes" => {
+            view.pods.nodes.get_or_insert_default();
+            let events = words[1..].iter().map(|it| node_event(it));
+            view.pods.apply_nodes(events.collect());
             return None;
         }
         "begin-create" => {

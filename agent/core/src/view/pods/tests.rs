@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 
 use super::*;
-use crate::tests::{RS, at, part, play, pod_of};
+use crate::tests::{RS, at, node_event, part, play, pod_of};
 
 /// Plays a statement. Pods are written as in stories.
 fn act(pods: &mut Pods, statement: &str) -> Option<String> {
@@ -16,6 +16,14 @@ fn act(pods: &mut Pods, statement: &str) -> Option<String> {
         part @ ("list" | "first" | "middle" | "last") => {
             let listed = words[1..].iter().map(|it| pod_of(it));
             pods.list(self::part(part), words.len() - 1, listed);
+        }
+        "nodes" => {
+            pods.nodes.get_or_insert_default();
+            pods.apply_nodes(words[1..].iter().map(|it| node_event(it)).collect());
+        }
+        "hinted" => {
+            let names = pods.nodes.as_ref().map_or(0, Nodes::count_names);
+            return Some(format!("{} hinted, {names} names", pods.counts(RS).hinted));
         }
         "deleted" => pods.delete(&uid),
         "gone" => pods.mark_gone(&uid),

@@ -1,7 +1,7 @@
 //! The words of stories: what they are read to, and what is printed.
 
 use super::{super::super::*, Words};
-use crate::{budget, tests::*};
+use crate::{budget, nodes::NodeFields, tests::*};
 
 pub(super) fn config(word: &str) -> AgentConfig {
     let mut config = AgentConfig {
@@ -9,6 +9,11 @@ pub(super) fn config(word: &str) -> AgentConfig {
         ..AgentConfig::default()
     };
     match word {
+        "nodes" => config.nodes = Some(NodeFields::default()),
+        "shadow-nodes" => {
+            config.nodes = Some(NodeFields::default());
+            config.mode = v1::Mode::Shadow;
+        }
         "shadow" => config.mode = v1::Mode::Shadow,
         "dry-run" => config.mode = v1::Mode::DryRun,
         "prod" => config.namespaces = ["prod".to_owned()].into(),

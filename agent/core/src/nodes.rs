@@ -1,0 +1,162 @@
+//! The nodes of the cluster, for preferences that depend on them.
+//!
+//! A node is state without versions: the newest news of a node counts. The agent keeps the nodes over sessions, and drops news that changes
+//! no field that is sent.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use decree_api::v1;
+
+/// The capability in Hello of an agent that sends nodes.
+pub(crate) const CAPABILITY: &str = "nodes";
+
+/// News of the nodes. After a failure, a stream begins again with all nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeEvent {
+    /// All nodes follow.
+    Begin,
+    /// A node that is there, or has changed.
+    Applied(v1::Node),
+    /// The name of a node that is gone.
+    Deleted(String),
+    /// All nodes have come since [`NodeEvent::Begin`].
+    Complete,
+}
+
+/// The fields of nodes that depend on settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFields {
+    /// The keys of the taints of nodes whose pods will be evicted.
+    pub leaving_taints: Vec<String>,
+    /// The keys of the labels that are sent.
+    pub labels: Vec<String>,
+}
+
+/// What is announced for a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// Nothing.
+    #[default]
+    Stays,
+    /// Its node is cordoned: somebody may evict it.
+    Cordoned,
+    /// Somebody will evict it.
+    Leaving,
+}
+
+/// The nodes by name, and the names of nodes that pods have and the stream has not shown. Owned and changed by one
+/// [`Pods`](crate::view::pods::Pods).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nodes {
+    by_name: BTreeMap<Arc<String>, Option<v1::Node>>,
+    /// The nodes that an open list has not shown yet.
+    unlisted: BTreeSet<Arc<String>>,
+    /// Whether all nodes have come.
+    pub(crate) is_complete: bool,
+}
+
+/// The difference that events make.
+#[derive(Debug, Default)]
+pub(crate) struct NodeChanges {
+    /// The new state of nodes by name; `None` for a node that is gone.
+    pub(crate) nodes: BTreeMap<String, Option<v1::Node>>,
+    /// The nodes whose pods have another [`Hint`].
+    pub(crate) turned: BTreeSet<Arc<String>>,
+    /// Whether all nodes are known now, and were not before.
+    pub(crate) completes: bool,
+}
+
+impl Default for NodeFields {
+    /// The taints of drains by Karpenter and cluster-autoscaler, and the zone.
+    fn default() -> Self {
+        Self {
+            leaving_taints: vec![
+                "karpenter.sh/disrupted".to_owned(),
+                "ToBeDeletedByClusterAutoscaler".to_owned(),
+            ],
+            labels: vec!["topology.kubernetes.io/zone".to_owned()],
+        }
+    }
+}
+
+impl Nodes {
+    pub(crate) fn handle(&mut self, events: Vec<NodeEvent>) -> NodeChanges {
+        let mut changes = NodeChanges::default();
+        for event in events {
+            match event {
+                NodeEvent::Begin => {
+                    let known = self.by_name.iter().filter(|(_, node)| node.is_some());
+                    self.unlisted = known.map(|(name, _)| Arc::clone(name)).collect();
+                }
+                NodeEvent::Applied(node) => {
+                    self.unlisted.remove(&node.name);
+                    self.set(node.name.clone(), Some(node), &mut changes);
+                }
+                NodeEvent::Deleted(name) => self.set(name, None, &mut changes),
+                NodeEvent::Complete => {
+                    for name in std::mem::take(&mut self.unlisted) {
+                        self.set(String::clone(&name), None, &mut changes);
+                    }
+                    changes.completes |= !std::mem::replace(&mut self.is_complete, true);
+                }
+            }
+        }
+        if !changes.nodes.is_empty() {
+            let is_named = |name: &Arc<String>| Arc::strong_count(name) > 1;
+            self.by_name
+                .retain(|name, node| node.is_some() || is_named(name));
+        }
+        changes
+    }
+
+    fn set(&mut self, name: String, node: Option<v1::Node>, changes: &mut NodeChanges) {
+        let key = self.shared(&name);
+        let known = self.by_name.entry(Arc::clone(&key)).or_default();
+        if *known == node {
+            return;
+        }
+        if hint_of(known.as_ref()) != hint_of(node.as_ref()) {
+            changes.turned.insert(key);
+        }
+        known.clone_from(&node);
+        changes.nodes.insert(name, node);
+    }
+
+    /// The name of a node, shared with all that have the same.
+    pub(crate) fn shared(&mut self, name: &String) -> Arc<String> {
+        if let Some((known, _)) = self.by_name.get_key_value(name) {
+            return Arc::clone(known);
+        }
+        let name = Arc::new(name.clone());
+        self.by_name.insert(Arc::clone(&name), None);
+        name
+    }
+
+    /// What a node announces for its pods; an unknown node announces nothing.
+    pub(crate) fn hint(&self, name: &String) -> Hint {
+        hint_of(self.by_name.get(name).and_then(Option::as_ref))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count_names(&self) -> usize {
+        self.by_name.len()
+    }
+
+    pub(crate) fn all(&self) -> BTreeMap<String, Option<v1::Node>> {
+        let known = self.by_name.values().flatten();
+        known
+            .map(|node| (node.name.clone(), Some(node.clone())))
+            .collect()
+    }
+}
+
+fn hint_of(node: Option<&v1::Node>) -> Hint {
+    match node {
+        Some(node) if node.leaving => Hint::Leaving,
+        Some(node) if node.unschedulable => Hint::Cordoned,
+        Some(_) | None => Hint::Stays,
+    }
+}
