@@ -116,9 +116,9 @@ impl Cluster {
     /// # Errors
     /// 404 if there is no such node.
     pub fn cordon(&mut self, name: &str, on: bool) -> Result<(), ApiError> {
-        self.change_node(name, |spec| match on {
-            true => drop(spec.insert("unschedulable".to_owned(), true.into())),
-            false => drop(spec.shift_remove("unschedulable")),
+        self.change_node(name, |spec| {
+            spec.shift_remove("unschedulable");
+            spec.extend(on.then(|| ("unschedulable".to_owned(), true.into())));
         })
     }
 
