@@ -22,6 +22,23 @@ fn large(uid: &str, version: &str) -> v1::Pod {
     }
 }
 
+/// Nodes of which two fit into a frame; `-NAME` is gone.
+fn nodes(words: &[&str]) -> BTreeMap<String, Option<v1::Node>> {
+    let node = |word: &&str| match word.strip_prefix('-') {
+        Some(gone) => (gone.to_owned(), None),
+        None => {
+            let node = v1::Node {
+                name: (*word).to_owned(),
+                labels: [("l".to_owned(), "l".repeat(FRAME_BYTES_MAX / 3))].into(),
+                ..v1::Node::default()
+            };
+            (node.name.clone(), Some(node))
+        }
+    };
+    let names = words.iter().filter(|it| **it != "complete");
+    names.map(node).collect()
+}
+
 /// An outbox and the outcomes that wait.
 type Output = (Outbox, VecDeque<v1::Outcome>);
 
@@ -54,21 +71,7 @@ fn act(output: &mut Output, statement: &str) -> Option<String> {
             };
             event(Kind::Pod, "", EventKind::Bookmark(bookmark));
         }
-        "nodes" => {
-            let node = |word: &&str| match word.strip_prefix('-') {
-                Some(gone) => (gone.to_owned(), None),
-                None => (
-                    (*word).to_owned(),
-                    Some(v1::Node {
-                        name: (*word).to_owned(),
-                        labels: [("l".to_owned(), "l".repeat(FRAME_BYTES_MAX / 3))].into(),
-                        ..v1::Node::default()
-                    }),
-                ),
-            };
-            let nodes = words[1..].iter().filter(|it| **it != "complete");
-            outbox.push_nodes(nodes.map(node).collect(), words.contains(&"complete"));
-        }
+        "nodes" => outbox.push_nodes(nodes(&words[1..]), words.contains(&"complete")),
         "set" => {
             let set = v1::ReplicaSet {
                 uid: name.into(),

@@ -238,3 +238,23 @@ fn restarts(statuses: &[ContainerStatus], chosen: impl Fn(&ContainerStatus) -> b
     let chosen = statuses.iter().filter(|it| chosen(it));
     chosen.filter_map(|it| it.restart_count).fold(0, i32::max)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::objects::pod;
+
+    #[test]
+    fn pod_is_leaving_by_its_annotation() {
+        let leaving = |annotations: Value| {
+            let metadata =
+                json!({"namespace": "n", "name": "a", "uid": "u", "annotations": annotations});
+            pod(&json!({"metadata": metadata})).expect("valid").leaving
+        };
+        assert!(leaving(json!({"decree.dev/leaving": "true"})));
+        assert!(leaving(json!({"decree.dev/leaving": ""})));
+        assert!(!leaving(json!({"decree.dev/leaving": "false"})));
+        assert!(!leaving(json!({})));
+    }
+}

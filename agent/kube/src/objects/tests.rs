@@ -28,15 +28,6 @@ fn with_status(status: Value) -> v1::Pod {
     pod(&pod_with(json!({}), json!({}), status)).expect("valid")
 }
 
-#[test]
-fn pod_is_leaving_by_its_annotation() {
-    let leaving = |annotations: Value| with_metadata(json!({"annotations": annotations})).leaving;
-    assert!(leaving(json!({"decree.dev/leaving": "true"})));
-    assert!(leaving(json!({"decree.dev/leaving": ""})));
-    assert!(!leaving(json!({"decree.dev/leaving": "false"})));
-    assert!(!leaving(json!({})));
-}
-
 fn seconds(seconds: i64) -> Option<Timestamp> {
     Some(Timestamp { seconds, nanos: 0 })
 }
