@@ -118,6 +118,27 @@ fn documented_declaration_is_rendered() {
 }
 
 #[test]
+fn documented_nodes_are_rendered() {
+    let [kustomization] = documented("documented_nodes_are_rendered");
+    let files = [("kustomization.yaml", &*kustomization)];
+    let own = tests::or_skip!(overlay(&files));
+    let chart = tests::or_skip!(templated(CHART, &["--set", "nodes=true"]));
+    let agent = |rendered: &Rendered| without_origin(rendered.workload("decree-agent").clone());
+    assert_eq!(agent(&chart), agent(&own));
+    let reads = json!({"name": "DECREE_NODES", "value": "true"});
+    let variables = &agent(&own)["spec"]["template"]["spec"]["containers"][0]["env"];
+    let variables = variables.as_array().expect("it has some");
+    assert!(variables.contains(&reads), "{variables:?}");
+    let rules = |rendered: &Rendered| rendered.one("ClusterRole", "decree-agent")["rules"].clone();
+    assert_eq!(rules(&chart), rules(&own));
+    let granted = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]});
+    let granted = rules(&own)
+        .as_array()
+        .is_some_and(|it| it.contains(&granted));
+    assert!(granted, "{own:?}");
+}
+
+#[test]
 fn documented_volumes_and_variables_are_rendered() {
     let [values, patch] = documented("documented_volumes_and_variables_are_rendered");
     let files = [("kustomization.yaml", &*patch)];

@@ -88,6 +88,9 @@ pub(crate) struct CheckArgs {
     /// The name of the agents' Lease; by default `decree-agent`, or `decree-agent-NAME` with `--shard NAME`
     #[arg(long, env = "DECREE_LEASE_NAME", value_name = "NAME")]
     pub(crate) lease_name: Option<String>,
+    /// Whether the agent will read nodes
+    #[arg(long, env = "DECREE_NODES", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) nodes: bool,
     /// The value of this flag of the agent
     #[arg(long, env = "DECREE_BUILT_IN_CONTROLLER", value_enum)]
     pub(crate) built_in_controller: Option<decree_agent::BuiltIn>,

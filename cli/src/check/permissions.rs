@@ -55,6 +55,9 @@ fn needed<'a>(
     need(None, &["get"], ("", "namespaces", ""), "kube-system");
     need(everywhere, &["list", "watch"], pods, ANY);
     need(everywhere, &["list", "watch"], sets, ANY);
+    if args.nodes && args.mode != Mode::Shadow {
+        need(None, &["list", "watch"], ("", "nodes", ""), ANY);
+    }
     if args.mode == Mode::Enforce {
         need(everywhere, &["get", "create", "patch", "delete"], pods, ANY);
         need(everywhere, &["get"], sets, ANY);
@@ -182,6 +185,13 @@ mod tests {
             custom.contains("*: patch replicasets.decree.dev/status\n"),
             "{custom}"
         );
+    }
+
+    #[test]
+    fn nodes_are_asked_for_where_the_agent_reads_them() {
+        let reads = |flags: &[&str]| asked(flags).contains("*: list nodes\n*: watch nodes\n");
+        assert!(reads(&["--nodes"]) && reads(&["--nodes", "--mode=dry-run"]));
+        assert!(!reads(&[]) && !reads(&["--nodes", "--mode=shadow"]));
     }
 
     #[test]
