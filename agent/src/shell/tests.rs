@@ -221,9 +221,13 @@ async fn shutdown_reports_what_was_in_flight_and_closes_the_stream() {
 }
 
 #[tokio::test]
-async fn nodes_are_sent_and_their_changes() {
+async fn nodes_are_sent_in_spite_of_a_refusal_and_so_are_their_changes() {
     let mut double = Double::start().await;
     let running = Running::with_nodes(&double.url, Some(NodeFields::default()));
+    let forbidden = agent_fake::ApiError::new(403, "Forbidden", "nodes is forbidden");
+    let once = Fault::refuse(forbidden).on(Verb::List).of(Kind::Node);
+    let faults = |it: &mut agent_fake::Cluster| it.faults_mut().add(once.times(1));
+    running.cluster.with(faults);
     let (mut session, hello) = double.open("s-1").await;
     assert_eq!(hello.capabilities, ["nodes"]);
     let mut nodes = std::collections::BTreeMap::new();

@@ -64,6 +64,12 @@ fn counted(pods: &Pods) -> String {
     )
 }
 
+/// A cluster has many pods: the name of a node is shared, and what else nodes need fits where there was room.
+#[test]
+fn pod_takes_little_memory() {
+    assert_eq!(size_of::<Pod>(), 48);
+}
+
 /// `create` and `leave` begin an operation on a pod, and `created` and `left` end it, with a second until when its effect is unknown.
 #[test]
 fn pods_count_as_in_the_table() {
