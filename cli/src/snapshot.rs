@@ -271,7 +271,13 @@ impl Answers {
         });
         let of_pods = of_pods.collect();
         Self {
-            controller: controller_of(now, Config::default(), snapshot.replica_sets, snapshot.pods),
+            controller: controller_of(
+                now,
+                Config::default(),
+                snapshot.replica_sets,
+                snapshot.pods,
+                Vec::new(),
+            ),
             now,
             cluster,
             pods: of_pods,

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, iter};
 
 use decree_api::v1;
-use decree_core::{Config, Decision, OwnerReference, Pod, ReplicaSet, decide_while};
+use decree_core::{Beside, Config, Decision, Node, OwnerReference, Pod, ReplicaSet, decide_beside};
 use prost::{DecodeError, Message};
 use server_session::{
     MalformedFrame, Refusal as SessionRefusal, VIOLATIONS_MAX,
@@ -22,10 +22,11 @@ struct DecideInput {
     subject_bytes: usize,
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
+    nodes: Vec<Node>,
     now: Option<prost_types::Timestamp>,
     options: Option<v1::Options>,
     /// The number of entries of each repeated field so far.
-    places: [usize; 2],
+    places: [usize; 3],
     violations: Violations,
 }
 
@@ -52,7 +53,7 @@ pub(crate) fn decide(
         }
         match field.map_err(SessionRefusal::from)? {
             (number, Value::Bytes(field)) => question.take(number, field)?,
-            (number @ 1..=5, Value::Number(_) | Value::Other) => {
+            (number @ 1..=6, Value::Number(_) | Value::Other) => {
                 return Err(SessionRefusal::from(MalformedFrame::WireType(number)).into());
             }
             (_, Value::Number(_) | Value::Other) => {}
@@ -100,6 +101,13 @@ impl DecideInput {
                 self.check_objects()?;
             }
             4 => self.now.get_or_insert_default().merge(field)?,
+            6 => {
+                let node = self.object(2, field, |bytes| {
+                    Ok(decode::node(&v1::Node::decode(bytes)?))
+                })?;
+                self.nodes.extend(node);
+                self.check_objects()?;
+            }
             5 => self.options.get_or_insert_default().merge(field)?,
             _ => {}
         }
@@ -115,7 +123,7 @@ impl DecideInput {
     ) -> Result<Option<T>, Refusal> {
         let place = self.places[list];
         self.places[list] += 1;
-        let path = || format!("{}[{place}]", ["other_replica_sets", "pods"][list]);
+        let path = || format!("{}[{place}]", ["other_replica_sets", "pods", "nodes"][list]);
         if field.len() > OBJECT_BYTES_MAX {
             let violation = Violation::too_large(path(), field.len());
             self.violations.extend(vec![violation]);
@@ -126,7 +134,8 @@ impl DecideInput {
     }
 
     fn check_objects(&self) -> Result<(), Refusal> {
-        if self.replica_sets.len() + self.pods.len() <= self.objects_max {
+        let objects = self.replica_sets.len() + self.pods.len() + self.nodes.len();
+        if objects <= self.objects_max {
             return Ok(());
         }
         Err(Refusal::exhausted(
@@ -140,6 +149,7 @@ impl DecideInput {
             subject,
             mut replica_sets,
             pods,
+            nodes,
             now,
             options,
             mut violations,
@@ -166,7 +176,11 @@ impl DecideInput {
         let key = subject.key.clone();
         replica_sets.push(subject);
         let key = (&*key.namespace, &*key.name);
-        let decision = decide_while(now, config, key, replica_sets, pods, go_on)?;
+        let beside = Beside {
+            nodes,
+            ..Beside::default()
+        };
+        let decision = decide_beside(beside, now, config, key, replica_sets, pods, go_on)?;
         decision.ok_or_else(|| Refusal::ReplicaSetUnknown {
             namespace: key.0.to_owned(),
             name: key.1.to_owned(),

@@ -165,6 +165,8 @@ impl Refusal {
             details.add_quota_failure_violation(*what, said);
         } else if let Self::Session(SessionRefusal::ObjectsExhausted { .. }) = self {
             details.add_quota_failure_violation("objects", said);
+        } else if let Self::Session(SessionRefusal::NodesExhausted { .. }) = self {
+            details.add_quota_failure_violation("nodes", said);
         } else if let Self::Session(SessionRefusal::MemoryExhausted { .. }) = self {
             details.add_quota_failure_violation("session_memory", said);
         } else if let Self::ClusterUnknown(cluster) = self {
@@ -230,6 +232,7 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
         | SessionRefusal::EpochTooOld { .. }
         | SessionRefusal::SnapshotNotOpen(_)
         | SessionRefusal::SnapshotCount { .. }
+        | SessionRefusal::NodesUnexpected
         | SessionRefusal::EventBeforeSnapshot(_) => Code::FailedPrecondition,
         SessionRefusal::Superseded { .. }
         | SessionRefusal::SequenceGap { .. }
@@ -237,9 +240,9 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
         SessionRefusal::Silent(_)
         | SessionRefusal::OutcomesMissing(_)
         | SessionRefusal::ListMissing(..) => Code::DeadlineExceeded,
-        SessionRefusal::ObjectsExhausted { .. } | SessionRefusal::MemoryExhausted { .. } => {
-            Code::ResourceExhausted
-        }
+        SessionRefusal::ObjectsExhausted { .. }
+        | SessionRefusal::NodesExhausted { .. }
+        | SessionRefusal::MemoryExhausted { .. } => Code::ResourceExhausted,
         SessionRefusal::Draining { .. } => Code::Unavailable,
     }
 }

@@ -36,6 +36,9 @@ fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
         preferences: None,
         labels: None,
         on_node: 0,
+        hint: None,
+        domain: None,
+        height: 0,
     });
     let ranked: Vec<_> = ranked.collect();
     let places = decree_core::deletion_positions(now(case), &ranked).into_iter();

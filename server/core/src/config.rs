@@ -21,6 +21,8 @@ pub struct Config {
     pub create_back_off: bool,
     /// The brake on creates while many pods have no node; `None` if pods need no node, or as upstream.
     pub brake: Option<Brake>,
+    /// Whether the agent shows nodes: the controller decides nothing until it has shown all of them.
+    pub nodes: bool,
     /// The seed of the names of new pods. Each session has its own, so that sessions do not reuse names.
     pub names: NameSeed,
 }
@@ -45,6 +47,7 @@ impl Default for Config {
             backoff_max: Span::seconds(30),
             create_back_off: true,
             brake: None,
+            nodes: false,
             names: NameSeed::default(),
         }
     }

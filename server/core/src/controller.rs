@@ -6,6 +6,7 @@ mod in_flight;
 mod inspect;
 mod known;
 mod memory;
+mod nodes;
 mod outcomes;
 mod stream;
 mod surroundings;
@@ -29,7 +30,7 @@ use crate::{
     batch::{Action, Batch, BatchId},
     config::Config,
     held::{HeldMap, HeldQueue},
-    index::{Index, Ledger, PodId, SetId, paid},
+    index::{Index, Ledger, NodeId, PodId, SetId, paid},
     object::{ByKind, Kind, ResourceVersion, Span, Timestamp, Uid},
     queue::Queue,
     reason::{Reason, Rule},
@@ -59,6 +60,10 @@ pub struct Controller {
     /// The obstacle to the last attempt of each ReplicaSet, until an attempt succeeds.
     obstacles: HeldMap<SetId, Reason>,
     streams: ByKind<Stream>,
+    /// Whether the agent shows nodes, and has not shown all of them.
+    nodes_awaited: bool,
+    /// The nodes whose pods are expected to be evicted, or not any more, since the last decision.
+    pub(crate) changed_nodes: BTreeSet<NodeId>,
     /// The kind that must be listed again before the first decision.
     unconfirmed: Option<Kind>,
     /// A list that shows that versions went back: its kind, the version of a write already reported, and its own.
@@ -102,6 +107,8 @@ impl Controller {
     pub fn new(config: Config) -> Self {
         Self {
             index: Index::new(config.names, config.create_back_off),
+            nodes_awaited: config.nodes,
+            changed_nodes: BTreeSet::new(),
             config,
             queue: Queue::default(),
             reports: HeldQueue::default(),
@@ -140,11 +147,12 @@ impl Controller {
         self.streams.of(kind).listed
     }
 
-    /// Whether the view is complete: both kinds have been listed, and no list is open.
+    /// Whether the view is complete: both kinds have been listed, no list is open, and nodes are complete if the agent shows them.
     pub fn is_view_whole(&self) -> bool {
         let mut kinds = Kind::BOTH.iter();
         self.is_synced()
             && self.unconfirmed.is_none()
+            && !self.nodes_awaited
             && kinds.all(|kind| self.streams.of(*kind).open_list.is_none())
     }
 
@@ -236,6 +244,7 @@ impl Controller {
         if !self.is_view_whole() {
             return None;
         }
+        self.queue_evicted();
         loop {
             let (ready, adoptable) = self.next_ready()?;
             let set = ready.set;
@@ -252,6 +261,7 @@ impl Controller {
         if due.answered.is_none() {
             self.index.doubt_presumed(due.set);
         }
+        self.index.count_evictions(due.set);
         let step = due.answered.as_ref().map(|(step, _)| step);
         let adoptable = if matches!(step, None | Some(SyncStep::Claim(_))) {
             self.index.adoptable(due.set)
@@ -331,6 +341,7 @@ impl Controller {
             reasons: plan.reasons,
         };
         self.next_batch += 1;
+        // A replaced pod that has not lasted for a minute is a lost create: the next one may come to a leaving node again.
         if let Action::Delete(victims) = &batch.action
             && set.surplus() > 0
         {
@@ -339,7 +350,7 @@ impl Controller {
                 at: self.clock,
                 batch: batch.id,
                 from: set.counts.active,
-                to: set.wanted(),
+                to: set.target(),
                 chosen: victims.len(),
                 pods: plan.near_cut,
             };

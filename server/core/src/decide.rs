@@ -10,6 +10,7 @@ use crate::{
     held::HeldQueue,
     index::SetId,
     names::NameSeed,
+    node::{Node, NodeChange},
     object::{Kind, OwnerReference, Pod, ReplicaSet, ResourceVersion, Timestamp},
     queue::Priority,
     reason::{Reason, Rule},
@@ -52,13 +53,32 @@ pub fn decide_while(
     pods: Vec<Pod>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Decision>, Interrupted> {
-    let others = BTreeMap::new();
-    decide_beside(&others, now, config, place, replica_sets, pods, go_on)
+    decide_beside(
+        Beside::default(),
+        now,
+        config,
+        place,
+        replica_sets,
+        pods,
+        go_on,
+    )
 }
 
-/// As [`decide_while`], with numbers of active pods on nodes that are not listed.
-pub(crate) fn decide_beside(
-    others: &BTreeMap<Arc<str>, i32>,
+/// The state of nodes that a decision reads.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The numbers of active pods on nodes that are not listed.
+    pub others: BTreeMap<Arc<str>, i32>,
+}
+
+/// As [`decide_while`], with nodes.
+///
+/// # Errors
+/// If `go_on` ended the computation.
+pub fn decide_beside(
+    beside: Beside,
     now: Timestamp,
     config: Config,
     (namespace, name): (&str, &str),
@@ -68,13 +88,15 @@ pub(crate) fn decide_beside(
 ) -> Result<Option<Decision>, Interrupted> {
     let config = Config {
         names: NameSeed::default(),
+        nodes: false,
         ..config
     };
-    let mut controller = listed(now, config, replica_sets, pods, go_on)?;
+    let Beside { nodes, others } = beside;
+    let mut controller = listed(now, config, (replica_sets, pods, nodes), go_on)?;
     let nodes = &mut controller.index.nodes;
     for (node, pods) in others {
-        if let Some(id) = nodes.find(node) {
-            nodes.count(id, (*pods).max(0));
+        if let Some(id) = nodes.find(&node) {
+            nodes.count(id, pods.max(0));
         }
     }
     let Some(id) = controller.index.set_named(namespace, name) else {
@@ -93,18 +115,21 @@ pub fn controller_of(
     config: Config,
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
+    nodes: Vec<Node>,
 ) -> Controller {
-    let listed = listed(now, config, replica_sets, pods, &|| true);
+    let listed = listed(now, config, (replica_sets, pods, nodes), &|| true);
     let mut controller = listed.expect("nothing interrupts it");
     controller.queue.clear();
+    let ids: Vec<_> = controller.index.sets.keys().copied().collect();
+    ids.into_iter()
+        .for_each(|id| controller.index.count_evictions(id));
     controller
 }
 
 fn listed(
     now: Timestamp,
     config: Config,
-    mut sets: Vec<ReplicaSet>,
-    mut pods: Vec<Pod>,
+    (mut sets, mut pods, mut nodes): (Vec<ReplicaSet>, Vec<Pod>, Vec<Node>),
     go_on: &dyn Fn() -> bool,
 ) -> Result<Controller, Interrupted> {
     sort(&mut sets, |a, b| {
@@ -114,7 +139,13 @@ fn listed(
         let place = (&a.namespace, &a.name, a.version, &a.uid);
         place.cmp(&(&b.namespace, &b.name, b.version, &b.uid))
     });
+    sort(&mut nodes, |a, b| a.name.cmp(&b.name));
     let mut controller = Controller::new(config);
+    for node in nodes {
+        check(go_on)?;
+        controller.handle_node(now, NodeChange::Applied(node));
+    }
+    controller.changed_nodes.clear();
     let sets = sets.into_iter().map(Box::new);
     let sets = sets.map(Event::ReplicaSetApplied);
     list(now, &mut controller, Kind::ReplicaSet, sets, go_on)?;

@@ -6,6 +6,7 @@
 
 mod cost;
 mod counting;
+mod evictions;
 pub(crate) mod forgetting;
 mod group;
 mod large;
@@ -31,17 +32,13 @@ use std::{
 };
 
 use self::{
-    group::Groups,
-    large::LargeObjects,
-    map::Map,
-    namespaces::Namespaces,
-    nodes::{NodeId, Nodes},
-    slab::Slab,
+    group::Groups, large::LargeObjects, map::Map, namespaces::Namespaces, nodes::Nodes, slab::Slab,
     tombstones::Tombstones,
 };
 pub(crate) use self::{
     group::{GroupId, PodGroup},
     ledger::{Ledger, Loss, Made},
+    nodes::NodeId,
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
     unlisted::EndedList,
@@ -80,6 +77,8 @@ pub(crate) struct Index {
     /// ReplicaSets by the uid of their own controller (spec 3.1).
     siblings: BTreeSet<(Uid, SetId)>,
     pub(crate) nodes: Nodes,
+    /// The ReplicaSets that prefer replacements before evictions.
+    surging: BTreeSet<SetId>,
     /// The waiting reasons of pods, shared as the names of nodes are.
     pub(crate) waiting: Nodes,
     pub(crate) tombstones: Tombstones,
@@ -381,6 +380,8 @@ impl Held for Index {
             largest_set: _,
             siblings: _,
             nodes,
+            // Counted with the preferences.
+            surging: _,
             waiting,
             tombstones,
             deletions,

@@ -52,6 +52,7 @@ mod held;
 mod index;
 mod labels;
 mod names;
+mod node;
 mod object;
 mod pod_view;
 mod queue;
@@ -69,6 +70,7 @@ pub use config::{Brake, Config};
 pub use decide::{Interrupted, decide, decide_while};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;
+pub use node::Node;
 pub use object::{
     Condition, Key, OwnerReference, Phase, Pod, PodState, Preferences, Ready, ReplicaSet,
     ResourceVersion, ScaleIn, Span, Status, Timestamp, Uid,
@@ -85,10 +87,11 @@ pub use {
         Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,
         Sizes, Surroundings, SurroundingsCopy, SurroundingsIndex, keep_within,
     },
-    decide::controller_of,
+    decide::{Beside, controller_of, decide_beside},
     event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome},
     held::{Counted, Held, HeldMap, HeldQueue},
     index::ledger::{Account, Ledger, Loss},
+    node::{Hint, NodeChange},
     object::{ByKind, Kind, Resume},
     pod_view::{OwnerView, PodView},
     report::{Answered, ControllerReport, NotReady, OutcomeCounts, ScaleDown, State, View},

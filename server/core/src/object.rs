@@ -126,6 +126,8 @@ pub struct PodState {
     pub sidecar_restarts: i32,
     /// Whether it is evicted, preempted or deleted with its node, according to the condition DisruptionTarget.
     pub disruption_target: bool,
+    /// Whether somebody has announced that it will be evicted.
+    pub leaving: bool,
 }
 
 /// One ReplicaSet, as the agent projected it.
@@ -168,6 +170,10 @@ pub struct Preferences {
     pub keep_ended: Option<usize>,
     /// Who goes first among pods of equal phase and readiness, the most important rule first.
     pub scale_in: Vec<ScaleIn>,
+    /// The maximum number of replacements to create before evictions.
+    pub surge: i32,
+    /// The same in percent of the desired pods, rounded up. The larger number counts.
+    pub surge_percent: i32,
     /// Why annotations of preferences are not followed, for people.
     pub ignored: Vec<Box<str>>,
 }
@@ -181,6 +187,10 @@ pub enum ScaleIn {
     EmptiestNode,
     /// The youngest pods go first.
     Youngest,
+    /// Pods that are expected to be evicted go first.
+    LeavingNode,
+    /// A pod of the domain with the most pods goes first, and so on: the nodes of a domain have the same value of this label.
+    Spread(Box<str>),
 }
 
 /// The ReplicaSets whose creates a person resumes.

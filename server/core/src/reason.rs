@@ -44,6 +44,10 @@ pub enum Rule {
     First,
     EmptiestNode,
     Youngest,
+    Surge,
+    Replaced,
+    LeavingNode,
+    FullestDomain,
 }
 
 /// One reason.

@@ -184,7 +184,7 @@ fn status_or_end(
     };
     basis.now = now;
     let status = basis.status_of(&set.object, &managed);
-    let requeue_at = basis.requeue_at(set.object.min_ready_seconds, &status);
+    let requeue_at = basis.requeue_at(set.object.min_ready_seconds);
     let rewrites = &mut set.pace.rewrites;
     if status == set.object.status {
         return end(managed, requeue_at);

@@ -62,8 +62,10 @@ fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
         namespace: object.map_or("", |it| &it.namespace),
         name: object.map_or("", |it| &it.name),
     };
-    let is_converged = summary.active == summary.replicas && summary.available == summary.replicas;
-    let in_sync = || in_sync("In sync");
+    let wanted = wanted(summary);
+    let is_converged = summary.active == wanted && summary.available == wanted;
+    let advance = reason(summary, Rule::Surge).and_then(|it| it.split_once(": "));
+    let in_sync = || in_sync(&said("In sync", advance.map_or("", |(_, why)| why)));
     let flaps = || {
         let owner = summary.controller.as_ref();
         Some(flapping::cause(known.flapping?, owner, names))
@@ -76,6 +78,12 @@ fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
         .or_else(flaps)
         .or_else(|| is_converged.then(in_sync))
         .unwrap_or_else(|| progress(summary, known, names))
+}
+
+/// The desired pods, and those that are there in advance of evictions.
+fn wanted(summary: &v1::ReplicaSetSummary) -> i32 {
+    let in_advance = reason(summary, Rule::Surge).map(|_| summary.active);
+    summary.replicas.max(in_advance.unwrap_or(0))
 }
 
 /// Whether the agent executes decisions. Without a session, causes are as if it did.
@@ -153,12 +161,12 @@ fn refused(
 
 fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>) -> v1::Cause {
     let v1::ReplicaSetSummary {
-        replicas,
         active,
         ready,
         available,
         ..
     } = *summary;
+    let replicas = wanted(summary);
     let (all, explain) = (count(replicas, "pod"), names.explain());
     let [creates, deletes] = if is_enforced(summary) {
         ["Creates", "Deletes"]

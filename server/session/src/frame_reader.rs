@@ -1,7 +1,7 @@
 //! The agent's half of the protocol: reads frames in order, and returns their content, or why the session must end.
 
 use decree_api::v1::{self, reconcile_request::Frame};
-use decree_core::{ByKind, Event, Kind, Outcome, PodView, ResourceVersion, Span};
+use decree_core::{ByKind, Event, Kind, NodeChange, Outcome, PodView, ResourceVersion, Span};
 use prost::Message;
 
 use crate::{
@@ -9,12 +9,14 @@ use crate::{
     refusal::Refusal,
     wire::{
         Fault, LargeObject, MalformedFrame, RawLabels, RawPod, Rejected, Violation, decode,
-        duration_in, outcome_with_large_object, pod_applied, pod_view, read_event,
+        duration_in, node_name, outcome_with_large_object, pod_applied, pod_view, read_event,
         replica_set_applied,
     },
 };
 
 const ABSENT: &str = "is absent; exactly one must be set";
+/// The maximum size of a node on the wire.
+const NODE_BYTES_MAX: usize = 16 << 10;
 const EMPTY: &str = "is empty; must have at least one";
 
 /// Takes the content of frames, in order.
@@ -25,6 +27,9 @@ pub(crate) trait Sink {
     /// Takes a pod: inside a list a member of it, outside a change.
     fn pod(&mut self, pod: &PodView<'_>);
     fn outcome(&mut self, outcome: Outcome);
+    fn node(&mut self, change: NodeChange);
+    /// Whether the agent has asked to send nodes.
+    fn takes_nodes(&self) -> bool;
     fn rejected(&mut self, rejected: Rejected);
     /// Checks the limits of the session, between two items: a frame may have very many.
     fn check(&mut self) -> Result<(), Refusal>;
@@ -62,6 +67,9 @@ impl FrameReader {
         let Some(list) = list else {
             return self.read_message(frame.to_message()?, sink);
         };
+        if list == List::Nodes && !sink.takes_nodes() {
+            return Err(Refusal::NodesUnexpected);
+        }
         let (mut labels, mut items) = (RawLabels::new(), 0);
         for (place, item) in frame.items(list).enumerate() {
             items += 1;
@@ -70,13 +78,16 @@ impl FrameReader {
                 Item::ReplicaSet(set) => self.read_replica_set(set, sink)?,
                 Item::Event(event) => self.read_event(place, event, &mut labels, sink)?,
                 Item::Outcome(outcome) => read_outcome(place, outcome, sink)?,
+                item @ (Item::Node(_) | Item::DeletedNode(_) | Item::NodesComplete) => {
+                    sink.node(node_change(place, item)?);
+                }
             }
             sink.check()?;
         }
         match list {
             List::Events if items == 0 => Err(required("events.events", EMPTY)),
             List::Outcomes if items == 0 => Err(required("outcomes.outcomes", EMPTY)),
-            List::Objects | List::Events | List::Outcomes => Ok(()),
+            List::Objects | List::Events | List::Outcomes | List::Nodes => Ok(()),
         }
     }
 
@@ -257,6 +268,37 @@ fn read_outcome(place: usize, bytes: &[u8], sink: &mut impl Sink) -> Result<(), 
         sink.rejected(rejected);
     }
     Ok(())
+}
+
+/// Reads the change of nodes at index `place` of its list.
+fn node_change(place: usize, item: Item<'_>) -> Result<NodeChange, Refusal> {
+    let at = |violation: Violation| violation.within(&format!("nodes[{place}]"));
+    match item {
+        Item::Node(bytes) if bytes.len() > NODE_BYTES_MAX => {
+            let found = format!(
+                "has {} bytes; at most {NODE_BYTES_MAX} are allowed",
+                bytes.len()
+            );
+            Err(Refusal::field(at(Violation::new("", Fault::Range, found))))
+        }
+        Item::Node(bytes) => {
+            let node = decode::node(&message(bytes)?).map_err(|found| {
+                let found = found.into_iter().map(at);
+                Refusal::Invalid(found.collect(), 0)
+            })?;
+            Ok(NodeChange::Applied(node))
+        }
+        Item::DeletedNode(bytes) => {
+            let name = str::from_utf8(bytes).unwrap_or_default();
+            let name = node_name("", name).map_err(|found| Refusal::field(at(found)))?;
+            Ok(NodeChange::Deleted(name.into()))
+        }
+        Item::NodesComplete
+        | Item::Pod(_)
+        | Item::ReplicaSet(_)
+        | Item::Event(_)
+        | Item::Outcome(_) => Ok(NodeChange::Complete),
+    }
 }
 
 /// Reads an item with prost.

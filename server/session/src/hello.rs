@@ -11,6 +11,8 @@ use crate::{
 
 /// The protocol version of this server.
 pub const PROTOCOL: i32 = 1;
+/// The capability of an agent that sends nodes.
+pub(crate) const NODES: &str = "nodes";
 /// The maximum size in bytes of one operation of a batch in a frame: a victim with the longest names, UID and reason.
 const OPERATION_BYTES_MAX: usize = 800;
 /// The maximum size in bytes of a batch in a frame, without its operations: its ReplicaSet, guard and reasons.
@@ -83,7 +85,8 @@ pub(crate) fn read(
             supported: PROTOCOL,
         });
     }
-    if !hello.capabilities.is_empty() || v1::Mode::try_from(hello.mode).is_err() {
+    let is_unknown = |name: &String| name != NODES;
+    if hello.capabilities.iter().any(is_unknown) || v1::Mode::try_from(hello.mode).is_err() {
         return Err(unsupported(hello));
     }
     let (burst, max) = (options.burst_replicas, operations_max(config));
@@ -92,7 +95,13 @@ pub(crate) fn read(
     }
     let identity = identity(now, session_id, hello);
     let names = NameSeed::of_session(identity.epoch, &identity.session_id);
-    Ok((identity, decree_core::Config { names, ..options }))
+    let nodes = !hello.capabilities.is_empty();
+    let options = decree_core::Config {
+        names,
+        nodes,
+        ..options
+    };
+    Ok((identity, options))
 }
 
 fn violations(hello: &v1::Hello) -> Vec<Violation> {
@@ -124,12 +133,12 @@ fn violations(hello: &v1::Hello) -> Vec<Violation> {
     found.into_iter().flatten().collect()
 }
 
-/// Returns the refusal of a Hello that asks for unknown features: all its capabilities, since none is known, and the mode.
+/// Returns the refusal of a Hello that asks for unknown features: the unknown capabilities, and the mode.
 fn unsupported(hello: &v1::Hello) -> Refusal {
-    let capabilities = hello.capabilities.iter();
+    let capabilities = hello.capabilities.iter().filter(|name| *name != NODES);
     let mode = v1::Mode::try_from(hello.mode).is_err();
     let mode = mode.then(|| format!("mode {}", hello.mode));
-    let unknown = hello.capabilities.len() + usize::from(mode.is_some());
+    let unknown = capabilities.clone().count() + usize::from(mode.is_some());
     let first = capabilities
         .map(|name| &name[..name.floor_char_boundary(UNKNOWN_NAME_MAX)])
         .map(|name| format!("capability {name:?}"))

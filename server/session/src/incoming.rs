@@ -1,4 +1,4 @@
-//! A frame of the agent, as its bytes. Its objects, events and outcomes are read one at a time, each when it is needed. Two million empty
+//! A frame of the agent, as its bytes. Its objects, events, outcomes and nodes are read one at a time, each when it is needed. Two million empty
 //! pods fit a frame of 4 MiB, and would take gigabytes if all were read at once.
 
 use bytes::Bytes;
@@ -30,15 +30,19 @@ pub(crate) enum List {
     Objects,
     Events,
     Outcomes,
+    Nodes,
 }
 
-/// An object, an event or an outcome.
+/// An object, an event, an outcome, or news of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item<'a> {
     Pod(&'a [u8]),
     ReplicaSet(&'a [u8]),
     Event(&'a [u8]),
     Outcome(&'a [u8]),
+    Node(&'a [u8]),
+    DeletedNode(&'a [u8]),
+    NodesComplete,
 }
 
 impl IncomingFrame {
@@ -71,14 +75,14 @@ impl IncomingFrame {
             let (field, value) = field?;
             match (field, value) {
                 (SEQUENCE, Value::Number(number)) => head.sequence = number,
-                (2..=8, Value::Bytes(_)) => {
+                (2..=9, Value::Bytes(_)) => {
                     if content.replace(field).is_some_and(|other| other != field) {
                         return Err(MalformedFrame::Twice);
                     }
                     head.list = List::of_field(field);
                 }
-                (..=8, _) => return Err(MalformedFrame::WireType(field)),
-                (9.., _) => {}
+                (..=9, _) => return Err(MalformedFrame::WireType(field)),
+                (10.., _) => {}
             }
         }
         Ok(head)
@@ -117,6 +121,7 @@ impl List {
             4 => Some(Self::Objects),
             6 => Some(Self::Events),
             7 => Some(Self::Outcomes),
+            9 => Some(Self::Nodes),
             _ => None,
         }
     }
@@ -132,7 +137,15 @@ impl List {
             (Self::Objects, 2) => Item::ReplicaSet,
             (Self::Events, 1) => Item::Event,
             (Self::Outcomes, 1) => Item::Outcome,
-            (Self::Objects | Self::Events | Self::Outcomes, _) => return Ok(None),
+            (Self::Nodes, 1) => Item::Node,
+            (Self::Nodes, 2) => Item::DeletedNode,
+            (Self::Nodes, 3) => {
+                return match value {
+                    Value::Number(is) => Ok((is != 0).then_some(Item::NodesComplete)),
+                    Value::Bytes(_) | Value::Other => Err(MalformedFrame::WireType(field)),
+                };
+            }
+            (Self::Objects | Self::Events | Self::Outcomes | Self::Nodes, _) => return Ok(None),
         };
         match value {
             Value::Bytes(bytes) => Ok(Some(item(bytes))),

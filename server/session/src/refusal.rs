@@ -119,6 +119,15 @@ pub enum Refusal {
         /// The limit.
         max: usize,
     },
+    /// Nodes of an agent without the capability.
+    #[error("received nodes; the Hello does not ask for the capability nodes")]
+    NodesUnexpected,
+    /// More nodes than the limit of a session.
+    #[error("limit of {max} nodes reached")]
+    NodesExhausted {
+        /// The limit.
+        max: usize,
+    },
     /// More memory than the limit of a session.
     #[error("limit of {max} bytes of memory for a session reached")]
     MemoryExhausted {
@@ -159,7 +168,10 @@ impl Refusal {
             Self::Silent(_) => "AGENT_SILENT",
             Self::OutcomesMissing(_) => "OUTCOMES_MISSING",
             Self::ListMissing(..) => "LIST_MISSING",
-            Self::ObjectsExhausted { .. } | Self::MemoryExhausted { .. } => "LIMIT_REACHED",
+            Self::NodesUnexpected => "NODES_UNEXPECTED",
+            Self::ObjectsExhausted { .. }
+            | Self::NodesExhausted { .. }
+            | Self::MemoryExhausted { .. } => "LIMIT_REACHED",
             Self::Draining { .. } => "SERVER_DRAINING",
         }
     }
@@ -190,6 +202,9 @@ impl Refusal {
             Self::ObjectsExhausted { max } => {
                 vec![("limit", "objects".to_owned()), ("max", max.to_string())]
             }
+            Self::NodesExhausted { max } => {
+                vec![("limit", "nodes".to_owned()), ("max", max.to_string())]
+            }
             Self::MemoryExhausted { max } => vec![
                 ("limit", "session_memory".to_owned()),
                 ("max", max.to_string()),
@@ -201,6 +216,7 @@ impl Refusal {
             | Self::CapabilityUnsupported { .. }
             | Self::SnapshotNotOpen(_)
             | Self::EventBeforeSnapshot(_)
+            | Self::NodesUnexpected
             | Self::Silent(_)
             | Self::OutcomesMissing(_)
             | Self::ListMissing(..)

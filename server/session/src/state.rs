@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use decree_api::v1::{self, reconcile_response::Frame};
 use decree_core::{
-    After, Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NotStarted,
-    OperationResult, Outcome, OwnerReference, OwnerView, Pod, PodView, Quarantine, ResourceVersion,
-    Sizes, Span, Timestamp, keep_within,
+    After, Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NodeChange,
+    NotStarted, OperationResult, Outcome, OwnerReference, OwnerView, Pod, PodView, Quarantine,
+    ResourceVersion, Sizes, Span, Timestamp, keep_within,
 };
 use prost::Message;
 
@@ -22,6 +22,9 @@ use crate::{
     timeline::Timeline,
     wire::{self, Fault, Rejected, Violation, encode},
 };
+
+/// The maximum number of nodes of a session.
+const NODES_MAX: usize = 50_000;
 
 #[derive(Clone, Debug)]
 pub(crate) struct SessionState {
@@ -194,6 +197,10 @@ impl SessionState {
         if self.controller.inspect().objects() > max {
             return Err(Refusal::ObjectsExhausted { max });
         }
+        let max = NODES_MAX;
+        if self.controller.inspect().nodes_shown() > max {
+            return Err(Refusal::NodesExhausted { max });
+        }
         let max = config.bytes_max;
         let left = max.saturating_sub(self.bytes_beside());
         if !keep_within(&mut self.controller, left) {
@@ -332,6 +339,14 @@ impl Sink for FrameSink<'_> {
         }
         self.state.count_outcome(&outcome);
         self.state.controller.handle_outcome(self.now, outcome);
+    }
+
+    fn node(&mut self, change: NodeChange) {
+        self.state.controller.handle_node(self.now, change);
+    }
+
+    fn takes_nodes(&self) -> bool {
+        self.state.controller.takes_nodes()
     }
 
     fn rejected(&mut self, rejected: Rejected) {

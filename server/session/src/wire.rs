@@ -14,6 +14,7 @@ mod field;
 mod fields;
 mod large;
 mod object;
+mod preferences;
 mod raw;
 mod reason;
 mod report;
@@ -24,6 +25,7 @@ pub mod decode {
         event::{event, kind, outcome},
         field::{NAME_MAX, text, timestamp, version},
         object::{pod, replica_set, unverified_replica_set},
+        preferences::node,
         report::options,
     };
 }
@@ -46,6 +48,7 @@ pub(crate) use self::{
     field::{int32, is_cluster_word, is_token, wait as duration_in},
     large::{LargeObject, outcome_with_large_object},
     object::pod_view,
+    preferences::node_name,
     raw::{RawLabels, RawPod, read_event},
     reason::rule,
     report::{action, action_out},

@@ -138,10 +138,12 @@ impl ImpactWalk {
             surplus: 0,
             refused: (0, 0),
         };
+        let mut hinted = 0;
         if node.is_some() {
             let leaving = index.active_pods(id).filter(|(_, pod)| leaves(pod));
             for (_, pod) in leaving {
                 impact.deleted += 1;
+                hinted += i32::from(index.hint_of(pod).is_some());
                 impact.ready_left = impact
                     .ready_left
                     .map(|it| it - i32::from(pod.counted.ready));
@@ -158,7 +160,8 @@ impl ImpactWalk {
             let orphans = index.adoptable(id).into_iter();
             let orphans = orphans.filter(|id| !index.pod(*id).is_some_and(leaves));
             let adopts = orphans.filter(|id| self.adopted.insert(*id)).count();
-            let surplus = set.surplus() - int(impact.deleted) + int(adopts);
+            let surplus = i64::from(set.counts.active) - i64::from(set.target_without(hinted));
+            let surplus = surplus - int(impact.deleted) + int(adopts);
             impact.creates = (-surplus).max(0);
             impact.surplus = surplus.max(0);
         }

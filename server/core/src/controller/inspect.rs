@@ -84,6 +84,11 @@ impl<'a> Inspect<'a> {
         self.0.index.nodes.active()
     }
 
+    /// The number of nodes that the agent shows.
+    pub fn nodes_shown(self) -> usize {
+        self.0.index.nodes.shown
+    }
+
     /// The age of the oldest unfinished sync (`workqueue_longest_running_processor_seconds`). The cost is a step for each of them.
     pub fn longest_sync(self, now: Timestamp) -> Option<Span> {
         self.0.queue.longest(now)
@@ -187,10 +192,14 @@ impl<'a> Inspect<'a> {
         self.0.in_flight.get(self.0.running.get(&id)?.batch)
     }
 
-    /// Returns the state of a ReplicaSet and the reasons, the strongest first. The obstacle of the last attempt stays until an attempt
+    /// Returns the state of a ReplicaSet and the reasons, the strongest first; pods in advance are among them. The obstacle of the last attempt stays until an attempt
     /// succeeds.
     fn state(self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
         let (state, mut reasons) = self.standing(now, id, set);
+        let difference = difference(set);
+        if set.extra() > 0 && reasons.iter().all(|it| it.rule != difference.rule) {
+            reasons.push(difference);
+        }
         if !matches!(state, State::InSync | State::Quarantined) {
             reasons.extend(self.0.obstacles.get(&id).cloned());
         }

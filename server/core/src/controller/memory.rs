@@ -44,6 +44,9 @@ impl Held for Controller {
         let Self {
             config: _,
             index,
+            // Not more than nodes.
+            changed_nodes: _,
+            nodes_awaited: _,
             queue,
             reports,
             // At most one of each kind, with a constant cause.

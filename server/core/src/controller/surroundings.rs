@@ -11,8 +11,9 @@ use std::{
 use super::Controller;
 use crate::{
     config::Config,
-    decide::{Interrupted, decide_beside},
+    decide::{Beside, Interrupted, decide_beside},
     index::{Entry, GroupId, Index, PodGroup, PodId, PodWalk, Set, SetId},
+    node::Node,
     object::{Key, Pod, ReplicaSet, ScaleIn, Timestamp},
     report::Decision,
 };
@@ -28,7 +29,8 @@ pub struct Surroundings {
     config: Config,
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
-    /// The active pods on the nodes of `pods` that are not among these, if a preference counts them.
+    /// The nodes of `pods`, and the active pods on them that are not among these, if a preference reads them.
+    nodes: BTreeMap<Arc<str>, Node>,
     others: BTreeMap<Arc<str>, i32>,
 }
 
@@ -231,6 +233,12 @@ impl Surroundings {
             let others = self.others.entry(Arc::clone(node)).or_insert_with(all);
             *others -= 1;
         }
+        if own.is_some_and(ReplicaSet::reads_nodes)
+            && let Some(node) = index.nodes.shown(entry.node)
+        {
+            let known = self.nodes.entry(Arc::clone(&node.name));
+            known.or_insert_with(|| node.clone());
+        }
         self.pods.push(pod);
     }
 
@@ -276,7 +284,10 @@ impl Surroundings {
         if let (Some(set), Some(replicas)) = (asked, replicas) {
             set.replicas = replicas;
         }
-        let others = &self.others;
-        decide_beside(others, self.now, self.config, key, sets, self.pods, go_on)
+        let beside = Beside {
+            nodes: self.nodes.into_values().collect(),
+            others: self.others,
+        };
+        decide_beside(beside, self.now, self.config, key, sets, self.pods, go_on)
     }
 }

@@ -2,6 +2,7 @@
 //! is rather too high than too low.
 
 use crate::{
+    node::Node,
     object::{OwnerReference, Preferences, ReplicaSet, ScaleIn, Uid},
     selector::{Selector, Test},
 };
@@ -24,6 +25,10 @@ pub(super) const NODE_OF_GROUP: usize = 64;
 
 pub(super) fn node(name: &str) -> usize {
     4 * TEXT + name.len()
+}
+
+pub(super) fn shown(node: &Node) -> usize {
+    ENTRY + labels(node.labels.texts())
 }
 
 pub(super) fn group(controller: Option<&OwnerReference>) -> usize {
@@ -64,14 +69,18 @@ fn preferences(preferences: &Preferences) -> usize {
         create_after_termination: _,
         keep_ended: _,
         scale_in,
+        surge: _,
+        surge_percent: _,
         ignored,
     } = preferences;
     let rules = scale_in.iter().map(|rule| match rule {
         ScaleIn::First(key, value) => key.len() + value.len(),
-        ScaleIn::EmptiestNode | ScaleIn::Youngest => 0,
+        ScaleIn::Spread(key) => key.len(),
+        ScaleIn::EmptiestNode | ScaleIn::Youngest | ScaleIn::LeavingNode => 0,
     });
     let texts = rules.chain(ignored.iter().map(|text| text.len()));
-    texts.map(|text| ENTRY + text).sum::<usize>() + ENTRY
+    // The pods that are expected to be evicted have bounded words.
+    texts.map(|text| ENTRY + text).sum::<usize>() + 4 * ENTRY
 }
 
 /// The part of a ReplicaSet that has no bound of its own: its selector, the labels of its template, and its conditions.

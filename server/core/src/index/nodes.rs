@@ -1,13 +1,14 @@
-//! The nodes of pods, by number. A name is kept once, while the node has a pod. Waiting reasons are kept in the same way.
+//! The nodes of pods, by number. A name is kept once, while the node has a pod or the agent shows the node. Waiting reasons are kept in the
+//! same way.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use super::{
     cost,
     map::{self, Map},
     slab::{Slab, Slot},
 };
-use crate::held::Held;
+use crate::{held::Held, node::Node as Shown};
 
 pub(crate) type NodeId = Slot;
 
@@ -15,6 +16,8 @@ pub(crate) type NodeId = Slot;
 pub(crate) struct Nodes {
     nodes: Slab<Node>,
     by_name: Map<Arc<str>, NodeId>,
+    /// The number of nodes that the agent shows.
+    pub(crate) shown: usize,
     bytes: usize,
 }
 
@@ -23,6 +26,8 @@ struct Node {
     name: Arc<str>,
     pods: u32,
     active: u32,
+    /// The node as the agent shows it.
+    shown: Option<Box<Shown>>,
 }
 
 impl Nodes {
@@ -38,8 +43,13 @@ impl Nodes {
         self.bytes += cost::node(&name);
         let id = self.nodes.reserve();
         self.by_name.insert(Arc::clone(&name), id);
-        let (pods, active) = (0, 0);
-        self.nodes.put(id, Node { name, pods, active });
+        let node = Node {
+            name,
+            pods: 0,
+            active: 0,
+            shown: None,
+        };
+        self.nodes.put(id, node);
         id
     }
 
@@ -51,16 +61,47 @@ impl Nodes {
     }
 
     pub(crate) fn leave(&mut self, id: NodeId) {
-        let Some(node) = self.nodes.get_mut(id) else {
-            return;
-        };
-        node.pods -= 1;
-        if node.pods == 0 {
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.pods -= 1;
+            self.drop_unused(id);
+        }
+    }
+
+    fn drop_unused(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get(id)
+            && node.pods == 0
+            && node.shown.is_none()
+        {
             self.bytes -= cost::node(&node.name);
             map::remove(&mut self.by_name, &node.name);
             self.nodes.take(id);
             self.nodes.release(id);
         }
+    }
+
+    /// Records a node as the agent shows it, or that it is gone. Returns its number if its pods are expected to be evicted now and were not
+    /// before, or the other way round.
+    pub(crate) fn show(&mut self, name: &Arc<str>, shown: Option<Shown>) -> Option<NodeId> {
+        let found = self.find(name);
+        let id = match (found, &shown) {
+            (None, None) => return None,
+            (known, _) => known.unwrap_or_else(|| self.found(Arc::clone(name))),
+        };
+        let node = self.nodes.get_mut(id)?;
+        let bytes = |it: &Option<Box<Shown>>| it.as_deref().map_or(0, cost::shown);
+        let signals = |it: &Option<Box<Shown>>| it.as_deref().map(|it| (it.cordoned, it.leaving));
+        let before = mem::replace(&mut node.shown, shown.map(Box::new));
+        self.bytes = self.bytes + bytes(&node.shown) - bytes(&before);
+        self.shown = self.shown + usize::from(node.shown.is_some()) - usize::from(before.is_some());
+        let differs =
+            signals(&before).unwrap_or_default() != signals(&node.shown).unwrap_or_default();
+        self.drop_unused(id);
+        differs.then_some(id)
+    }
+
+    /// Returns a node as the agent shows it.
+    pub(crate) fn shown(&self, id: Option<NodeId>) -> Option<&Shown> {
+        self.nodes.get(id?)?.shown.as_deref()
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<NodeId> {
@@ -94,6 +135,7 @@ impl Held for Nodes {
         let Self {
             nodes,
             by_name: _,
+            shown: _,
             bytes,
         } = self;
         nodes.vacant_bytes() + bytes

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
+    evictions::Evictions,
     group::PodGroup,
     large,
     pod::{Contribution, Entry, PodId},
@@ -26,6 +27,7 @@ pub(crate) struct Set {
     /// The number of the last snapshot that named it.
     pub(super) snapshot: u32,
     pub(crate) counts: Counts,
+    pub(crate) evictions: Option<Box<Evictions>>,
     /// The pods, in any state, that name it as their controller.
     pub(crate) owned: Vec<PodId>,
     /// Owned active pods that do not match the selector, by name.
@@ -77,6 +79,7 @@ impl Set {
             object,
             snapshot: 0,
             counts: Counts::default(),
+            evictions: None,
             owned: Vec::new(),
             releases: BTreeSet::new(),
             pending: BTreeSet::new(),
@@ -114,9 +117,9 @@ impl Set {
         self.object.replicas.max(0)
     }
 
-    /// Returns the active pods minus the desired pods; negative if pods are missing.
+    /// Returns the active pods minus the target; negative if pods are missing.
     pub(crate) fn surplus(&self) -> i64 {
-        i64::from(self.counts.active) - i64::from(self.wanted())
+        i64::from(self.counts.active) - i64::from(self.target())
     }
 
     /// Checks whether the ReplicaSet has converged, and remembers since when it has not.
@@ -124,8 +127,8 @@ impl Set {
         let Counts {
             active, available, ..
         } = self.counts_at(now);
-        let wanted = self.wanted();
-        let converged = active == wanted && available == wanted;
+        let target = self.target();
+        let converged = active == target && available == target;
         let since = self.unconverged_since.unwrap_or(now);
         self.unconverged_since = (!converged).then_some(since);
     }

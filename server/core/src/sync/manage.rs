@@ -13,7 +13,8 @@ use crate::{
     config::Config,
     index::{Entry, Index, Set, SetId, paid},
     names,
-    object::Span,
+    node::Hint,
+    object::{ScaleIn, Span},
     queue::Retry,
     reason::{Reason, Rule},
     wording,
@@ -67,7 +68,7 @@ pub(super) fn decide(index: &mut Index, config: &Config, id: SetId) -> Option<Pl
         return None;
     }
     if surplus == 0 {
-        return delete_ended(index, config, id);
+        return delete_replaced(index, config, id).or_else(|| delete_ended(index, config, id));
     }
     let count = burst(config, surplus);
     let mut reasons = reasons(set, count);
@@ -90,14 +91,48 @@ pub(super) fn decide(index: &mut Index, config: &Config, id: SetId) -> Option<Pl
 
 /// Returns the maximum number of operations of the next batch.
 pub(super) fn operations_max(config: &Config, set: &Set) -> usize {
+    let is_left = set.evictions.as_ref().is_some_and(|it| it.leaving > 0);
     match set.surplus() {
-        0 if keep_ended(set).is_some() => burst(config, i64::MAX),
+        0 if is_left || keep_ended(set).is_some() => burst(config, i64::MAX),
         surplus => burst(config, surplus),
     }
 }
 
 fn keep_ended(set: &Set) -> Option<usize> {
     set.object.preferences.as_deref()?.keep_ended
+}
+
+/// Deletes pods that leave and have replacements: first those that are not available, while as many pods as desired stay, then those for
+/// which as many available pods as desired stay.
+fn delete_replaced(index: &Index, config: &Config, id: SetId) -> Option<Plan> {
+    let set = index.set(id)?;
+    set.evictions.as_ref().filter(|it| it.leaving > 0)?;
+    let spare = |pods: i32| usize::try_from(pods.saturating_sub(set.wanted())).unwrap_or(0);
+    let mut leaving = candidates(index, id);
+    leaving.retain(|pod| pod.hint.is_some_and(Hint::is_leaving));
+    let (available, others): (Vec<_>, Vec<_>) =
+        leaving.into_iter().partition(|it| it.id.counted.available);
+    let chosen = [
+        (others, spare(set.counts.active)),
+        (available, spare(set.counts.available)),
+    ];
+    let chosen = chosen.into_iter().flat_map(|(pods, max)| {
+        let count = pods.len().min(max);
+        choose(index, pods, count).chosen
+    });
+    let chosen: Vec<_> = chosen
+        .take(burst(config, spare(set.counts.active) as i64))
+        .collect();
+    let detail = format!("{} leave and are replaced", chosen.len());
+    let victims = chosen.into_iter().map(|Chosen { id: pod, .. }| {
+        let node = index.node_of(pod).map(|node| &**node);
+        let hint = index.hint_of(pod).map(|hint| hint.words(node));
+        let detail = format!("{}, replaced", hint.unwrap_or_default());
+        victim(config, pod, Reason::new(Rule::Replaced, detail))
+    });
+    let victims: Vec<_> = victims.collect();
+    let reasons = vec![Reason::new(Rule::Replaced, detail)];
+    (!victims.is_empty()).then(|| Plan::new(Action::Delete(victims), reasons))
 }
 
 /// Deletes the oldest ended pods beyond those that the ReplicaSet prefers to keep.
@@ -155,20 +190,33 @@ fn delete(
     (id, count): (SetId, usize),
     reasons: Vec<Reason>,
 ) -> Plan {
-    let mut candidates = candidates(index, id);
+    let Choice { chosen, near_cut } = choose(index, candidates(index, id), count);
+    let victims = chosen
+        .into_iter()
+        .map(|Chosen { id: pod, reason }| victim(config, pod, reason));
+    Plan {
+        near_cut,
+        ..Plan::new(Action::Delete(victims.collect()), reasons)
+    }
+}
+
+fn choose<'a>(
+    index: &Index,
+    mut candidates: Vec<Candidate<'a, &'a Entry>>,
+    count: usize,
+) -> Choice<&'a Entry> {
     if count >= candidates.len() {
         candidates.sort_unstable_by_key(|pod| &pod.id.name);
     }
     let name = |pod: &Entry| Arc::clone(&pod.name);
-    let Choice { chosen, near_cut } = rank::choose(&candidates, count, index.now, &name);
-    let victims = chosen.into_iter().map(|Chosen { id: pod, reason }| Victim {
+    rank::choose(&candidates, count, index.now, &name)
+}
+
+fn victim(config: &Config, pod: &Entry, reason: Reason) -> Victim {
+    Victim {
         pod: pod.pod_ref(),
         version: pod.version.filter(|_| config.delete_by_version),
         reason,
-    });
-    Plan {
-        near_cut,
-        ..Plan::new(Action::Delete(victims.collect()), reasons)
     }
 }
 
@@ -177,6 +225,9 @@ pub(crate) fn candidates(index: &Index, id: SetId) -> Vec<Candidate<'_, &Entry>>
     let related = index.related_by_node(id);
     let set = index.set(id);
     let preferences = set.and_then(|set| set.object.preferences.as_deref());
+    let rules = preferences.map_or(&[][..], |it| &it.scale_in);
+    let spread = rules.iter().find_map(ScaleIn::spread);
+    let domain = |pod: &Entry| index.nodes.shown(pod.node)?.labels.get(spread?);
     let pods = index.active_pods(id).map(|(_, pod)| Candidate {
         id: pod,
         node: index.node_of(pod).map(|node| &**node),
@@ -186,6 +237,9 @@ pub(crate) fn candidates(index: &Index, id: SetId) -> Vec<Candidate<'_, &Entry>>
         preferences,
         labels: preferences.and_then(|_| index.groups.at(pod.group).labels.as_ref()),
         on_node: preferences.map_or(0, |_| index.nodes.active_on(pod.node)),
+        hint: preferences.and_then(|_| index.hint_of(pod)),
+        domain: domain(pod).map(|it| &**it),
+        height: 0,
     });
     pods.collect()
 }
@@ -201,11 +255,16 @@ fn reasons(set: &Set, count: usize) -> Vec<Reason> {
 }
 
 pub(crate) fn difference(set: &Set) -> Reason {
+    let (desired, extra) = (set.wanted(), set.extra());
     let rule = match set.surplus() {
-        0 => return Reason::new(Rule::InSync, "as many active pods as desired"),
-        ..0 => Rule::TooFewReplicas,
+        0 if extra == 0 => return Reason::new(Rule::InSync, "as many active pods as desired"),
+        ..=0 if extra > 0 && set.counts.active >= desired => Rule::Surge,
+        ..=0 => Rule::TooFewReplicas,
         1.. => Rule::TooManyReplicas,
     };
     let active = wording::count(set.counts.active, "active pod");
-    Reason::new(rule, format!("{active}, {} desired", set.wanted()))
+    let evictions = set.evictions.as_ref().filter(|_| extra > 0);
+    let advance = evictions.map(|it| format!(": {extra} in advance for {}", it.pods));
+    let advance = advance.unwrap_or_default();
+    Reason::new(rule, format!("{active}, {desired} desired{advance}"))
 }

@@ -70,6 +70,7 @@ pub(crate) fn choose<I: Copy>(
     now: Timestamp,
     name: &dyn Fn(I) -> Arc<str>,
 ) -> Choice<I> {
+    let candidates = &*preference::measured(candidates, now);
     if count == 0 || count >= candidates.len() {
         let victims = &candidates[..count.min(candidates.len())];
         let chosen = victims.iter().map(|victim| Chosen {

@@ -14,7 +14,9 @@ pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusBasis {
     pub(crate) counts: Counts,
-    pub(crate) wanted: i32,
+    pub(crate) target: i32,
+    /// The desired pods, and the available ones that leave, if the ReplicaSet prefers replacements before evictions.
+    surge: Option<(i32, i32)>,
     /// The time of the counts, or of a later write.
     pub(super) now: Timestamp,
     /// When the next pod becomes available.
@@ -25,15 +27,20 @@ impl StatusBasis {
     pub(crate) fn of(set: &Set, now: Timestamp) -> Self {
         Self {
             counts: set.counts,
-            wanted: set.wanted(),
+            target: set.target(),
+            surge: (set.surge() > 0).then(|| {
+                let evictions = set.evictions.as_ref();
+                let leaving = evictions.map_or(0, |it| it.leaving_available);
+                (set.wanted(), leaving)
+            }),
             now,
             next_available: set.next_available(),
         }
     }
 
-    /// Returns the active pods minus the desired pods; negative if pods are missing.
+    /// Returns the active pods minus the target; negative if pods are missing.
     pub(crate) fn surplus(&self) -> i64 {
-        i64::from(self.counts.active) - i64::from(self.wanted)
+        i64::from(self.counts.active) - i64::from(self.target)
     }
 
     /// Returns the status of a ReplicaSet with these counts and this result of the manage step (spec 5.5).
@@ -47,7 +54,29 @@ impl StatusBasis {
         Status {
             observed_generation: object.generation,
             conditions,
-            ..self.counts.status()
+            ..self.shown_counts().status()
+        }
+    }
+
+    /// Returns the counts without pods in advance. A Deployment would take these for a reason to scale another ReplicaSet down.
+    fn shown_counts(&self) -> Counts {
+        let Some((desired, leaving)) = self.surge else {
+            return self.counts;
+        };
+        let Counts {
+            active,
+            fully_labeled,
+            ready,
+            available,
+            ..
+        } = self.counts;
+        let max = |pods: i32| pods.min(desired);
+        Counts {
+            active: max(active),
+            fully_labeled: max(fully_labeled),
+            ready: max(ready),
+            available: max((available - leaving).max(0)),
+            ..self.counts
         }
     }
 
@@ -77,8 +106,8 @@ impl StatusBasis {
     }
 
     /// Returns when to check availability again (spec 5.8).
-    pub(super) fn requeue_at(&self, min_ready_seconds: i32, status: &Status) -> Option<Timestamp> {
-        if min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
+    pub(super) fn requeue_at(&self, min_ready_seconds: i32) -> Option<Timestamp> {
+        if min_ready_seconds <= 0 || self.counts.ready == self.counts.available {
             return None;
         }
         let later = self.now.plus(Span::seconds(i64::from(min_ready_seconds)));

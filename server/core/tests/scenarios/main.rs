@@ -29,6 +29,7 @@ fn scenarios_lead_to_the_expected_batches() {
         "older.txt",
         "status.txt",
         "preferences.txt",
+        "surge.txt",
     ] {
         table::play(file);
     }

@@ -2,8 +2,8 @@
 
 use decree_core::{
     Action, After, Batch, Config, Controller, ControllerReport, Decision, Event, FailureClass, Key,
-    Kind, OperationResult, Outcome, Pod, Quarantine, ReplicaSet, ResourceVersion, Span, Status,
-    Surroundings, SurroundingsCopy, Timestamp, Uid, View,
+    Kind, NodeChange, OperationResult, Outcome, Pod, Quarantine, ReplicaSet, ResourceVersion, Span,
+    Status, Surroundings, SurroundingsCopy, Timestamp, Uid, View,
 };
 
 use crate::objects::{START, owner, pod as owned, unready, with};
@@ -75,6 +75,10 @@ impl Rig {
 
     pub(crate) fn observe(&mut self, event: Event) {
         self.controller.handle_event(self.now, event);
+    }
+
+    pub(crate) fn change_node(&mut self, change: NodeChange) {
+        self.controller.handle_node(self.now, change);
     }
 
     /// Applies a pod at the next version.

@@ -7,11 +7,12 @@
 //! ```text
 //! set NAME REPLICAS …        pod NAME,… OWNER …        orphan NAME,… APP …        with flags as in `pods_of` and `set_of`
 //! gone pod NAME …            gone set NAME …           begin|end pods|sets [VERSION]        bookmark pods|sets VERSION
+//! node NAME …               gone node NAME             nodes (all are shown)
 //! list pods|sets [VERSION]: OBJECT / OBJECT            config NAME=NUMBER …       unlisted
 //! poll, all, settle          print the next batch; all that leave now; all until nothing is left to do, which succeed; `rest` prints nothing
 //! ok, bare, slow-start, not-enforcing, guard: TEXT, CLASS [retry=MILLIS]: TEXT     answer the last batch, or `@N`, whole or `FROM-TO`
 //! after pod|set …            answers an operation with this object
-//! wait MILLIS, clock MILLIS, view NAME, errors, syncs, synced, requests, wakes, sizes, reports, simulate NAME REPLICAS
+//! wait MILLIS, clock MILLIS, view NAME, why NAME, errors, syncs, synced, requests, wakes, sizes, reports, simulate NAME REPLICAS
 //! ```
 //!
 //! Names of created pods are `$1`, `$2` … in the order of their first creates.
@@ -19,12 +20,13 @@
 use std::{fmt::Write as _, fs, path::Path};
 
 use decree_core::{
-    Action, After, Batch, Config, Event, Kind, NotStarted, OperationResult, Pod, ReplicaSet,
+    Action, After, Batch, Config, Event, Kind, NodeChange, NotStarted, OperationResult, Pod,
+    ReplicaSet,
 };
 
 use self::{
     printed::{Names, joined, reports, sizes, synced, syncs, view},
-    words::{Words, class, kind, millis, number, pod_of, pods_of, set_of, version},
+    words::{Words, class, kind, millis, node_of, number, pod_of, pods_of, set_of, version},
 };
 use crate::{
     objects::START,
@@ -120,6 +122,7 @@ impl Table {
                 "burst" => config.burst_replicas = number(value),
                 "in-flight" => config.operations_in_flight_max = number(value),
                 "slow-start" => config.slow_start_initial = number(value),
+                "nodes" => config.nodes = *value == "1",
                 "by-version" => config.delete_by_version = *value == "1",
                 _ => panic!("{name} is no option"),
             }
@@ -151,6 +154,11 @@ impl Table {
                         rig.apply_pod(pod);
                     }
                 }
+            }
+            "node" => rig.change_node(NodeChange::Applied(node_of(words))),
+            "nodes" => rig.change_node(NodeChange::Complete),
+            "gone" if words.word(1) == "node" => {
+                rig.change_node(NodeChange::Deleted(words.word(2).into()));
             }
             "gone" => gone(rig, words, is_given),
             "begin" => rig.observe(Event::SnapshotBegin(kind(words.word(1)))),
@@ -305,6 +313,7 @@ impl Table {
                 )
             }
             "view" => view(rig, words.word(1)),
+            "why" => rig.view(words.word(1)).reasons[0].detail.to_string(),
             _ => return self.answer(words, rest),
         };
         self.printed.push(printed);

@@ -380,3 +380,14 @@ fn no_rule_state_or_mode_is_without_a_cause() {
         }
     }
 }
+
+#[test]
+fn pods_in_advance_of_evictions_are_as_desired() {
+    let why = "2 active pods, 1 desired: 1 in advance for a pod on cordoned node-a";
+    let (severity, [said, ..]) = told(
+        &set([1, 2, 2, 2], None, &[(Rule::Surge, why)]),
+        &known(None),
+    );
+    let expected = "In sync: 1 in advance for a pod on cordoned node-a";
+    assert_eq!((severity, &*said), (Severity::InSync, expected));
+}

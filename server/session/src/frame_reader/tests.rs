@@ -43,6 +43,14 @@ impl Sink for Log {
         self.0.push(format!("{outcome:?}"));
     }
 
+    fn node(&mut self, change: NodeChange) {
+        self.0.push(format!("{change:?}"));
+    }
+
+    fn takes_nodes(&self) -> bool {
+        true
+    }
+
     fn rejected(&mut self, rejected: Rejected) {
         self.0.push(format!("{rejected:?}"));
     }

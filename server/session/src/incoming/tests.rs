@@ -34,6 +34,11 @@ fn frames(items: usize) -> Vec<v1::ReconcileRequest> {
         Frame::Outcomes(v1::Outcomes {
             outcomes: operations.map(outcome).collect(),
         }),
+        Frame::Nodes(v1::Nodes {
+            applied: vec![v1::Node::default(); items],
+            deleted: (0..items).map(|number| format!("node-{number}")).collect(),
+            complete: items > 0,
+        }),
     ];
     let number = |frame| v1::ReconcileRequest {
         sequence: 9,
@@ -50,19 +55,27 @@ fn read(bytes: Vec<u8>) -> Result<v1::ReconcileRequest, MalformedFrame> {
         return Ok(v1::ReconcileRequest::decode(&**frame.as_bytes())?);
     };
     let (mut objects, mut events) = (v1::SnapshotObjects::default(), v1::Events::default());
-    let mut outcomes = v1::Outcomes::default();
+    let (mut outcomes, mut nodes) = (v1::Outcomes::default(), v1::Nodes::default());
     for item in frame.items(list) {
         match item? {
             Item::Pod(pod) => objects.pods.push(v1::Pod::decode(pod)?),
             Item::ReplicaSet(set) => objects.replica_sets.push(v1::ReplicaSet::decode(set)?),
             Item::Event(event) => events.events.push(v1::Event::decode(event)?),
             Item::Outcome(outcome) => outcomes.outcomes.push(v1::Outcome::decode(outcome)?),
+            Item::Node(node) => nodes.applied.push(v1::Node::decode(node)?),
+            Item::DeletedNode(name) => {
+                nodes
+                    .deleted
+                    .push(String::from_utf8_lossy(name).into_owned());
+            }
+            Item::NodesComplete => nodes.complete = true,
         }
     }
     let frame = Some(match list {
         List::Objects => Frame::SnapshotObjects(objects),
         List::Events => Frame::Events(events),
         List::Outcomes => Frame::Outcomes(outcomes),
+        List::Nodes => Frame::Nodes(nodes),
     });
     Ok(v1::ReconcileRequest { sequence, frame })
 }
@@ -88,8 +101,8 @@ fn list_in_pieces_is_one_list() {
 
 #[test]
 fn frame_with_two_contents_is_malformed() {
-    let [objects, events, _] = &frames(3)[..] else {
-        unreachable!("there are three");
+    let [objects, events, ..] = &frames(3)[..] else {
+        unreachable!("there are more");
     };
     let bytes = [objects.encode_to_vec(), events.encode_to_vec()].concat();
     assert_eq!(read(bytes), Err(MalformedFrame::Twice));

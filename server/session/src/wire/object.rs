@@ -2,28 +2,21 @@
 
 use decree_api::v1;
 use decree_core::{
-    Condition, Key, OwnerView, Parts, Phase, Pod, PodState, PodView, Preferences, Quarantine,
-    Ready, ReplicaSet, ScaleIn, Selector, Status, Uid,
+    Condition, Key, OwnerView, Parts, Phase, Pod, PodState, PodView, Quarantine, Ready, ReplicaSet,
+    Selector, Status, Uid,
 };
 use prost::Message;
 
 use super::{
     Fault, Rejected, Violation,
     field::{self, Faults},
+    preferences,
     raw::{self, RawLabels, RawPod},
 };
 
 /// The maximum number of requirements of a selector. Kubernetes has no limit, and each requirement is tested for every orphan of the
 /// namespace.
 const REQUIREMENTS_MAX: usize = 1_000;
-/// The maximum number of preferences for the order of deletion.
-const SCALE_IN_MAX: usize = 8;
-/// The number of annotations that are not followed, and the bytes of each reason, that are read.
-const IGNORED_MAX: usize = 8;
-const IGNORED_BYTES_MAX: usize = 256;
-/// The longest key and value of a label.
-const LABEL_KEY_MAX: usize = 253 + 1 + 63;
-const LABEL_VALUE_MAX: usize = 63;
 /// The number of bytes of a request to resume that are read.
 const RESUME_MAX: usize = 256;
 /// The number of bytes of a waiting reason that are read.
@@ -85,6 +78,7 @@ pub(crate) fn pod_view<'a>(
         max_sidecar_restarts,
         disruption_target,
         waiting_reason: waiting,
+        leaving,
     } = *pod;
     let mut faults = Faults::default();
     let identity = texts(namespace, name, uid, &mut faults);
@@ -123,6 +117,7 @@ pub(crate) fn pod_view<'a>(
             restarts,
             sidecar_restarts,
             disruption_target,
+            leaving,
         },
     })
 }
@@ -177,7 +172,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
     let min_ready_seconds = faults.not_negative("min_ready_seconds", *min_ready_seconds);
     let template_labels = field::labels("template_labels", template_labels, &mut faults);
     let status = self::status(status.as_ref(), &mut faults);
-    let preferences = self::preferences(preferences.as_ref(), ignored_annotations, &mut faults);
+    let preferences = preferences::read(preferences.as_ref(), ignored_annotations, &mut faults);
     let selector = match faults.into_vec().into_iter().next() {
         Some(violation) => Err(violation.into()),
         None => self::selector(selector.as_ref()),
@@ -197,71 +192,6 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
         preferences,
         replicas_manager: manager[..manager.floor_char_boundary(MANAGER_MAX)].into(),
     })
-}
-
-fn preferences(
-    preferences: Option<&v1::Preferences>,
-    ignored: &[String],
-    faults: &mut Faults,
-) -> Option<Box<Preferences>> {
-    if preferences.is_none() && ignored.is_empty() {
-        return None;
-    }
-    let v1::Preferences {
-        create_after_termination,
-        keep_ended,
-        scale_in,
-        surge: _,
-        surge_percent: _,
-    } = preferences.cloned().unwrap_or_default();
-    if scale_in.len() > SCALE_IN_MAX {
-        let found = format!("are {}; at most {SCALE_IN_MAX} are allowed", scale_in.len());
-        faults.add(Violation::new("preferences.scale_in", Fault::Range, found));
-        return None;
-    }
-    let keep_ended = keep_ended.map(|it| faults.not_negative("preferences.keep_ended", it));
-    let rules = scale_in
-        .into_iter()
-        .filter_map(|it| self::scale_in(it, faults));
-    let scale_in = rules.collect();
-    let ignored = ignored.iter().take(IGNORED_MAX);
-    Some(Box::new(Preferences {
-        create_after_termination,
-        keep_ended: keep_ended.map(|it| it.unsigned_abs() as usize),
-        scale_in,
-        ignored: ignored
-            .map(|text| text[..text.floor_char_boundary(IGNORED_BYTES_MAX)].into())
-            .collect(),
-    }))
-}
-
-fn scale_in(preference: v1::ScaleInPreference, faults: &mut Faults) -> Option<ScaleIn> {
-    let rule = preference.rule();
-    let v1::ScaleInPreference {
-        rule: number,
-        label_key,
-        label_value,
-    } = preference;
-    match rule {
-        v1::ScaleInRule::First => {
-            let mut text = |name, text: &str, max| -> Box<str> {
-                let field = format!("preferences.scale_in.{name}");
-                faults.keep(field::text(&field, text, max)).into()
-            };
-            let key = text("label_key", &label_key, LABEL_KEY_MAX);
-            Some(ScaleIn::First(
-                key,
-                text("label_value", &label_value, LABEL_VALUE_MAX),
-            ))
-        }
-        v1::ScaleInRule::EmptiestNode => Some(ScaleIn::EmptiestNode),
-        v1::ScaleInRule::Youngest => Some(ScaleIn::Youngest),
-        v1::ScaleInRule::LeavingNode | v1::ScaleInRule::Spread | v1::ScaleInRule::Unspecified => {
-            let found = format!("has the unknown rule {number}");
-            faults.add(Violation::new("preferences.scale_in", Fault::Range, found));
-            None
-        }
-    }
 }
 
 pub(super) fn key((namespace, name, uid): (&str, &str, &str)) -> Key {

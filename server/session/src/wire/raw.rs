@@ -28,6 +28,7 @@ pub(crate) struct RawPod<'a> {
     pub(crate) max_sidecar_restarts: i32,
     pub(crate) disruption_target: bool,
     pub(crate) waiting_reason: &'a str,
+    pub(crate) leaving: bool,
 }
 
 /// The labels of a pod, sorted by key, each key once.
@@ -56,6 +57,7 @@ impl<'a> RawPod<'a> {
                 (14, Value::Number(number)) => pod.max_sidecar_restarts = int32(number),
                 (15, Value::Number(number)) => pod.disruption_target = number != 0,
                 (16, Value::Bytes(bytes)) => pod.waiting_reason = text(bytes)?,
+                (17, Value::Number(number)) => pod.leaving = number != 0,
                 _ => return None,
             }
             Some(())

@@ -51,5 +51,9 @@ pub(crate) const fn rule(rule: Rule) -> v1::Rule {
         Rule::First => v1::Rule::First,
         Rule::EmptiestNode => v1::Rule::EmptiestNode,
         Rule::Youngest => v1::Rule::Youngest,
+        Rule::Surge => v1::Rule::Surge,
+        Rule::Replaced => v1::Rule::Replaced,
+        Rule::LeavingNode => v1::Rule::LeavingNode,
+        Rule::FullestDomain => v1::Rule::FullestDomain,
     }
 }

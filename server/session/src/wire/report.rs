@@ -3,14 +3,14 @@
 use decree_api::v1;
 use decree_core::{
     Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, NotReady,
-    OwnerReference, Preferences, REPLICA_FAILURE, ScaleDown, ScaleIn, State, Status, Timestamp,
-    Victim, View,
+    OwnerReference, REPLICA_FAILURE, ScaleDown, State, Status, Timestamp, Victim, View,
 };
 
 use super::{
     Fault, Violation,
     batch::{key_ref, pod_refs, status, victim},
     field::{self, Faults},
+    preferences,
     reason::{reason, reasons, rule},
 };
 
@@ -205,35 +205,8 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
             .into_iter()
             .map(Into::into)
             .collect(),
-        preferences: preferences.map(self::preferences),
+        preferences: preferences.map(preferences::write),
         not_ready: not_ready.into_iter().map(self::not_ready).collect(),
-    }
-}
-
-fn preferences(preferences: Preferences) -> v1::Preferences {
-    let Preferences {
-        create_after_termination,
-        keep_ended,
-        scale_in,
-        ignored: _,
-    } = preferences;
-    let scale_in = scale_in.into_iter().map(|it| {
-        let (rule, key, value) = match it {
-            ScaleIn::First(key, value) => (v1::ScaleInRule::First, key, value),
-            ScaleIn::EmptiestNode => (v1::ScaleInRule::EmptiestNode, "".into(), "".into()),
-            ScaleIn::Youngest => (v1::ScaleInRule::Youngest, "".into(), "".into()),
-        };
-        v1::ScaleInPreference {
-            rule: rule.into(),
-            label_key: key.into(),
-            label_value: value.into(),
-        }
-    });
-    v1::Preferences {
-        create_after_termination,
-        keep_ended: keep_ended.map(field::int32),
-        scale_in: scale_in.collect(),
-        ..v1::Preferences::default()
     }
 }
 

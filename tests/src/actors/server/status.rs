@@ -30,6 +30,8 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
         | Refusal::SnapshotNotOpen(_)
         | Refusal::SnapshotCount { .. }
         | Refusal::EventBeforeSnapshot(_)
+        | Refusal::NodesUnexpected
+        | Refusal::NodesExhausted { .. }
         | Refusal::ObjectsExhausted { .. }
         | Refusal::MemoryExhausted { .. } => Disconnect::Refused {
             status: refusal.to_string(),

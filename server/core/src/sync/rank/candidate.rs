@@ -2,6 +2,7 @@
 
 use crate::{
     labels::Labels,
+    node::Hint,
     object::{PodState, Preferences, Timestamp, Uid},
 };
 
@@ -29,6 +30,12 @@ pub struct Candidate<'a, I> {
     pub labels: Option<&'a Labels>,
     /// The number of active pods on its node, whoever owns them, for a preference; 0 while unassigned.
     pub on_node: u32,
+    /// Why it is expected to be evicted, for a preference.
+    pub hint: Option<Hint>,
+    /// The domain of its node, for the preference to spread pods; `None` without one.
+    pub domain: Option<&'a str>,
+    /// The number of pods in its domain when it is the next of them to go. The choice counts them; give 0.
+    pub height: u32,
 }
 
 impl<I> Candidate<'_, I> {
@@ -45,6 +52,7 @@ impl<I> Candidate<'_, I> {
             restarts,
             sidecar_restarts,
             disruption_target: _,
+            leaving: _,
         } = *self.state;
         let assigned = u128::from(self.node.is_some()) << 99;
         let phase = u128::from(phase.ordinal()) << 97;

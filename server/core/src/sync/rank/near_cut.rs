@@ -82,6 +82,9 @@ impl RankedPod {
             preferences: None,
             labels: None,
             on_node: 0,
+            hint: None,
+            domain: None,
+            height: 0,
         };
         values(&pod, &self.preferred, self.at)
     }

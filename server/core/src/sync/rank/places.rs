@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{SortKey, candidate::Candidate, keys, share_out};
+use super::{SortKey, candidate::Candidate, keys, preference::measured, share_out};
 use crate::object::Timestamp;
 
 /// The position of a pod in the order of deletion, counted from 1: a choice of this number of pods or more takes it.
@@ -19,7 +19,11 @@ pub struct DeletionPosition {
 ///
 /// At a rule of times, only pods of exactly the same time are compared further, and others by UID. So the order is open as soon as two pods
 /// that reach that rule together have the same time.
-pub fn deletion_positions<I>(now: Timestamp, pods: &[Candidate<'_, I>]) -> Vec<DeletionPosition> {
+pub fn deletion_positions<I: Copy>(
+    now: Timestamp,
+    pods: &[Candidate<'_, I>],
+) -> Vec<DeletionPosition> {
+    let pods = &*measured(pods, now);
     let mut keys = keys(pods, now);
     keys.sort_unstable_by(SortKey::cmp);
     share_out(&mut keys, pods.len());

@@ -1,12 +1,20 @@
 //! The preferences of a ReplicaSet's owner in the order of deletion: after readiness, before the deletion cost.
 
-use std::cmp::{Ordering, Reverse};
+use std::{
+    borrow::Cow,
+    cmp::{Ordering, Reverse},
+    collections::BTreeMap,
+};
 
 use super::{
     SortKey,
     candidate::{BUCKET_BITS, Candidate, PREFERENCE_BIT},
+    keys, share_out,
 };
-use crate::{object::ScaleIn, reason::Rule};
+use crate::{
+    object::{ScaleIn, Timestamp},
+    reason::Rule,
+};
 
 impl ScaleIn {
     pub(super) const fn rule(&self) -> Rule {
@@ -14,6 +22,16 @@ impl ScaleIn {
             Self::First(..) => Rule::First,
             Self::EmptiestNode => Rule::EmptiestNode,
             Self::Youngest => Rule::Youngest,
+            Self::LeavingNode => Rule::LeavingNode,
+            Self::Spread(_) => Rule::FullestDomain,
+        }
+    }
+
+    /// The label of nodes over which the rule spreads pods.
+    pub(crate) fn spread(&self) -> Option<&str> {
+        match self {
+            Self::Spread(key) => Some(key),
+            Self::First(..) | Self::EmptiestNode | Self::Youngest | Self::LeavingNode => None,
         }
     }
 
@@ -26,6 +44,8 @@ impl ScaleIn {
                 let [left, right] = [left, right].map(|pod| pod.state.created.map(Reverse));
                 left.cmp(&right)
             }
+            Self::LeavingNode => right.hint.is_some().cmp(&left.hint.is_some()),
+            Self::Spread(_) => right.height.cmp(&left.height),
         }
     }
 }
@@ -46,6 +66,31 @@ impl<'a, I> Candidate<'a, I> {
         let differs = compared.find(|it| it.is_ne());
         differs.unwrap_or(Ordering::Equal)
     }
+}
+
+/// Counts how many pods of its domain each candidate leaves alone, itself included, if the ReplicaSet prefers to spread its pods: the pods
+/// of a domain go in the order without this rule.
+pub(super) fn measured<'c, 'a, I: Copy>(
+    candidates: &'c [Candidate<'a, I>],
+    now: Timestamp,
+) -> Cow<'c, [Candidate<'a, I>]> {
+    let rules = candidates.first().map_or(&[][..], Candidate::scale_in);
+    if rules.iter().all(|rule| rule.spread().is_none()) {
+        return Cow::Borrowed(candidates);
+    }
+    let mut measured = candidates.to_vec();
+    // All heights are equal as yet.
+    let mut keys = keys(candidates, now);
+    keys.sort_unstable_by(SortKey::cmp);
+    share_out(&mut keys, candidates.len());
+    let mut domains = BTreeMap::new();
+    for key in keys.iter().rev() {
+        let pod = &mut measured[key.candidate];
+        let height = domains.entry(pod.domain).or_insert(0);
+        *height += 1;
+        pod.height = *height;
+    }
+    Cow::Owned(measured)
 }
 
 /// Puts the place of each pod by the preferences into its class. Pods that tie by all of them have the same place.

@@ -4,13 +4,12 @@ use std::fmt::{self, Display as _};
 
 use super::candidate::{Candidate, bucket};
 use crate::{
+    node::{Hint, NAME_BYTES_MAX},
     object::{Phase, ScaleIn, Timestamp},
     reason::{Reason, Rule},
     wording::{Lasting, count},
 };
 
-/// The maximum length of a node's name in a message.
-const NODE_BYTES_MAX: usize = 63;
 /// The maximum length of a label in a message.
 const LABEL_BYTES_MAX: usize = 127;
 /// The maximum length of a UID in a message; Kubernetes UIDs have 36 bytes.
@@ -81,7 +80,9 @@ fn by_class<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
 
 fn by_preference<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     let mut rules = victim.scale_in().iter();
-    let rule = rules.find(|rule| rule.cmp(victim, other).is_ne())?;
+    // Within a domain, the other rules decide.
+    let is_within = |rule: &ScaleIn| rule.spread().is_some() && victim.domain == other.domain;
+    let rule = rules.find(|rule| rule.cmp(victim, other).is_ne() && !is_within(rule))?;
     let detail = match rule {
         ScaleIn::First(key, value) => format!("label {}", label(key, value)),
         ScaleIn::EmptiestNode => {
@@ -91,6 +92,8 @@ fn by_preference<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reas
             let by_name = if is_tie { ", the first by name" } else { "" };
             format!("{pods} on {mine} vs {} on {others}{by_name}", other.on_node)
         }
+        ScaleIn::LeavingNode => stays(victim),
+        ScaleIn::Spread(_) => format!("{} vs {}", in_domain(victim), in_domain(other)),
         ScaleIn::Youngest => {
             let times = [victim, other].map(|it| it.state.created);
             let [mine, others] = times.map(|it| ago(it, now).to_string());
@@ -186,6 +189,8 @@ pub(super) fn preferred<I>(pod: &Candidate<'_, I>, now: Timestamp) -> Box<[(Rule
             ScaleIn::First(..) => labels(pod),
             ScaleIn::EmptiestNode => on_node(pod.on_node, pod.node),
             ScaleIn::Youngest => ago(pod.state.created, now).to_string(),
+            ScaleIn::LeavingNode => stays(pod),
+            ScaleIn::Spread(_) => in_domain(pod),
         };
         values.push((rule, value));
     }
@@ -196,13 +201,26 @@ pub(super) fn preferred<I>(pod: &Candidate<'_, I>, now: Timestamp) -> Box<[(Rule
 fn labels<I>(pod: &Candidate<'_, I>) -> String {
     let found = pod.scale_in().iter().filter_map(|rule| match rule {
         ScaleIn::First(key, value) => pod.has_label(key, value).then(|| label(key, value)),
-        ScaleIn::EmptiestNode | ScaleIn::Youngest => None,
+        ScaleIn::EmptiestNode | ScaleIn::Youngest | ScaleIn::LeavingNode | ScaleIn::Spread(_) => {
+            None
+        }
     });
     let found: Vec<_> = found.collect();
     if found.is_empty() {
         return "none".to_owned();
     }
     found.join(", ")
+}
+
+/// Says where a pod is that is expected to be evicted.
+fn stays<I>(pod: &Candidate<'_, I>) -> String {
+    let words = |hint: Hint| hint.words(pod.node);
+    pod.hint.map_or_else(|| "stays".to_owned(), words)
+}
+
+fn in_domain<I>(pod: &Candidate<'_, I>) -> String {
+    let domain = pod.domain.map_or("no domain", beginning);
+    format!("{} in {domain}", count(pod.height, "pod"))
 }
 
 fn on_node(pods: u32, node: Option<&str>) -> String {
@@ -273,7 +291,7 @@ fn label(key: &str, value: &str) -> String {
 
 /// Returns the beginning of a node's name: a victim with the longest names must fit in a frame.
 fn beginning(node: &str) -> &str {
-    &node[..node.floor_char_boundary(NODE_BYTES_MAX)]
+    &node[..node.floor_char_boundary(NAME_BYTES_MAX)]
 }
 
 const fn name(phase: Phase) -> &'static str {

@@ -8,6 +8,7 @@ use expect_test::expect_file;
 use super::*;
 use crate::{
     labels::Labels,
+    node::Hint,
     object::{Phase, PodState, Preferences, Ready, ScaleIn, Span},
 };
 
@@ -22,6 +23,10 @@ struct TestPod {
     rank: u32,
     labels: Labels,
     on_node: u32,
+    hint: Option<Hint>,
+    domain: Option<&'static str>,
+    /// The pods of its domain that are left when it is the next of them to go, as the model counts them.
+    height: usize,
     /// The same for all pods.
     preferences: Preferences,
 }
@@ -44,6 +49,9 @@ fn pod(text: &str) -> TestPod {
         rank: 1,
         labels: Labels::default(),
         on_node: 0,
+        hint: None,
+        domain: None,
+        height: 0,
         preferences: Preferences::default(),
     };
     for difference in differences.split_whitespace() {
@@ -64,6 +72,10 @@ fn pod(text: &str) -> TestPod {
             "cost" => state.deletion_cost = value.parse().expect("a number"),
             "label" => pod.labels = Labels::from([label(value)]),
             "beside" => pod.on_node = value.parse().expect("a number"),
+            "cordoned" => pod.hint = Some(Hint::CordonedNode),
+            "leaving" => pod.hint = Some(Hint::LeavingNode),
+            "announced" => pod.hint = Some(Hint::LeavingPod),
+            "zone" => pod.domain = Some(["x", "y"][usize::from(value == "y")]),
             "rank" => pod.rank = value.parse().expect("a number"),
             "restarts" => state.restarts = value.parse().expect("a number"),
             "sidecars" => state.sidecar_restarts = value.parse().expect("a number"),
@@ -83,6 +95,8 @@ fn preferences(text: &str) -> Preferences {
     let scale_in = text.split(' ').map(|word| match word {
         "consolidate" => ScaleIn::EmptiestNode,
         "oldest-stays" => ScaleIn::Youngest,
+        "leaving-node" => ScaleIn::LeavingNode,
+        "spread" => ScaleIn::Spread("zone".into()),
         first => {
             let (key, value) = label(first);
             ScaleIn::First(key.as_ref().into(), value.as_ref().into())
@@ -122,6 +136,9 @@ impl TestPod {
             preferences: Some(&self.preferences),
             labels: Some(&self.labels),
             on_node: self.on_node,
+            hint: self.hint,
+            domain: self.domain,
+            height: 0,
         }
     }
 }

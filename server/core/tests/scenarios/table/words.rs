@@ -1,7 +1,8 @@
 //! The words of a statement of a table, and the objects that they describe.
 
 use decree_core::{
-    FailureClass, Kind, Labels, Phase, Pod, Preferences, Ready, ReplicaSet, ResourceVersion, Span,
+    FailureClass, Kind, Labels, Node, Phase, Pod, Preferences, Ready, ReplicaSet, ResourceVersion,
+    Span,
 };
 
 use crate::{
@@ -84,6 +85,7 @@ pub(super) fn pod_of(words: &Words<'_>, name: &str) -> Pod {
             "pending" => pod.state.phase = Phase::Pending,
             "unknown" => pod.state.phase = Phase::Unknown,
             "failed" => pod.state.phase = Phase::Failed,
+            "leaving" => pod.state.leaving = true,
             _ => panic!("{flag} is no flag of a pod"),
         }
     }
@@ -130,6 +132,10 @@ pub(super) fn set_of(words: &Words<'_>) -> ReplicaSet {
             "generation" => set.generation = number(value),
             "min" => set.min_ready_seconds = number(value),
             "keep-ended" => prefer(&mut set).keep_ended = Some(number(value)),
+            "surge" => match value.strip_suffix('%') {
+                Some(percent) => prefer(&mut set).surge_percent = number(percent),
+                None => prefer(&mut set).surge = number(value),
+            },
             "labels" => set.template_labels = labels_of(value),
             "parent" => set.controller = Some(owner(value)),
             "selector" => {
@@ -163,6 +169,18 @@ pub(super) fn set_of(words: &Words<'_>) -> ReplicaSet {
         }
     }
     set
+}
+
+pub(super) fn node_of(words: &Words<'_>) -> Node {
+    let labels = words.named.iter();
+    Node {
+        name: words.word(1).into(),
+        cordoned: words.plain.contains(&"cordoned"),
+        leaving: words.plain.contains(&"leaving"),
+        labels: labels
+            .map(|(key, value)| ((*key).into(), (*value).into()))
+            .collect(),
+    }
 }
 
 fn prefer(set: &mut ReplicaSet) -> &mut Preferences {

@@ -110,6 +110,9 @@ pub(super) const PASSING: &str = r#"
 7 7 4 4 InSync
     3 of 7 pods not ready
     kubectl -n payments describe pod ledger-7qz9m
+1 2 1 1 Surge
+    1 of 2 pods not ready
+    kubectl -n payments describe pod ledger-7qz9m
 1 1 1 0 AvailabilityCheck
     1 of 1 pod not available yet
     decree explain payments/ledger

@@ -5,6 +5,8 @@
 //!
 //! ```text
 //! objects N                                    a session with this limit of objects
+//! capability NAME                              a session with this capability
+//! nodes [N] [NAME [cordoned]] [complete]       nodes, or N of them
 //! at SECONDS                                   time, after the start
 //! jump SECONDS                                 the wall clock differs by this
 //! beats FROM TO answering=SET,…                a heartbeat each second, or answers TIMEOUT to the batches of these ReplicaSets
@@ -62,7 +64,11 @@ impl Story {
             objects_max,
             ..config()
         };
-        let session = Session::open(START, config, "s1".to_owned(), hello());
+        Self::open(config, hello())
+    }
+
+    fn open(config: Config, hello: v1::ReconcileRequest) -> Self {
+        let session = Session::open(START, config, "s1".to_owned(), hello);
         let mut story = Self {
             session: session.expect("the hello is sound"),
             now: START,
@@ -85,6 +91,14 @@ impl Story {
         let number = |place: usize| at(place).parse().expect("it is a number");
         match at(0) {
             "objects" if at(2).is_empty() => *self = Self::new(number(1) as usize),
+            "capability" => {
+                let mut hello = hello();
+                if let Some(Asked::Hello(hello)) = &mut hello.frame {
+                    hello.capabilities = vec![at(1).to_owned()];
+                }
+                *self = Self::open(config(), hello);
+            }
+            "nodes" => self.take(request(Asked::Nodes(nodes(&words[1..])))),
             "at" => {
                 self.now = after(number(1));
                 self.session.handle_timeout(self.now);
@@ -309,6 +323,26 @@ fn raw(what: &str) -> Option<Asked> {
             let event = Some(Event::Deleted(deleted));
             events(vec![v1::Event { event }])
         }
+    }
+}
+
+fn nodes(words: &[&str]) -> v1::Nodes {
+    let named = |name: &str| v1::Node {
+        name: name.to_owned(),
+        unschedulable: words.contains(&"cordoned"),
+        ..v1::Node::default()
+    };
+    let names = words
+        .iter()
+        .filter(|word| !["cordoned", "complete"].contains(word));
+    let nodes = names.flat_map(|word| match word.parse::<usize>() {
+        Ok(count) => (0..count).map(|at| format!("node-{at}")).collect(),
+        Err(_) => vec![word.trim_matches('-').to_owned()],
+    });
+    v1::Nodes {
+        applied: nodes.map(|name| named(&name)).collect(),
+        deleted: Vec::new(),
+        complete: words.contains(&"complete"),
     }
 }
 

@@ -26,7 +26,7 @@ impl<'a> RawPod<'a> {
             max_sidecar_restarts,
             disruption_target,
             waiting_reason,
-            leaving: _,
+            leaving,
         } = pod;
         labels.clear();
         labels.extend(map.iter().map(|(key, value)| (&**key, &**value)));
@@ -47,6 +47,7 @@ impl<'a> RawPod<'a> {
             max_sidecar_restarts: *max_sidecar_restarts,
             disruption_target: *disruption_target,
             waiting_reason,
+            leaving: *leaving,
         }
     }
 }
@@ -76,7 +77,7 @@ prop_compose! {
         ready in any::<Option<bool>>(),
         deletion_cost in proptest::option::of(text_of()),
         numbers in any::<[i32; 3]>(),
-        disruption_target in any::<bool>(),
+        [disruption_target, leaving] in any::<[bool; 2]>(),
     ) -> v1::Pod {
         let [namespace, name, uid, resource_version, node_name, waiting_reason] = texts;
         let [created, deleted, since] = times;
@@ -98,7 +99,7 @@ prop_compose! {
             max_sidecar_restarts,
             disruption_target,
             waiting_reason,
-            leaving: false,
+            leaving,
         }
     }
 }

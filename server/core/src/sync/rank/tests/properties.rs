@@ -12,13 +12,21 @@ fn pods(size: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = V
             pod.uid = Uid(format!("{}-{at}", pod.uid).into());
             pod.preferences = preferences.clone();
         }
+        measure(&mut pods);
         pods
     })
 }
 
 /// None, each preference alone, and each pair and triple in every order.
 fn any_preferences() -> impl Strategy<Value = Preferences> {
-    let all = vec!["a:x", "b:x", "consolidate", "oldest-stays"];
+    let all = vec![
+        "a:x",
+        "b:x",
+        "consolidate",
+        "oldest-stays",
+        "leaving-node",
+        "spread",
+    ];
     let some = prop::sample::subsequence(all, 1..=3).prop_shuffle();
     let some = some.prop_map(|words| preferences(&words.join(" ")));
     prop_oneof![Just(Preferences::default()), some]
@@ -34,7 +42,14 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
     let ready = (prop::bool::weighted(0.8), time());
     let tail = (0..2, 0..2, time());
     let labels = prop::sample::subsequence(vec!["a:x", "b:x", "a:y"], 0..=1);
-    let preferred = (labels, 0..3_u32);
+    let hint = select(vec![
+        Hint::CordonedNode,
+        Hint::LeavingNode,
+        Hint::LeavingPod,
+    ]);
+    let hint = prop::option::weighted(0.3, hint);
+    let domain = prop::option::weighted(0.8, select(vec!["x", "y"]));
+    let preferred = (labels, 0..3_u32, hint, domain);
     let all = (class, ready, tail, "[a-e]", any::<bool>(), preferred);
     all.prop_map(
         |(class, (ready, since), tail, uid, disruption_target, preferred)| {
@@ -53,10 +68,14 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
                     restarts,
                     sidecar_restarts,
                     disruption_target,
+                    leaving: false,
                 },
                 rank,
                 labels: preferred.0.into_iter().map(label).collect(),
                 on_node: preferred.1,
+                hint: preferred.2,
+                domain: preferred.3,
+                height: 0,
                 preferences: Preferences::default(),
             }
         },
@@ -108,8 +127,28 @@ fn naive_preferred(pod: &TestPod) -> Vec<(i128, Option<&'static str>)> {
             let created = pod.state.created;
             (created.map_or(i128::MIN, |it| -i128::from(it.0)), None)
         }
+        ScaleIn::LeavingNode => (i128::from(pod.hint.is_none()), None),
+        ScaleIn::Spread(_) => (-(pod.height as i128), None),
     });
     values.collect()
+}
+
+/// Counts the pods of a domain in the order without the rule, from each pod on.
+fn measure(pods: &mut [TestPod]) {
+    pods.iter_mut().for_each(|pod| pod.height = 0);
+    let order = naive_order(pods).into_iter().map(ToOwned::to_owned);
+    let order: Vec<String> = order.collect();
+    let domains: Vec<_> = order.iter().map(|uid| of(pods, uid).domain).collect();
+    for pod in pods {
+        let at = order.iter().position(|uid| **uid == *pod.uid.0);
+        let later = &domains[at.expect("it is in the order")..];
+        pod.height = later.iter().filter(|it| **it == pod.domain).count();
+    }
+}
+
+fn of<'a>(pods: &'a [TestPod], uid: &str) -> &'a TestPod {
+    let mut pods = pods.iter();
+    pods.find(|pod| &*pod.uid.0 == uid).expect("it was given")
 }
 
 fn naive_class(pod: &TestPod) -> NaiveClass {
@@ -215,6 +254,7 @@ proptest! {
         for (at, pod) in (0..).zip(&mut pods) {
             pod.state.ready.since = pod.state.ready.since.map(|since| Timestamp(since.0.saturating_add(at)));
         }
+        measure(&mut pods);
         let mut instants: Vec<_> = pods.iter().filter_map(|pod| pod.state.ready.since).collect();
         instants.sort_unstable();
         prop_assume!(instants.windows(2).all(|pair| pair[0] != pair[1]));
@@ -237,7 +277,11 @@ proptest! {
         let of = |goes: bool| pods.iter().find(|pod| (*pod.uid.0 == *chosen[0].id) == goes);
         let [first, second] = [true, false].map(|goes| naive_class(of(goes).expect("there are two")));
         let preferred = pods[0].preferences.scale_in.iter().zip(first.3.iter().zip(&second.3));
-        let preferred = preferred.map(|(rule, (first, second))| (rule.rule(), first != second));
+        // Within a domain, the other rules decide.
+        let is_within = pods[0].domain == pods[1].domain;
+        let preferred = preferred.map(|(rule, (first, second))| {
+            (rule.rule(), first != second && !(is_within && rule.spread().is_some()))
+        });
         let before = [
             (Rule::Unassigned, first.0 != second.0),
             (Rule::Phase, first.1 != second.1),
@@ -262,10 +306,13 @@ proptest! {
     #[test]
     fn uid_is_named_only_where_every_other_rule_ties(pods in pods(2..30), count in 1..30_usize) {
         let count = count.min(pods.len() - 1);
-        let of = |uid: &str| pods.iter().find(|pod| &*pod.uid.0 == uid).expect("it was given");
-        let survivor = of(naive_order(&pods)[count]);
+        let survivor = of(&pods, naive_order(&pods)[count]);
         for chosen in chosen(&pods, count) {
-            let victim = of(chosen.id);
+            let mut victim = of(&pods, chosen.id).clone();
+            if victim.domain == survivor.domain {
+                victim.height = survivor.height;
+            }
+            let victim = &victim;
             let (of_victim, of_survivor) = (victim.candidate(), survivor.candidate());
             let ((class, tail), (survivors_class, survivors_tail)) =
                 (of_victim.class_and_tail(NOW), of_survivor.class_and_tail(NOW));
@@ -274,6 +321,29 @@ proptest! {
             prop_assert!(!by_uid || naive_class(victim) == naive_class(survivor));
             let same_instant = of_victim.ready_since() == of_survivor.ready_since();
             prop_assert!(!by_uid || !same_instant || tail == survivors_tail);
+        }
+    }
+
+    #[test]
+    fn each_pod_goes_from_the_fullest_domain(pods in pods(2..30)) {
+        let spread = |rule: &ScaleIn| rule.spread().is_some();
+        let rules = &pods[0].preferences.scale_in;
+        if !rules.iter().any(spread) {
+            return Ok(());
+        }
+        let before = rules.iter().take_while(|rule| !spread(rule)).count();
+        let rank = |pod: &TestPod| {
+            let (assigned, phase, ready, mut preferred, ..) = naive_class(pod);
+            preferred.truncate(before);
+            (assigned, phase, ready, preferred)
+        };
+        let mut left: Vec<&TestPod> = pods.iter().collect();
+        for uid in uids(&pods, pods.len() - 1) {
+            let victim = of(&pods, uid);
+            let size = |pod: &TestPod| left.iter().filter(|it| it.domain == pod.domain).count();
+            let mut others = left.iter().filter(|it| rank(it) == rank(victim));
+            prop_assert!(others.all(|other| size(other) <= size(victim)), "{uid}");
+            left.retain(|pod| &*pod.uid.0 != uid);
         }
     }
 
