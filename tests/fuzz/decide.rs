@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeSet};
 
 use decree_api::v1;
-use decree_core::{Config, Decision, Pod, ReplicaSet, Timestamp};
+use decree_core::{Beside, Config, Decision, Node, Pod, ReplicaSet, Timestamp};
 use prost::Message;
 use server_session::wire::{decode, encode};
 use tests::rng::Rng;
@@ -17,6 +17,7 @@ struct Snapshot {
     set: ReplicaSet,
     others: Vec<ReplicaSet>,
     pods: Vec<Pod>,
+    nodes: Vec<Node>,
 }
 
 /// Returns an encoded request.
@@ -65,20 +66,27 @@ pub(crate) fn check(bytes: &[u8]) {
 fn read(request: &v1::DecideRequest) -> Option<Snapshot> {
     let sets = request.other_replica_sets.iter().map(decode::replica_set);
     let pods = request.pods.iter().map(decode::pod);
+    let nodes = request.nodes.iter().map(decode::node);
     Some(Snapshot {
         now: decode::timestamp("decide_time", request.decide_time.as_ref()).ok()??,
         config: decode::options(request.options.as_ref(), Config::default()).ok()?,
         set: decode::replica_set(request.replica_set.as_ref()?).ok()?,
         others: sets.collect::<Result<_, _>>().ok()?,
         pods: pods.collect::<Result<_, _>>().ok()?,
+        nodes: nodes.collect::<Result<_, _>>().ok()?,
     })
 }
 
 /// Returns whether all names are unique. Of duplicates the newest counts, which only the core has to know.
 fn is_plain(snapshot: &Snapshot) -> bool {
     let Snapshot {
-        set, others, pods, ..
+        set,
+        others,
+        pods,
+        nodes,
+        ..
     } = snapshot;
+    let names_of_nodes = nodes.iter().map(|node| &node.name);
     let sets = others
         .iter()
         .chain([set])
@@ -86,7 +94,8 @@ fn is_plain(snapshot: &Snapshot) -> bool {
     let names = pods.iter().map(|pod| (&pod.namespace, &pod.name));
     let uids = pods.iter().map(|pod| &pod.uid);
     let set_uids = others.iter().chain([set]).map(|set| &set.key.uid);
-    sets.collect::<BTreeSet<_>>().len() == others.len() + 1
+    names_of_nodes.collect::<BTreeSet<_>>().len() == nodes.len()
+        && sets.collect::<BTreeSet<_>>().len() == others.len() + 1
         && set_uids.collect::<BTreeSet<_>>().len() == others.len() + 1
         && names.collect::<BTreeSet<_>>().len() == pods.len()
         && uids.collect::<BTreeSet<_>>().len() == pods.len()
@@ -95,7 +104,11 @@ fn is_plain(snapshot: &Snapshot) -> bool {
 /// Checks the numbers of a decision against a separate count.
 fn hold(snapshot: &Snapshot, decision: &Decision) {
     let Snapshot {
-        set, pods, config, ..
+        set,
+        pods,
+        config,
+        nodes,
+        ..
     } = snapshot;
     let Ok(selector) = &set.selector else {
         assert!(decision.quarantined.is_some(), "an invalid selector");
@@ -128,6 +141,25 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
     };
     let active = here().filter(mine).count();
     let wanted = usize::try_from(set.replicas).unwrap_or(0);
+    if let Some(preferences) = &set.preferences {
+        let is_hinted = |pod: &&Pod| {
+            let node = nodes.iter().find(|it| Some(&it.name) == pod.node.as_ref());
+            pod.state.leaving || node.is_some_and(|it| it.cordoned || it.leaving)
+        };
+        let hinted = here().filter(mine).filter(is_hinted).count();
+        let percent = usize::try_from(preferences.surge_percent).unwrap_or(0);
+        let surge = usize::try_from(preferences.surge).unwrap_or(0);
+        let surge = surge.max((percent * wanted).div_ceil(100)).min(wanted);
+        let room = (wanted + hinted.min(surge)).saturating_sub(active);
+        assert!(decision.creates.len() <= room, "{room} may be created");
+        let is_victim = |pod: &&Pod| decision.deletes.iter().any(|it| it.pod.uid == pod.uid);
+        let gone = here().filter(mine).filter(is_victim).count();
+        assert!(
+            gone == 0 || active - gone >= wanted,
+            "{gone} of {active} go"
+        );
+        return;
+    }
     let burst = usize::try_from(config.burst_replicas).expect("it fits");
     let unassigned = here().filter(mine).filter(|pod| pod.node.is_none()).count();
     let slow = config.brake.as_ref().map_or(usize::MAX, |brake| {
@@ -163,7 +195,13 @@ impl Snapshot {
         sets.push(self.set.clone());
         let key = &self.set.key;
         let (config, name) = (self.config.clone(), (&*key.namespace, &*key.name));
-        let decided = decree_core::decide_while(self.now, config, name, sets, pods, &|| true);
+        let beside = Beside {
+            nodes: self.nodes.clone(),
+            ..Beside::default()
+        };
+        let go_on = || true;
+        let decided =
+            decree_core::decide_beside(beside, self.now, config, name, sets, pods, &go_on);
         let decided = decided.expect("nobody ends it");
         decided.expect("the ReplicaSet is in the snapshot")
     }
