@@ -55,4 +55,5 @@ mod rules;
 mod seeds;
 mod shadow;
 mod shards;
+mod surge;
 mod troubled;

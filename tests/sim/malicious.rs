@@ -8,11 +8,12 @@ use tests::{
 /// The maximum number of hours until an agent without rules exceeds a limit.
 const HOURS: u64 = 6;
 /// The limits that attacks on an agent without rules exceed.
-const EXCEEDED: [(Attack, &str); 9] = [
+const EXCEEDED: [(Attack, &str); 10] = [
     (Attack::CreateUnwanted, "never_more_than_wanted"),
     (Attack::CreateThousands, "never_more_than_wanted"),
     (Attack::CreateUnderBadName, "names_are_names"),
     (Attack::DeleteWanted, "never_fewer_than_wanted"),
+    (Attack::TurnOver, "only_leaving_pods_are_replaced"),
     (Attack::DeleteEnded, "ended_pods_are_kept"),
     (Attack::AdoptOthers, "adopts_what_matches"),
     (Attack::AdoptToDelete, "never_fewer_than_wanted"),

@@ -65,6 +65,11 @@ pub fn with_preferences(set: ReplicaSetBuilder) -> ReplicaSetBuilder {
     set.annotated("decree.dev/keep-ended", "1")
 }
 
+/// Adds the preference for as many replacements before evictions as there are pods.
+pub fn with_surge(set: ReplicaSetBuilder) -> ReplicaSetBuilder {
+    set.annotated("decree.dev/surge-on-eviction", "100%")
+}
+
 impl ReplicaSetBuilder {
     /// Sets the desired replicas.
     pub fn replicas(mut self, replicas: i32) -> Self {

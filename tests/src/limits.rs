@@ -15,11 +15,15 @@ use decree_api::v1;
 use jiff::Timestamp;
 
 pub use self::verdict::{SLACK, Verdict};
-use self::{history::History, paces::Paces, verdict::limit};
+use self::{
+    history::{History, is_ready},
+    paces::Paces,
+    verdict::limit,
+};
 use crate::{
     facts::Fact,
     invariants::{controller, is_active, selects},
-    world::World,
+    world::{LEAVING_TAINT, World},
 };
 
 mod history;
@@ -36,11 +40,15 @@ pub struct Limits {
     sets: BTreeMap<String, History>,
     /// The pods by uid, as last seen.
     pods: BTreeMap<String, Pod>,
-    /// The last time at which somebody else changed the labels of a pod or a ReplicaSet.
+    /// The specs of the nodes by name, as last seen.
+    nodes: BTreeMap<String, serde_json::Value>,
+    /// The last time at which somebody else changed the labels of a pod or a ReplicaSet, or a node.
     changed: BTreeMap<String, Timestamp>,
     paces: Paces,
     /// The effective calls, by verb.
     pub calls: BTreeMap<&'static str, u64>,
+    /// The number of pods that were deleted from leaving nodes.
+    pub replaced: u64,
 }
 
 /// The relevant fields of a pod.
@@ -97,6 +105,7 @@ impl Limits {
         for fact in &world.facts {
             let Fact::Called {
                 request,
+                before,
                 took_effect: true,
                 ..
             } = fact
@@ -104,6 +113,8 @@ impl Limits {
                 continue;
             };
             *self.calls.entry(request.verb()).or_default() += 1;
+            let leaves = before.as_deref().and_then(|pod| hint(world, pod)) == Some(true);
+            self.replaced += u64::from(leaves && request.verb() == "delete_pod");
             match &**request {
                 Request::DeletePod { pod, .. } | Request::ReleasePod { pod, .. } => {
                     ours.insert(pod.uid.clone());
@@ -118,6 +129,7 @@ impl Limits {
         if world.cluster.version() > self.version {
             self.version = world.cluster.version();
             self.note_pods(world, &ours);
+            self.note_nodes(world);
             self.note_sets(world);
         }
         written
@@ -145,14 +157,31 @@ impl Limits {
         self.pods = pods;
     }
 
+    fn note_nodes(&mut self, world: &World) {
+        for node in world.cluster.objects(Kind::Node) {
+            let (name, spec) = (text(node, "name"), &node["spec"]);
+            if self.nodes.get(&name).is_some_and(|known| known != spec) {
+                self.changed.insert(name.clone(), world.now());
+            }
+            self.nodes.insert(name, spec.clone());
+        }
+    }
+
     fn note_sets(&mut self, world: &World) {
         let now = world.now();
         let mut there = BTreeSet::new();
         for set in world.cluster.objects(Kind::ReplicaSet) {
             let uid = text(set, "uid");
-            let pods = world.cluster.objects(Kind::Pod);
+            let pods: Vec<_> = world.cluster.objects(Kind::Pod).collect();
+            let pods = pods.iter().copied();
             let own = pods.filter(|pod| controller(pod) == Some(&uid));
-            let sample = history::Sample::of(set, own);
+            let hinted = own
+                .clone()
+                .filter(|pod| is_active(pod) && hint(world, pod).is_some());
+            let mut sample = history::Sample::of(set, own);
+            if annotation(set, Preference::Surge) == Some("100%") {
+                sample.allowed = hinted.count().min(sample.wanted);
+            }
             let it = self.sets.entry(uid.clone()).or_default();
             it.note(now, sample);
             there.insert(uid);
@@ -195,8 +224,10 @@ impl Limits {
         })?;
         let pods = world.cluster.objects(Kind::Pod);
         let there = pods.filter(|pod| controller(pod) == Some(uid) && is_active(pod));
-        let wanted = history.since(world.now() - SLACK).map(|it| it.wanted);
-        let (there, wanted) = (there.count(), wanted.max().unwrap_or(0));
+        let since = || history.since(world.now() - SLACK);
+        let wanted = since().map(|it| it.wanted).max().unwrap_or(0);
+        let allowed = since().map(|it| it.allowed).max().unwrap_or(0);
+        let (there, wanted) = (there.count(), wanted + allowed);
         limit("never_more_than_wanted", there <= wanted, || {
             format!(
                 "{} is number {there} where {wanted} are wanted",
@@ -242,7 +273,41 @@ impl Limits {
         let wanted = wanted.min().unwrap_or(0);
         limit("never_fewer_than_wanted", left >= wanted, || {
             format!("{left} are left without {name} where {wanted} are wanted")
-        })
+        })?;
+        let allowed = history.since(now - SLACK).map(|it| it.allowed);
+        let allowed = allowed.min().unwrap_or(0);
+        let node = before["spec"]["nodeName"].as_str().unwrap_or_default();
+        let leaves = hint(world, before) == Some(true) || self.has_changed(now, node);
+        limit(
+            "only_leaving_pods_are_replaced",
+            left >= wanted + allowed || leaves,
+            || format!("{name} stays, and {wanted} are wanted, and {allowed} in advance"),
+        )
+    }
+
+    /// The deletion of a ready pod leaves as many ready pods as desired, as far as the server can know. An agent does not check this.
+    pub fn judge_ready(&self, world: &World) -> Verdict {
+        for fact in &world.facts {
+            if let Fact::Called {
+                request,
+                before: Some(before),
+                ..
+            } = fact
+                && let Request::DeletePod { .. } = &**request
+                && is_active(before)
+                && is_ready(before)
+                && let Some(history) = controller(before).and_then(|owner| self.sets.get(owner))
+            {
+                let since = || history.since(world.now() - SLACK);
+                let ready = since().map(|it| it.ready).max().unwrap_or(0);
+                let wanted = since().map(|it| it.wanted).min().unwrap_or(0);
+                limit("available_pods_stay", ready > wanted, || {
+                    let name = text(before, "name");
+                    format!("{name} goes, and at most {ready} were ready where {wanted} are wanted")
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Only ended pods beyond those that the ReplicaSet prefers to keep.
@@ -370,6 +435,15 @@ impl Pod {
 
 fn annotation(set: &Object, preference: Preference) -> Option<&str> {
     set["metadata"]["annotations"][preference.annotation()].as_str()
+}
+
+/// Whether a pod may be deleted before its eviction; `None` if nothing announces one.
+fn hint(world: &World, pod: &Object) -> Option<bool> {
+    let mut nodes = world.cluster.objects(Kind::Node);
+    let node = nodes.find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"])?;
+    let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    let leaves = taints.any(|taint| taint["key"] == LEAVING_TAINT);
+    (leaves || node["spec"]["unschedulable"] == true).then_some(leaves)
 }
 
 fn has_ended(pod: &Object) -> bool {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     actors::malicious::Malice,
-    builders::{pod, replica_set, with_preferences},
+    builders::{pod, replica_set, with_preferences, with_surge},
     chaos::Chaos,
     depth::number,
     encounters::Encounters,
@@ -89,6 +89,7 @@ impl Hour {
         let plan = plan(&mut rng);
         let chaos = chaos(&mut rng);
         let mut world = World::new(seed, rng, chaos, None).with_plan(plan);
+        world.reads_nodes = true;
         world.corrupt_servers(Some(malice));
         Self {
             seed,
@@ -168,7 +169,7 @@ fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
     };
     let orphan = |name: String| pod(&name).labelled("app", "web").build();
     let mut acts = vec![
-        Act::Create(replica_set("web").replicas(4).build()),
+        Act::Create(with_surge(replica_set("web")).replicas(4).build()),
         Act::Create(with_preferences(replica_set("api").replicas(2)).build()),
         elsewhere(replica_set("web").replicas(3).build()),
         elsewhere(pod("outsider").labelled("app", "api").build()),
@@ -183,12 +184,13 @@ fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
         plan.push((at, draw_act(rng, at)));
         at += Duration::from_secs(1) + rng.delay(Duration::from_secs(60));
     }
+    plan.push((Duration::from_secs(3_550), Act::FreeNodes));
     plan
 }
 
 fn draw_act(rng: &mut Rng, at: Duration) -> Act {
     let sets = ["web", "web", "api"];
-    match rng.between(0, 9) {
+    match rng.between(0, 12) {
         0..4 => Act::Scale {
             set: (*rng.pick(&sets)).to_owned(),
             replicas: *rng.pick(&[0, 1, 2, 3, 5, 8]),
@@ -196,6 +198,10 @@ fn draw_act(rng: &mut Rng, at: Duration) -> Act {
         4 => Act::KillPod,
         5 => Act::DeletePod,
         6 => Act::FailPod,
+        9.. => Act::ChangeNode {
+            cordoned: rng.chance(500),
+            leaving: rng.chance(500),
+        },
         7 => Act::Relabel {
             value: (*rng.pick(&["web", "api", "other"])).to_owned(),
         },

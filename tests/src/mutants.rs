@@ -203,13 +203,18 @@ listed! {
             /// A session without outcomes ends without a reported reason.
             EndWithoutReason,
         ]
+        /// The mutants of replacements before evictions.
+        SURGE: [
+            /// A session does not learn that a node is not cordoned any more.
+            IgnoreUncordons,
+        ]
     }
 }
 
 impl Mutant {
     /// Returns whether agents refuse nothing in a world with this mutant, because refusals would hide what the checkers must see.
     pub fn needs_lenience(self) -> bool {
-        !Self::TROUBLED.contains(&self)
+        !Self::TROUBLED.contains(&self) && !Self::SURGE.contains(&self)
     }
 
     /// Returns whether the break is between clusters, and visible only if several share a server.

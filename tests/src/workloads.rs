@@ -100,6 +100,15 @@ pub enum Act {
     ReplacePod,
     /// Stops a node with pods.
     FailNode,
+    /// Cordons and taints a node, or not.
+    ChangeNode {
+        /// Whether it is cordoned.
+        cordoned: bool,
+        /// Whether a taint says that it leaves.
+        leaving: bool,
+    },
+    /// Takes all cordons and taints back.
+    FreeNodes,
 }
 
 /// The cluster of all workloads, with short delays, so that a world soon rests.

@@ -17,6 +17,7 @@ pub use self::{
     boundaries::{Boundary, Crash, InFlight, Moment, PlannedCrash},
     restores::ILL_SET,
     state::World,
+    user::LEAVING_TAINT,
 };
 use crate::actors::{AgentActor, DecisionServer};
 

@@ -11,10 +11,18 @@ use crate::invariants::is_active;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sample {
     pub(super) wanted: usize,
+    /// The number of pods in advance of evictions.
+    pub(super) allowed: usize,
     pub(super) active: usize,
     pub(super) ready: usize,
     pub(super) terminating: usize,
     pub(super) generation: usize,
+}
+
+pub(super) fn is_ready(pod: &Object) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
 /// The counts over time.
@@ -38,9 +46,7 @@ impl Sample {
             ..Self::default()
         };
         for pod in pods {
-            let conditions = pod["status"]["conditions"].as_array();
-            let mut conditions = conditions.into_iter().flatten();
-            let ready = conditions.any(|it| it["type"] == "Ready" && it["status"] == "True");
+            let ready = is_ready(pod);
             sample.active += usize::from(is_active(pod));
             sample.ready += usize::from(is_active(pod) && ready);
             sample.terminating += usize::from(!pod["metadata"]["deletionTimestamp"].is_null());
@@ -51,6 +57,7 @@ impl Sample {
     fn max(self, other: Self) -> Self {
         Self {
             wanted: self.wanted.max(other.wanted),
+            allowed: self.allowed.max(other.allowed),
             active: self.active.max(other.active),
             ready: self.ready.max(other.ready),
             terminating: self.terminating.max(other.terminating),

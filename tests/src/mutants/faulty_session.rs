@@ -31,6 +31,8 @@ pub struct FaultySession {
     /// The names of deleted pods.
     retired: Vec<String>,
     listed: Vec<v1::Kind>,
+    /// Whether each node has ever been cordoned, by name.
+    cordoned: BTreeMap<String, bool>,
     /// The newest version of a list of each kind.
     newest: BTreeMap<i32, u64>,
     is_list_new: bool,
@@ -52,7 +54,16 @@ impl FaultySession {
             _ => {}
         }
         match &mut frame {
-            request::Frame::Hello(_) | request::Frame::Heartbeat(_) | request::Frame::Nodes(_) => {}
+            request::Frame::Hello(_) | request::Frame::Heartbeat(_) => {}
+            request::Frame::Nodes(nodes) => {
+                for node in &mut nodes.applied {
+                    let is_cordoned = self.cordoned.entry(node.name.clone()).or_default();
+                    *is_cordoned |= node.unschedulable;
+                    if mutant == Mutant::IgnoreUncordons {
+                        node.unschedulable = *is_cordoned;
+                    }
+                }
+            }
             request::Frame::SnapshotBegin(_) => self.left_out = 0,
             request::Frame::SnapshotObjects(objects) => {
                 if mutant == Mutant::TruncateLists && objects.pods.len() > 1 {

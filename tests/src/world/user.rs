@@ -8,9 +8,12 @@ use serde_json::json;
 use super::{happening::Happening, state::World};
 use crate::{
     builders::pod,
+    invariants::name,
     workloads::{Act, NAMESPACE},
 };
 
+/// A taint that announces evictions by default.
+pub const LEAVING_TAINT: &str = "karpenter.sh/disrupted";
 /// The maximum number of attempts of an act to find its pod.
 const TRIES_MAX: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -65,6 +68,15 @@ impl World {
                     && world.cluster.create(other).is_ok()
             }),
             Act::FailNode => self.fail_busiest_node(),
+            Act::ChangeNode { cordoned, leaving } => {
+                let names = self.node_names();
+                let name = self.rng.pick(&names).clone();
+                self.change_node(&name, *cordoned, *leaving)
+            }
+            Act::FreeNodes => {
+                let names = self.node_names().into_iter();
+                names.fold(true, |_, name| self.change_node(&name, false, false))
+            }
         };
         self.note_wanted();
         if !done && tries < TRIES_MAX {
@@ -76,6 +88,16 @@ impl World {
                 },
             );
         }
+    }
+
+    fn node_names(&self) -> Vec<String> {
+        let names = self.cluster.objects(Kind::Node).map(name);
+        names.map(str::to_owned).collect()
+    }
+
+    fn change_node(&mut self, name: &str, cordoned: bool, leaving: bool) -> bool {
+        self.cluster.cordon(name, cordoned).is_ok()
+            && self.cluster.taint(name, LEAVING_TAINT, leaving).is_ok()
     }
 
     /// Applies an act to one of the pods of a ReplicaSet.

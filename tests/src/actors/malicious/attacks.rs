@@ -29,6 +29,8 @@ listed! {
             CreateThousands,
             /// Deletes pods that are not surplus.
             DeleteWanted,
+            /// Creates pods in advance of evictions, and deletes others for them.
+            TurnOver,
             /// Deletes pods that the ReplicaSet does not control.
             DeleteOthers,
             /// Deletes pods that have ended.
@@ -91,6 +93,7 @@ impl Attacker<'_> {
                 Some(create(set, names.collect()))
             }
             Attack::DeleteWanted => self.delete(|pod| controls(set, pod) && is_active(pod)),
+            Attack::TurnOver => self.turn_over(set),
             Attack::DeleteOthers => self.delete(|pod| !controls(set, pod)),
             Attack::DeleteEnded => self.delete(|pod| controls(set, pod) && has_ended(pod)),
             Attack::DeleteGone => {
@@ -121,6 +124,16 @@ impl Attacker<'_> {
             }
             Attack::LieInStatus => Some(write(self.lie(set))),
         }
+    }
+
+    fn turn_over(&mut self, set: &v1::ReplicaSet) -> Option<Action> {
+        let there = self.known.replicas(set);
+        let is_hinted = |pod: &&v1::Pod| self.known.hinted.contains(&pod.node_name);
+        let wanted = usize::try_from(set.replicas.unwrap_or(1)).unwrap_or(0);
+        if there.len() == wanted && set.preferences.is_some() && there.iter().any(is_hinted) {
+            return Some(create(set, self.names(set, 1)));
+        }
+        self.honest(set)
     }
 
     /// The first request of an honest server.

@@ -1,7 +1,7 @@
 //! The knowledge of a malicious server about the cluster, over all of its sessions: it forgets nothing, so it can name objects
 //! that are long gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use decree_api::v1::{
     self, done::Object, event::Event, outcome::Outcome, reconcile_request::Frame,
@@ -16,6 +16,8 @@ pub(super) struct Knowledge {
     pub(super) sets: BTreeMap<String, v1::ReplicaSet>,
     /// Pods that are gone.
     pub(super) gone: Vec<v1::ObjectRef>,
+    /// The nodes whose pods may be evicted.
+    pub(super) hinted: BTreeSet<String>,
     /// The pods of the open list.
     listed: Option<Vec<String>>,
 }
@@ -58,9 +60,15 @@ impl Knowledge {
                     }
                 }
             }
+            Frame::Nodes(nodes) => {
+                for node in &nodes.applied {
+                    self.hinted.remove(&node.name);
+                    let is_hinted = node.unschedulable || node.leaving;
+                    self.hinted.extend(is_hinted.then(|| node.name.clone()));
+                }
+            }
             Frame::Hello(_)
             | Frame::Heartbeat(_)
-            | Frame::Nodes(_)
             | Frame::SnapshotBegin(_)
             | Frame::SnapshotEnd(_) => {}
         }
