@@ -58,7 +58,7 @@ export function word(name, prefix) {
   return String(name).replace(prefix, '');
 }
 
-/** The rules that choose victims, in the order in which the server applies them. Three are preferences, which a ReplicaSet orders. */
+/** The rules that choose victims, in the order in which the server applies them. Five are preferences, which a ReplicaSet orders. */
 export const LADDER = [
   ['UNASSIGNED', 'No node yet', 'pods without a node first'],
   ['PHASE', 'Phase', 'Pending before Unknown before Running'],
@@ -66,6 +66,8 @@ export const LADDER = [
   ['FIRST', 'First', 'pods with a label that the ReplicaSet prefers to delete first'],
   ['EMPTIEST_NODE', 'Emptiest node', 'pods on the node with the fewest active pods first'],
   ['YOUNGEST', 'Youngest', 'the pod created later first'],
+  ['LEAVING_NODE', 'Leaving node', 'pods that are expected to be evicted first'],
+  ['FULLEST_DOMAIN', 'Fullest domain', 'a pod of the domain with the most pods first'],
   ['DELETION_COST', 'Deletion cost', 'the lower cost first'],
   ['CROWDED_NODE', 'Crowded node', 'pods on the node with most pods of the owner first'],
   ['READY_RECENTLY', 'Ready recently', 'the pod that became ready later first, by powers of two'],

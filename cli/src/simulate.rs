@@ -181,15 +181,24 @@ fn lines(
             let mut lines = vec![drain, budgets.to_owned()];
             let mut bare = sets.to_vec();
             bare.retain(|set| set.replicas > 0 && set.ready_left == Some(0));
-            if !bare.is_empty() {
-                let paths = bare
+            let named = |sets: &[v1::ReplicaSetEffect]| {
+                let paths = sets
                     .iter()
                     .map(|set| decision::path(set.replica_set.as_ref()));
                 let paths: Vec<_> = paths.collect();
+                near::first_of(&paths, if is_wide { paths.len() } else { NAMES_MAX })
+            };
+            if !bare.is_empty() {
                 let (number, verb) = (bare.len(), if bare.len() == 1 { "is" } else { "are" });
-                let names = near::first_of(&paths, if is_wide { number } else { NAMES_MAX });
+                let names = named(&bare);
                 let line = format!("{number} of {of} {verb} left with no ready pod: {names}.");
                 lines.insert(0, line);
+            }
+            bare.retain(|set| set.in_advance > 0);
+            if !bare.is_empty() {
+                let names = named(&bare);
+                let line = format!("Under a disruption budget, replacements come first: {names}.");
+                lines.insert(1, line);
             }
             lines
         }

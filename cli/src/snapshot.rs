@@ -7,13 +7,13 @@ use std::{
     iter,
 };
 
-use agent_core::{api::Kind, watch::Items};
+use agent_core::{api::Kind, nodes::NodeFields, watch::Items};
 use agent_fake::manifest::{Document, Location};
 use agent_kube::objects;
 use decree_api::v1::{self, simulate_cluster_request::Change};
 use decree_core::{
-    Config, Controller, ImpactWalk, NeedWalk, OwnerReference, Pod, ReplicaSet, ResourceVersion,
-    SurroundingsIndex, Timestamp, View, controller_of,
+    Config, Controller, ImpactWalk, NeedWalk, Node, OwnerReference, Pod, ReplicaSet,
+    ResourceVersion, SurroundingsIndex, Timestamp, View, controller_of,
 };
 use decree_server::wire::{Violation, decode};
 use server_session::{
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The kinds that a snapshot is made of.
-const KINDS: [&str; 3] = ["ReplicaSet", "Pod", "Deployment"];
+const KINDS: [&str; 4] = ["ReplicaSet", "Pod", "Deployment", "Node"];
 /// The maximum number of namespaces in a notice.
 const NAMED_MAX: usize = 3;
 
@@ -40,6 +40,8 @@ const NAMED_MAX: usize = 3;
 pub(crate) struct Snapshot {
     pub(crate) replica_sets: Vec<ReplicaSet>,
     pub(crate) pods: Vec<Pod>,
+    /// The nodes of files, for preferences.
+    nodes: Vec<Node>,
     /// The Deployments of files, and what their ReplicaSets tell of them.
     pub(crate) deployments: BTreeMap<Named, Deployment>,
     pub(crate) members: BTreeMap<Named, Member>,
@@ -120,6 +122,22 @@ impl Snapshot {
                 let pod = pod.map_err(|it| bad_field(place, &key, &it))?;
                 self.seen
                     .put(&mut self.pods, key, place, pod, |it| it.version)?;
+            }
+            "Node" => {
+                let node = objects::node(object, &NodeFields::default());
+                let node = node.map_err(|it| invalid(place, it))?;
+                let labels = object["metadata"]["labels"].as_object();
+                let labels = labels.into_iter().flatten();
+                self.nodes.push(Node {
+                    name: node.name.into(),
+                    cordoned: node.unschedulable,
+                    leaving: node.leaving,
+                    labels: labels
+                        .filter_map(|(key, value)| {
+                            Some((key.as_str().into(), value.as_str()?.into()))
+                        })
+                        .collect(),
+                });
             }
             "Deployment" => {
                 let deployment = Deployment::of(object);
@@ -276,7 +294,7 @@ impl Answers {
                 Config::default(),
                 snapshot.replica_sets,
                 snapshot.pods,
-                Vec::new(),
+                snapshot.nodes,
             ),
             now,
             cluster,

@@ -19,7 +19,8 @@ Output:
          `deletes` are in the order of deletion, all other lists in the order of names.
 
 Rules of `deletes`, the first that distinguishes a victim from the next pod:
-  ALL_GO UNASSIGNED PHASE NOT_READY (FIRST EMPTIEST_NODE YOUNGEST, if preferred)
+  ALL_GO UNASSIGNED PHASE NOT_READY
+  (FIRST EMPTIEST_NODE YOUNGEST LEAVING_NODE FULLEST_DOMAIN, if preferred)
   DELETION_COST CROWDED_NODE READY_RECENTLY RESTARTS CREATED_RECENTLY UID";
 
 /// Adds the examples for a program of this name, and the exit codes, to a command and its subcommands. `path` names the command.

@@ -261,6 +261,8 @@ fn preferences_of_the_annotation_choose_the_victims() {
             on("web-b", "node-b", "2026-05-01T11:00:00Z"),
             idle,
             other,
+            node("node-a", false),
+            node("node-b", true),
         ])
     };
     let cases = [
@@ -277,6 +279,11 @@ fn preferences_of_the_annotation_choose_the_victims() {
             "oldest-stays, consolidate",
             "web-b YOUNGEST 1h0m old vs 1h0m, 30s younger",
         ),
+        ("leaving-node", "web-b LEAVING_NODE on cordoned node-b"),
+        (
+            "spread=topology.kubernetes.io/zone",
+            "web-a FULLEST_DOMAIN 2 pods in zone-of-node-a vs 1 pod in zone-of-node-b",
+        ),
         (
             "kubernetes",
             "web-a UID 1h0m old and 1h0m, the same age bucket",
@@ -291,6 +298,35 @@ fn preferences_of_the_annotation_choose_the_victims() {
         let simulated = victim(&simulated.out)[..2].join(" ");
         assert!(expected.starts_with(&simulated), "{simulated} by {value}");
     }
+}
+
+fn node(name: &str, is_cordoned: bool) -> Value {
+    let zone = format!("zone-of-{name}");
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}},
+        "spec": {"unschedulable": is_cordoned},
+    })
+}
+
+/// A cordon in a file, and a drain of another node.
+#[test]
+fn replacements_come_before_evictions() {
+    let mut set = replica_set("web", 1);
+    set["metadata"]["annotations"] = json!({"decree.dev/surge-on-eviction": "true"});
+    let mut only = pod("web-a", "web");
+    only["spec"]["nodeName"] = "node-b".into();
+    only["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    let input = list(&[set, only, node("node-b", true)]);
+    let decided = decide_json(&input);
+    assert_eq!(decided["creates"]["count"], 1);
+    let said = decree_reading(&input, &["explain", "web", "-f", "-"]).out;
+    let waits = "1 active pod, 1 desired: 1 in advance for a pod on cordoned node-b";
+    assert!(said.contains(waits), "{said}");
+    let drained = decree_reading(&input, &["simulate", "--drain", "node-b", "-f", "-"]).out;
+    let first = "Under a disruption budget, replacements come first: default/web.";
+    assert!(drained.contains(first), "{drained}");
 }
 
 /// The line of the first deletion, from the pod on.

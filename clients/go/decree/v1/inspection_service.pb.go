@@ -3179,7 +3179,10 @@ type ReplicaSetEffect struct {
 	// The shard of its session; empty if one session has the whole cluster.
 	Shard string `protobuf:"bytes,11,opt,name=shard,proto3" json:"shard,omitempty"`
 	// For a drain: the number of its ready pods that the drain leaves. Absent from older servers.
-	ReadyLeft     *int32 `protobuf:"varint,12,opt,name=ready_left,json=readyLeft,proto3,oneof" json:"ready_left,omitempty"`
+	ReadyLeft *int32 `protobuf:"varint,12,opt,name=ready_left,json=readyLeft,proto3,oneof" json:"ready_left,omitempty"`
+	// For a drain: the number of deleted pods that get replacements in advance, because the ReplicaSet prefers so. The drain waits for them only under a disruption
+	// budget.
+	InAdvance     int32 `protobuf:"varint,13,opt,name=in_advance,json=inAdvance,proto3" json:"in_advance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3294,6 +3297,13 @@ func (x *ReplicaSetEffect) GetShard() string {
 func (x *ReplicaSetEffect) GetReadyLeft() int32 {
 	if x != nil && x.ReadyLeft != nil {
 		return *x.ReadyLeft
+	}
+	return 0
+}
+
+func (x *ReplicaSetEffect) GetInAdvance() int32 {
+	if x != nil {
+		return x.InAdvance
 	}
 	return 0
 }
@@ -3558,7 +3568,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\vQuotaEffect\x12\x12\n" +
 	"\x04pods\x18\x01 \x01(\x03R\x04pods\x12\x18\n" +
 	"\acreates\x18\x02 \x01(\x03R\acreates\x12\x18\n" +
-	"\arefused\x18\x03 \x01(\x03R\arefused\"\x9a\x03\n" +
+	"\arefused\x18\x03 \x01(\x03R\arefused\"\xb9\x03\n" +
 	"\x10ReplicaSetEffect\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1f\n" +
 	"\vcluster_uid\x18\x02 \x01(\tR\n" +
@@ -3577,7 +3587,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"refusedMax\x12\x14\n" +
 	"\x05shard\x18\v \x01(\tR\x05shard\x12\"\n" +
 	"\n" +
-	"ready_left\x18\f \x01(\x05H\x00R\treadyLeft\x88\x01\x01B\r\n" +
+	"ready_left\x18\f \x01(\x05H\x00R\treadyLeft\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"in_advance\x18\r \x01(\x05R\tinAdvanceB\r\n" +
 	"\v_ready_left*\xd1\x01\n" +
 	"\x0fReplicaSetState\x12!\n" +
 	"\x1dREPLICA_SET_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +

@@ -26,6 +26,8 @@ pub struct Impact {
     pub deleted_pods: Vec<Arc<str>>,
     /// For a drain: the number of ready pods that it leaves.
     pub ready_left: Option<i32>,
+    /// For a drain: the number of the deleted pods that get replacements in advance.
+    pub in_advance: i32,
     /// The number of missing pods after the change. The server creates as many, if the cluster accepts them.
     pub creates: i64,
     /// The number of surplus pods after the change, which the server deletes.
@@ -134,6 +136,7 @@ impl ImpactWalk {
             deleted: 0,
             deleted_pods: Vec::new(),
             ready_left: node.map(|_| set.counts.ready),
+            in_advance: 0,
             creates: 0,
             surplus: 0,
             refused: (0, 0),
@@ -152,6 +155,8 @@ impl ImpactWalk {
                 }
             }
             impact.deleted_pods.sort_unstable();
+            let deleted = i32::try_from(impact.deleted).unwrap_or(i32::MAX);
+            impact.in_advance = set.surge().min(deleted);
             if impact.deleted == 0 {
                 return None;
             }

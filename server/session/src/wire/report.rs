@@ -249,6 +249,7 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
         deleted,
         deleted_pods,
         ready_left,
+        in_advance,
         creates,
         surplus: _,
         refused: (refused_min, refused_max),
@@ -267,6 +268,7 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
         refused_min: field::int32(refused_min),
         refused_max: field::int32(refused_max),
         ready_left,
+        in_advance,
     }
 }
 
