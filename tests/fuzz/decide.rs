@@ -104,11 +104,7 @@ fn is_plain(snapshot: &Snapshot) -> bool {
 /// Checks the numbers of a decision against a separate count.
 fn hold(snapshot: &Snapshot, decision: &Decision) {
     let Snapshot {
-        set,
-        pods,
-        config,
-        nodes,
-        ..
+        set, pods, config, ..
     } = snapshot;
     let Ok(selector) = &set.selector else {
         assert!(decision.quarantined.is_some(), "an invalid selector");
@@ -141,24 +137,9 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
     };
     let active = here().filter(mine).count();
     let wanted = usize::try_from(set.replicas).unwrap_or(0);
-    if let Some(preferences) = &set.preferences {
-        let is_hinted = |pod: &&Pod| {
-            let node = nodes.iter().find(|it| Some(&it.name) == pod.node.as_ref());
-            pod.state.leaving || node.is_some_and(|it| it.cordoned || it.leaving)
-        };
-        let hinted = here().filter(mine).filter(is_hinted).count();
-        let percent = usize::try_from(preferences.surge_percent).unwrap_or(0);
-        let surge = usize::try_from(preferences.surge).unwrap_or(0);
-        let surge = surge.max((percent * wanted).div_ceil(100)).min(wanted);
-        let room = (wanted + hinted.min(surge)).saturating_sub(active);
-        assert!(decision.creates.len() <= room, "{room} may be created");
-        let is_victim = |pod: &&Pod| decision.deletes.iter().any(|it| it.pod.uid == pod.uid);
-        let gone = here().filter(mine).filter(is_victim).count();
-        assert!(
-            gone == 0 || active - gone >= wanted,
-            "{gone} of {active} go"
-        );
-        return;
+    if set.preferences.is_some() {
+        let mine: Vec<_> = here().filter(mine).collect();
+        return hold_to_preferences(snapshot, decision, &mine);
     }
     let burst = usize::try_from(config.burst_replicas).expect("it fits");
     let unassigned = here().filter(mine).filter(|pod| pod.node.is_none()).count();
@@ -188,6 +169,33 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
         candidates.any(|pod| victim.pod.uid == pod.uid)
     });
     assert!(victims, "only pods of the ReplicaSet are deleted");
+}
+
+/// Checks the bounds of a decision on a ReplicaSet with preferences and these active pods.
+fn hold_to_preferences(snapshot: &Snapshot, decision: &Decision, mine: &[&Pod]) {
+    let Snapshot { set, nodes, .. } = snapshot;
+    let Some(preferences) = &set.preferences else {
+        return;
+    };
+    let is_hinted = |pod: &&&Pod| {
+        let node = nodes.iter().find(|it| Some(&it.name) == pod.node.as_ref());
+        pod.state.leaving || node.is_some_and(|it| it.cordoned || it.leaving)
+    };
+    let (active, hinted) = (mine.len(), mine.iter().filter(is_hinted).count());
+    let number = |number: i32| usize::try_from(number).unwrap_or(0);
+    let wanted = number(set.replicas);
+    let percent = number(preferences.surge_percent);
+    let surge = (percent * wanted)
+        .div_ceil(100)
+        .max(number(preferences.surge));
+    let room = (wanted + hinted.min(surge.min(wanted))).saturating_sub(active);
+    assert!(decision.creates.len() <= room, "{room} may be created");
+    let is_victim = |pod: &&&Pod| decision.deletes.iter().any(|it| it.pod.uid == pod.uid);
+    let gone = mine.iter().filter(is_victim).count();
+    assert!(
+        gone == 0 || active - gone >= wanted,
+        "{gone} of {active} go"
+    );
 }
 
 impl Snapshot {
