@@ -11,8 +11,11 @@ impl Controller {
         self.tick(now);
         let nodes = &mut self.index.nodes;
         let changed = match change {
-            NodeChange::Applied(node) => nodes.show(&node.name.clone(), Some(node)),
-            NodeChange::Deleted(name) => nodes.show(&name, None),
+            NodeChange::Applied(node) => nodes.show(node),
+            NodeChange::Deleted(name) => {
+                nodes.hide(&name);
+                None
+            }
             NodeChange::Complete => {
                 self.nodes_awaited = false;
                 None
@@ -27,6 +30,9 @@ impl Controller {
     }
 
     pub(super) fn queue_evicted(&mut self) {
+        if self.changed_nodes.is_empty() {
+            return;
+        }
         let changed = mem::take(&mut self.changed_nodes);
         for id in self.index.evicted_from(&changed) {
             self.queue.add(id, Priority::Live);

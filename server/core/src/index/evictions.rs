@@ -52,7 +52,11 @@ impl Index {
     /// its pods then.
     pub(crate) fn count_evictions(&mut self, id: SetId) {
         let Some(set) = self.set(id) else { return };
-        let found = (set.surge() > 0).then(|| {
+        let surges = set.surge() > 0;
+        if !surges && set.evictions.is_none() {
+            return;
+        }
+        let found = surges.then(|| {
             self.let_become_available(id);
             self.evictions(id)
         });
@@ -101,7 +105,7 @@ impl Index {
             .filter_map(|id| self.set(*id).zip(Some(*id)));
         let found = sets.filter(|(set, _)| {
             let mut pods = set.owned.iter().filter_map(|pod| self.pod(*pod));
-            !nodes.is_empty() && pods.any(is_there)
+            pods.any(is_there)
         });
         found.map(|(_, id)| id).collect()
     }

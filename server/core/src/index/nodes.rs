@@ -26,8 +26,9 @@ struct Node {
     name: Arc<str>,
     pods: u32,
     active: u32,
-    /// The node as the agent shows it.
+    /// The node as the agent shows it, or has shown it last.
     shown: Option<Box<Shown>>,
+    is_gone: bool,
 }
 
 impl Nodes {
@@ -48,6 +49,7 @@ impl Nodes {
             pods: 0,
             active: 0,
             shown: None,
+            is_gone: true,
         };
         self.nodes.put(id, node);
         id
@@ -70,36 +72,41 @@ impl Nodes {
     fn drop_unused(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get(id)
             && node.pods == 0
-            && node.shown.is_none()
+            && node.is_gone
         {
-            self.bytes -= cost::node(&node.name);
+            self.bytes -= cost::node(&node.name) + node.shown.as_deref().map_or(0, cost::shown);
             map::remove(&mut self.by_name, &node.name);
             self.nodes.take(id);
             self.nodes.release(id);
         }
     }
 
-    /// Records a node as the agent shows it, or that it is gone. Returns its number if its pods are expected to be evicted now and were not
-    /// before, or the other way round.
-    pub(crate) fn show(&mut self, name: &Arc<str>, shown: Option<Shown>) -> Option<NodeId> {
-        let found = self.find(name);
-        let id = match (found, &shown) {
-            (None, None) => return None,
-            (known, _) => known.unwrap_or_else(|| self.found(Arc::clone(name))),
-        };
+    /// Records a node as the agent shows it. Returns its number if its pods are expected to be evicted now and were not before, or the other
+    /// way round.
+    pub(crate) fn show(&mut self, shown: Shown) -> Option<NodeId> {
+        let found = self.find(&shown.name);
+        let id = found.unwrap_or_else(|| self.found(Arc::clone(&shown.name)));
         let node = self.nodes.get_mut(id)?;
-        let bytes = |it: &Option<Box<Shown>>| it.as_deref().map_or(0, cost::shown);
-        let signals = |it: &Option<Box<Shown>>| it.as_deref().map(|it| (it.cordoned, it.leaving));
-        let before = mem::replace(&mut node.shown, shown.map(Box::new));
-        self.bytes = self.bytes + bytes(&node.shown) - bytes(&before);
-        self.shown = self.shown + usize::from(node.shown.is_some()) - usize::from(before.is_some());
-        let differs =
-            signals(&before).unwrap_or_default() != signals(&node.shown).unwrap_or_default();
-        self.drop_unused(id);
-        differs.then_some(id)
+        self.shown += usize::from(mem::take(&mut node.is_gone));
+        self.bytes += cost::shown(&shown);
+        let signals = (shown.cordoned, shown.leaving);
+        let before = node.shown.replace(Box::new(shown));
+        self.bytes -= before.as_deref().map_or(0, cost::shown);
+        let before = before.map(|it| (it.cordoned, it.leaving));
+        (before.unwrap_or_default() != signals).then_some(id)
     }
 
-    /// Returns a node as the agent shows it.
+    /// Records that a node is gone. What it announced for its pods stays true until they are gone, too.
+    pub(crate) fn hide(&mut self, name: &str) {
+        if let Some(id) = self.find(name)
+            && let Some(node) = self.nodes.get_mut(id)
+        {
+            self.shown -= usize::from(!mem::replace(&mut node.is_gone, true));
+            self.drop_unused(id);
+        }
+    }
+
+    /// Returns a node as the agent shows it, or has shown it last.
     pub(crate) fn shown(&self, id: Option<NodeId>) -> Option<&Shown> {
         self.nodes.get(id?)?.shown.as_deref()
     }

@@ -106,8 +106,11 @@ fn keep_ended(set: &Set) -> Option<usize> {
 /// which as many available pods as desired stay.
 fn delete_replaced(index: &Index, config: &Config, id: SetId) -> Option<Plan> {
     let set = index.set(id)?;
-    set.evictions.as_ref().filter(|it| it.leaving > 0)?;
+    let evictions = set.evictions.as_ref().filter(|it| it.leaving > 0)?;
     let spare = |pods: i32| usize::try_from(pods.saturating_sub(set.wanted())).unwrap_or(0);
+    if evictions.leaving == evictions.leaving_available && spare(set.counts.available) == 0 {
+        return None;
+    }
     let mut leaving = candidates(index, id);
     leaving.retain(|pod| pod.hint.is_some_and(Hint::is_leaving));
     let (available, others): (Vec<_>, Vec<_>) =
