@@ -30,7 +30,7 @@ struct Fed {
 /// The name of an input, and a function that feeds a session with it.
 type Row = (&'static str, fn(&mut Fed));
 
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 18] = [
     ("results that wait for a list", |fed| {
         fed.answer_creates(1_000, 4, |_, at| match at {
             0 => failed(v1::FailureClass::NameTaken),
@@ -175,6 +175,25 @@ const ROWS: [Row; 17] = [
             fed.session.stats()
         );
     }),
+    ("nodes", |fed| {
+        let hello = v1::Hello {
+            capabilities: vec!["nodes".to_owned()],
+            ..objects::hello("c1")
+        };
+        fed.session = open_with(session_config(), hello);
+        for frame in 0..20 {
+            let label = |at| (format!("example.com/label-{at}"), "value".to_owned());
+            let node = |number| v1::Node {
+                name: format!("node-{frame}-{number}"),
+                labels: (0..8).map(label).collect(),
+                ..v1::Node::default()
+            };
+            fed.say(Frame::Nodes(v1::Nodes {
+                applied: (0..100).map(node).collect(),
+                ..v1::Nodes::default()
+            }));
+        }
+    }),
     ("objects that came and went", |fed| {
         let pods = (0..40_000).map(|number| pod(&format!("p-{number}"), "web-0").build());
         fed.list(replica_sets(500, 0), pods.collect());
@@ -226,6 +245,10 @@ fn open(config: Config, mode: v1::Mode) -> Session {
         }),
         ..objects::hello("c1")
     };
+    open_with(config, hello)
+}
+
+fn open_with(config: Config, hello: v1::Hello) -> Session {
     let first = v1::ReconcileRequest {
         sequence: 0,
         frame: Some(Frame::Hello(hello)),

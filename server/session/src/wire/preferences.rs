@@ -150,14 +150,12 @@ pub fn node(node: &v1::Node) -> Result<Node, Vec<Violation>> {
     } = node;
     let mut faults = Faults::default();
     let name = faults.keep(node_name("name", name));
-    let is_long = |(key, value): (&String, &String)| key.len() + value.len() > NODE_LABEL_BYTES_MAX;
-    if labels.len() > NODE_LABELS_MAX || labels.iter().any(is_long) {
-        let rule = format!(
-            "are too many; at most {NODE_LABELS_MAX} of {NODE_LABEL_BYTES_MAX} bytes each are allowed"
-        );
+    let labels: Labels = field::labels("labels", labels, &mut faults);
+    let mut lengths = labels.iter().map(|(key, value)| key.len() + value.len());
+    if labels.len() > NODE_LABELS_MAX || lengths.any(|it| it > NODE_LABEL_BYTES_MAX) {
+        let rule = format!("at most {NODE_LABELS_MAX} of {NODE_LABEL_BYTES_MAX} bytes are allowed");
         faults.add(Violation::new("labels", Fault::Range, rule));
     }
-    let labels: Labels = field::labels("labels", labels, &mut faults);
     match faults.into_vec() {
         violations if !violations.is_empty() => Err(violations),
         _ => Ok(Node {
