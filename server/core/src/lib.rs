@@ -22,7 +22,8 @@
 //! Counts, ownership, availability and free names are updated as pods change. So a pod event costs the same in a ReplicaSet of ten pods and
 //! of ten thousand. Only the choice of victims looks at all pods of a ReplicaSet.
 //!
-//! **Invariant:** the controller decides nothing while a list of either kind is incomplete, nor before both have been complete once.
+//! **Invariant:** the controller decides nothing while a list of either kind is incomplete, nor before both have been complete once, nor before
+//! all nodes are shown, if the agent shows nodes.
 //! **Invariant:** the view is never older than the outcomes; the controller does not use an older list, and an older event changes nothing.
 //! **Invariant:** an object that the view does not know and the stream has passed is gone, and no older list or event brings it back. Every
 //! object shown between the last tombstone and the end of the stream is known. A list that is newer than the stream is believed all the
@@ -30,8 +31,8 @@
 //! **Invariant:** a ReplicaSet waits for a list that began later in two cases only. An outcome did not carry the object after its write, or
 //! the stream has passed a created pod and not shown it. Nothing is created on the strength of such a write.
 //! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
-//! **Invariant:** each create is paid for. Whatever comes, the creates of a ReplicaSet's name are at most its desired pods, its allowance, its
-//! grants, the created pods that lived for a minute, and those that this controller deleted (`index/ledger.rs`). A repeat under the same name
+//! **Invariant:** each create is paid for. Whatever comes, the creates of a ReplicaSet's name are at most its desired pods, those in advance of
+//! evictions, its allowance, its grants, the created pods that lived for a minute, and those that this controller deleted (`index/ledger.rs`). A repeat under the same name
 //! is no further create, and a resume of a person adds the desired pods and the allowance, at most once a minute.
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
 //! **Invariant:** a ReplicaSet that cannot be understood is left alone and reported, and harms no other.
