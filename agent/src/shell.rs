@@ -5,8 +5,9 @@ use std::{path::PathBuf, time::Duration};
 use agent_core::{
     agent::{Agent, AgentCommand, AgentConfig},
     api::{ApiError, Call, CallId, Kind, Reply},
-    cluster::{Cluster, NodeFailure},
+    cluster::Cluster,
     link::LinkCommand,
+    nodes::NodeFailure,
     pace::since,
     report::Report,
     watch::WatchEvent,
@@ -251,7 +252,7 @@ impl<C: Cluster> Shell<C> {
                 AgentCommand::AskVersion(kind) => self.sources.ask_version(kind),
                 AgentCommand::WatchNodes => {
                     let fields = self.config.agent.nodes.clone().unwrap_or_default();
-                    self.sources.watch_nodes(&fields);
+                    self.sources.watch_nodes(fields);
                 }
                 AgentCommand::Call(call) => {
                     let calls = &self.config.metrics.calls;
@@ -369,7 +370,9 @@ impl<C: Cluster> Shell<C> {
                 }
                 sources::News::Watched(kind) => self.unwatched[kind as usize] = None,
                 sources::News::Nodes(Ok(events)) => {
-                    self.unwatched[NODES] = None;
+                    if events.is_empty() {
+                        self.unwatched[NODES] = None;
+                    }
                     self.agent.handle_nodes(events);
                 }
                 sources::News::Nodes(Err(NodeFailure { verb, error })) => {

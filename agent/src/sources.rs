@@ -2,8 +2,8 @@
 
 use agent_core::{
     api::{ApiError, Kind},
-    cluster::{Cluster, EventStream as _, NodeFailure, NodeStream as _, PageStream as _},
-    nodes::{NodeEvent, NodeFields},
+    cluster::{Cluster, EventStream as _, PageStream as _},
+    nodes::{NodeFields, NodeNews},
     watch::{List, WatchCommand, WatchEvent, WatchId},
 };
 use tokio::sync::mpsc;
@@ -24,7 +24,7 @@ pub(crate) enum News {
     Closed(Kind, WatchId, Option<ApiError>),
     /// The newest version of a kind.
     Version(Kind, Result<String, ApiError>),
-    Nodes(Result<Vec<NodeEvent>, NodeFailure>),
+    Nodes(NodeNews),
 }
 
 /// The sources. Dropping them ends their tasks.
@@ -76,11 +76,13 @@ impl<C: Cluster> Sources<C> {
     }
 
     /// Reads and watches the nodes from the beginning.
-    pub(crate) fn watch_nodes(&mut self, fields: &NodeFields) {
-        let (mut nodes, sender) = (self.cluster.nodes(fields), self.sender.clone());
-        let task = tokio::spawn(async move {
-            while sender.send(News::Nodes(nodes.next().await)).await.is_ok() {}
-        });
+    pub(crate) fn watch_nodes(&mut self, fields: NodeFields) {
+        let (cluster, sender) = (self.cluster.clone(), self.sender.clone());
+        let tell = move |news| {
+            let sender = sender.clone();
+            async move { drop(sender.send(News::Nodes(news)).await) }
+        };
+        let task = tokio::spawn(async move { match cluster.follow_nodes(fields, tell).await {} });
         self.nodes = Some(AbortOnDropHandle::new(task));
     }
 }

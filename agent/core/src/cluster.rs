@@ -1,10 +1,10 @@
 //! The port to a cluster: the requests that the agent needs, and nothing else.
 
-use std::future::Future;
+use std::{convert::Infallible, future::Future};
 
 use crate::{
     api::{ApiError, Kind, Reply, Request},
-    nodes::{NodeEvent, NodeFields},
+    nodes::{NodeFields, NodeNews},
     recorder::Event,
     watch::{List, WatchEvent},
 };
@@ -21,24 +21,6 @@ pub trait PageStream: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<Result<List, ApiError>>> + Send;
 }
 
-/// The nodes of a cluster, without end.
-pub trait NodeStream: Send + 'static {
-    /// Returns the next news; none if the nodes are being watched now. After a failure, the stream waits and tries again.
-    ///
-    /// # Errors
-    /// Why the nodes cannot be read at the moment.
-    fn next(&mut self) -> impl Future<Output = Result<Vec<NodeEvent>, NodeFailure>> + Send;
-}
-
-/// Why nodes cannot be read at the moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeFailure {
-    /// The request that failed: `list` or `watch`.
-    pub verb: &'static str,
-    /// Its error.
-    pub error: ApiError,
-}
-
 /// A cluster. Clones are handles to the same one.
 ///
 /// Implementations must not retry: a repeated create could create a second pod. [`Request`] is the closed set of calls.
@@ -47,8 +29,6 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     type Pages: PageStream;
     /// The events of a watch.
     type Events: EventStream;
-    /// The nodes.
-    type Nodes: NodeStream;
 
     /// Reads the UID of the namespace kube-system, which identifies the cluster.
     fn uid(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
@@ -67,8 +47,13 @@ pub trait Cluster: Clone + Send + Sync + 'static {
         from: String,
     ) -> impl Future<Output = Result<Self::Events, ApiError>> + Send;
 
-    /// Reads and watches all nodes, from the newest state.
-    fn nodes(&self, fields: &NodeFields) -> Self::Nodes;
+    /// Reads and watches all nodes from the newest state. Tells all news and each failure, without end; news of no event says that the nodes
+    /// are being watched.
+    fn follow_nodes<F: Future<Output = ()> + Send>(
+        self,
+        fields: NodeFields,
+        tell: impl FnMut(NodeNews) -> F + Send,
+    ) -> impl Future<Output = Infallible> + Send;
 
     /// Returns how many calls in flight the cluster can take now. The agent begins no more.
     fn calls_max(&self) -> usize {

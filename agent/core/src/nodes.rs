@@ -10,6 +10,8 @@ use std::{
 
 use decree_api::v1;
 
+use crate::api::ApiError;
+
 /// The capability in Hello of an agent that sends nodes.
 pub(crate) const CAPABILITY: &str = "nodes";
 
@@ -24,6 +26,18 @@ pub enum NodeEvent {
     Deleted(String),
     /// All nodes have come since [`NodeEvent::Begin`].
     Complete,
+}
+
+/// The next events, or why the nodes cannot be read at the moment.
+pub type NodeNews = Result<Vec<NodeEvent>, NodeFailure>;
+
+/// A failed request for nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFailure {
+    /// Its verb: `list` or `watch`.
+    pub verb: &'static str,
+    /// Its error.
+    pub error: ApiError,
 }
 
 /// The fields of nodes that depend on settings.

@@ -1,12 +1,12 @@
 //! The cluster as a whole, and the requests to it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{convert::Infallible, path::PathBuf, sync::Arc};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     cluster::Cluster,
     lease::{Command, Record},
-    nodes::NodeFields,
+    nodes::{NodeFields, NodeNews},
     recorder::Event,
 };
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use crate::{
     fence::Fence,
     lanes::{self, Lanes},
     limiter::{Limiter, Permit},
-    nodes::Nodes,
+    nodes::{self, Nodes},
     objects,
     reading::{self, Events, Pages, unreadable},
     renewal::renew,
@@ -271,7 +271,6 @@ impl KubeCluster {
 impl Cluster for KubeCluster {
     type Pages = Pages;
     type Events = Events;
-    type Nodes = Nodes;
 
     async fn uid(&self) -> Result<String, ApiError> {
         let request = requests::read("/api/v1/namespaces/kube-system", codec::JSON)?;
@@ -293,8 +292,19 @@ impl Cluster for KubeCluster {
         reading::watch(&self.reader, &self.scope, kind, &from).await
     }
 
-    fn nodes(&self, fields: &NodeFields) -> Nodes {
-        Nodes::new(self.reader.clone(), fields.clone())
+    async fn follow_nodes<F: Future<Output = ()> + Send>(
+        self,
+        fields: NodeFields,
+        tell: impl FnMut(NodeNews) -> F + Send,
+    ) -> Infallible {
+        let transport = self.reader;
+        let nodes = Nodes {
+            transport,
+            fields,
+            tell,
+            backoff: nodes::backoff(),
+        };
+        nodes.follow().await
     }
 
     async fn record(&self, event: Event) -> Result<(), ApiError> {

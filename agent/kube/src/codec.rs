@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     objects::{
-        NodeMessage, PodMessage, Projected, ReplicaSetMessage, Unreadable, added, encode_pod,
-        from_json, or_default,
+        PodMessage, Projected, ReplicaSetMessage, Unreadable, added, encode_pod, from_json,
+        or_default,
     },
     protobuf,
 };
@@ -184,42 +184,19 @@ pub(crate) fn page(kind: Kind, begins: bool, bytes: &Bytes) -> Result<Page, Unre
     Ok(Page { list, next })
 }
 
-/// Reads a page of a list of nodes: the nodes, the token of the next page, and the version of the list.
-pub(crate) fn nodes(
-    bytes: &Bytes,
-) -> Result<(Vec<NodeMessage>, Option<String>, String), Unreadable> {
-    let (nodes, invalid, metadata) = sorted::<NodeMessage>("NodeList", bytes)?;
-    if let Some(error) = invalid.into_iter().next() {
-        return Err(error.into());
-    }
-    if metadata.resource_version.is_empty() {
-        return Err(Unreadable::List("a version"));
-    }
-    let next = Some(metadata.r#continue).filter(|token| !token.is_empty());
-    Ok((nodes, next, metadata.resource_version))
-}
-
-/// Reads a node.
-pub(crate) fn node(bytes: &Bytes) -> Result<NodeMessage, Unreadable> {
-    demand("Node", kind_of(bytes)?)?;
-    projected::<NodeMessage>(bytes)
-}
-
-/// The type of an event of a watch, and the document of its object.
-pub(crate) type EventDocument = Result<(String, Bytes), Unreadable>;
-
-pub(crate) fn frame(bytes: Bytes) -> EventDocument {
-    Ok(protobuf::event(bytes)?)
-}
-
-pub(crate) fn line(bytes: &Bytes) -> EventDocument {
-    let EventJson { r#type, object } = serde_json::from_slice(bytes)?;
-    Ok((r#type, bytes.slice_ref(object.get().as_bytes())))
-}
-
-pub(crate) fn event(kind: Kind, document: EventDocument) -> WatchEvent {
-    match document {
+pub(crate) fn frame(kind: Kind, bytes: Bytes) -> WatchEvent {
+    match protobuf::event(bytes) {
         Ok((verb, document)) => event_of(kind, &verb, &document),
+        Err(error) => unreadable_event(&error),
+    }
+}
+
+pub(crate) fn line(kind: Kind, bytes: &Bytes) -> WatchEvent {
+    match serde_json::from_slice::<EventJson<'_>>(bytes) {
+        Ok(EventJson { r#type, object }) => {
+            let object = bytes.slice_ref(object.get().as_bytes());
+            event_of(kind, &r#type, &object)
+        }
         Err(error) => unreadable_event(&error),
     }
 }

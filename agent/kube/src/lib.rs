@@ -36,7 +36,6 @@ pub use clock::Clock;
 pub use cluster::{KubeCluster, KubeClusterConfig};
 pub use connect::{ConnectError, CredentialSource, Target, in_pod, is_configured};
 pub use fence::Fence;
-pub use nodes::Nodes;
 pub use operator::{Access, OtherWrite};
 pub use probe::{PROBE, Probe};
 pub use reading::{EventReader, Events, Pages};

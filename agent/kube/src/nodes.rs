@@ -1,21 +1,26 @@
-//! The nodes: a list in pages, then a watch from its version, and again after each error.
+//! The nodes: a list in pages, watches from its version, and the same again after an error.
+//!
+//! Nodes are read as JSON: they are few, and only agents with preferences that depend on nodes read them.
 
 use std::{
+    convert::Infallible,
     hash::{BuildHasher as _, RandomState},
     time::Duration,
 };
 
 use agent_core::{
     api::{ApiError, Kind},
-    cluster::{NodeFailure, NodeStream},
-    nodes::{NodeEvent, NodeFields},
+    nodes::{NodeEvent, NodeFailure, NodeFields, NodeNews},
     pace::Backoff,
 };
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use crate::{
-    codec::{self, EventDocument},
-    reading::{Events, unreadable},
+    codec,
+    objects::NodeMessage,
+    reading::{Events, decoded},
     requests,
     transport::Transport,
 };
@@ -24,123 +29,116 @@ use crate::{
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The nodes of a cluster.
-#[derive(Debug)]
-pub struct Nodes {
-    transport: Transport,
-    fields: NodeFields,
-    step: Step,
-    /// The wait before the next step.
-    wait: Option<Duration>,
+#[derive(Deserialize)]
+enum ListKind {
+    NodeList,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    #[serde(rename = "kind")]
+    _kind: ListKind,
+    metadata: PageMeta,
+    items: Vec<NodeMessage>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMeta {
+    resource_version: String,
+    #[serde(default)]
+    r#continue: String,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    r#type: String,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// The nodes of a cluster, and who is told of them.
+pub(crate) struct Nodes<T> {
+    pub(crate) transport: Transport,
+    pub(crate) fields: NodeFields,
+    pub(crate) tell: T,
     pub(crate) backoff: Backoff,
 }
 
-#[derive(Debug)]
-enum Step {
-    /// List the page of this token; without one, the first.
-    List(Option<String>),
-    /// Open a watch from this version.
-    Watch(String),
-    /// Read the watch, which has reached this version.
-    Read(String, Box<Events>),
+pub(crate) fn backoff() -> Backoff {
+    Backoff::new(WAIT_MIN, WAIT_MAX, RandomState::new().hash_one(()))
 }
 
-impl Nodes {
-    pub(crate) fn new(transport: Transport, fields: NodeFields) -> Self {
-        Self {
-            transport,
-            fields,
-            step: Step::List(None),
-            wait: None,
-            backoff: Backoff::new(WAIT_MIN, WAIT_MAX, RandomState::new().hash_one(())),
-        }
-    }
-
-    async fn list(&mut self, token: Option<String>) -> Result<Vec<NodeEvent>, ApiError> {
-        let path = requests::nodes_page(token.as_deref());
-        let page = self.transport.fetch(requests::read(&path, codec::OBJECTS)?);
-        let page = page.await?;
-        let read = codec::nodes(&page);
-        let (nodes, next, version) =
-            read.map_err(|error| codec::status(&page).unwrap_or_else(|| unreadable(error)))?;
-        let mut events = Vec::with_capacity(nodes.len() + 2);
-        events.extend(token.is_none().then_some(NodeEvent::Begin));
-        let nodes = nodes.into_iter().map(|it| it.with(&self.fields));
-        events.extend(nodes.map(NodeEvent::Applied));
-        events.extend(next.is_none().then_some(NodeEvent::Complete));
-        self.step = next.map_or(Step::Watch(version), |token| Step::List(Some(token)));
-        Ok(events)
-    }
-
-    /// Opens a watch, and says so by no events.
-    async fn watch(&mut self, from: String) -> Result<Vec<NodeEvent>, ApiError> {
-        self.step = Step::Watch(from.clone());
-        let path = requests::watch_nodes(&from);
-        let body = self.transport.open(requests::read(&path, codec::EVENTS)?);
-        let body = body.await.inspect_err(|error| {
-            if error.is_gone() {
-                self.step = Step::List(None);
-            }
-        })?;
-        self.step = Step::Read(from, Box::new(Events::new(body, Kind::Pod)));
-        Ok(Vec::new())
-    }
-
-    async fn read(
-        &mut self,
-        mut from: String,
-        mut events: Box<Events>,
-    ) -> Result<Vec<NodeEvent>, ApiError> {
-        let Some(chunk) = events.next_documents().await else {
-            self.wait = Some(self.backoff.next_wait());
-            self.step = Step::Watch(from);
-            return Ok(Vec::new());
-        };
-        let mut news = Vec::with_capacity(chunk.len());
-        for event in chunk {
-            news.extend(self.event(event, &mut from)?);
-        }
-        self.backoff.reset();
-        self.step = Step::Read(from, events);
-        Ok(news)
-    }
-
-    /// Reads an event, and the version that the watch has reached. The error of an event begins again with a list.
-    fn event(
-        &self,
-        event: EventDocument,
-        version: &mut String,
-    ) -> Result<Option<NodeEvent>, ApiError> {
-        let (verb, document) = event.map_err(unreadable)?;
-        if verb == "ERROR" {
-            return Err(codec::refusal(None, &document));
-        }
-        let node = codec::node(&document).map_err(unreadable)?;
-        node.resource_version().clone_into(version);
-        let node = node.with(&self.fields);
-        Ok(match verb.as_str() {
-            "ADDED" | "MODIFIED" => Some(NodeEvent::Applied(node)),
-            "DELETED" => Some(NodeEvent::Deleted(node.name)),
-            _ => None,
-        })
-    }
-}
-
-impl NodeStream for Nodes {
-    async fn next(&mut self) -> Result<Vec<NodeEvent>, NodeFailure> {
-        if let Some(wait) = self.wait.take() {
+impl<T: FnMut(NodeNews) -> F, F: Future<Output = ()>> Nodes<T> {
+    /// Tells all news of the nodes, and each failure.
+    pub(crate) async fn follow(mut self) -> Infallible {
+        loop {
+            let listed = self.list().await.map_err(|error| ("list", error));
+            let (verb, error) = match listed {
+                Ok(version) => ("watch", self.watch(version).await),
+                Err(failed) => failed,
+            };
+            let wait = self.backoff.next_wait().max(error.retry_after());
+            (self.tell)(Err(NodeFailure { verb, error })).await;
             sleep(wait).await;
         }
-        // An error lists again, unless its step says otherwise.
-        let step = std::mem::replace(&mut self.step, Step::List(None));
-        let (verb, news) = match step {
-            Step::List(token) => ("list", self.list(token).await),
-            Step::Watch(from) => ("watch", self.watch(from).await),
-            Step::Read(from, events) => ("watch", self.read(from, events).await),
-        };
-        news.map_err(|error| {
-            self.wait = Some(self.backoff.next_wait().max(error.retry_after()));
-            NodeFailure { verb, error }
-        })
+    }
+
+    /// Lists all nodes. Returns the version of the list.
+    async fn list(&mut self) -> Result<String, ApiError> {
+        let mut token = String::new();
+        let mut events = vec![NodeEvent::Begin];
+        loop {
+            let path = requests::nodes_page(&token);
+            let page = self.transport.fetch(requests::read(&path, codec::JSON)?);
+            let page = page.await?;
+            let read = decoded(&page).map_err(|error| codec::status(&page).unwrap_or(error));
+            let read: Page = read?;
+            let nodes = read.items.into_iter().map(|it| it.with(&self.fields));
+            events.extend(nodes.map(NodeEvent::Applied));
+            token = read.metadata.r#continue;
+            if token.is_empty() {
+                events.push(NodeEvent::Complete);
+                (self.tell)(Ok(events)).await;
+                return Ok(read.metadata.resource_version);
+            }
+            (self.tell)(Ok(std::mem::take(&mut events))).await;
+        }
+    }
+
+    /// Watches from a version, and says so by no events. Returns the error that needs a new list.
+    async fn watch(&mut self, mut version: String) -> ApiError {
+        loop {
+            match self.read(&mut version).await {
+                Ok(()) => sleep(self.backoff.next_wait()).await,
+                Err(error) => return error,
+            }
+        }
+    }
+
+    /// Reads one watch to its end.
+    async fn read(&mut self, version: &mut String) -> Result<(), ApiError> {
+        let path = requests::watch_nodes(version);
+        let body = self.transport.open(requests::read(&path, codec::JSON)?);
+        let mut events = Events::new(body.await?, Kind::Pod);
+        (self.tell)(Ok(Vec::new())).await;
+        while let Some(line) = events.next_line().await {
+            let Event { r#type, object } = decoded(&line)?;
+            let object = line.slice_ref(object.get().as_bytes());
+            if r#type == "ERROR" {
+                return Err(codec::refusal(None, &object));
+            }
+            let node: NodeMessage = decoded(&object)?;
+            node.resource_version().clone_into(version);
+            let node = node.with(&self.fields);
+            let event = match r#type.as_str() {
+                "ADDED" | "MODIFIED" => NodeEvent::Applied(node),
+                "DELETED" => NodeEvent::Deleted(node.name),
+                _ => continue,
+            };
+            self.backoff.reset();
+            (self.tell)(Ok(vec![event])).await;
+        }
+        Ok(())
     }
 }

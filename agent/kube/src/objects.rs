@@ -23,6 +23,7 @@ use agent_core::{
     nodes::NodeFields,
 };
 use decree_api::v1;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 pub(crate) use self::{
@@ -64,7 +65,12 @@ pub fn replica_set(object: &Value) -> Result<ReplicaSet, InvalidObject> {
 /// # Errors
 /// As for [`pod()`].
 pub fn node(object: &Value, fields: &NodeFields) -> Result<v1::Node, InvalidObject> {
-    Ok(projected::from_value::<NodeMessage>(object)?.with(fields))
+    let node = NodeMessage::deserialize(object).map(|it| it.with(fields));
+    node.map_err(|_| {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str);
+        let (field, detail) = projected::fault::<NodeMessage>(object);
+        projected::invalid("node", ["", name.unwrap_or_default()], field, detail)
+    })
 }
 
 #[cfg(test)]

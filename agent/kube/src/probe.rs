@@ -7,7 +7,6 @@ use agent_core::{
     api::{ApiError, Kind},
     take_over::{Command, DECLARATION_ANNOTATION, Declaration, ProbeState},
 };
-use bytes::Bytes;
 use http::Request;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -19,7 +18,7 @@ use crate::{
     cluster::KubeCluster,
     codec,
     objects::FIELD_MANAGER,
-    reading::{self, unreadable},
+    reading::{self, decoded},
     requests::{self, CLI_FIELD_MANAGER, Scope},
 };
 
@@ -156,10 +155,6 @@ impl Probe {
         };
         Ok(state_of(&decoded(&answer)?))
     }
-}
-
-fn decoded<'de, T: Deserialize<'de>>(text: &'de Bytes) -> Result<T, ApiError> {
-    serde_json::from_slice(text).map_err(|error| unreadable(error.into()))
 }
 
 fn record(declaration: &Declaration) -> Value {

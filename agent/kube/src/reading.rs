@@ -9,10 +9,11 @@ use agent_core::{
 };
 use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::{
-    codec::{self, EventDocument, Page},
+    codec::{self, Page},
     connect::ResponseBody,
     objects::Unreadable,
     requests::{self, Scope},
@@ -204,20 +205,6 @@ impl Events {
         }
     }
 
-    /// Returns the next events of a watch of another kind; `None` as for a line.
-    pub(crate) async fn next_documents(&mut self) -> Option<Vec<EventDocument>> {
-        loop {
-            let chunk = self.reader.take(|document| document);
-            if !chunk.is_empty() {
-                return Some(chunk);
-            }
-            if self.reader.is_full() {
-                return None;
-            }
-            self.read().await?;
-        }
-    }
-
     async fn read(&mut self) -> Option<()> {
         let frame = timeout(SILENCE_MAX, self.body.frame()).await;
         let frame = frame.ok()??.ok()?;
@@ -246,23 +233,19 @@ impl EventReader {
     /// Returns the next complete events, at most 256; none if more bytes must come.
     pub fn take_events(&mut self) -> Vec<WatchEvent> {
         let kind = self.kind;
-        self.take(|document| codec::event(kind, document))
-    }
-
-    fn take<T>(&mut self, read: impl Fn(EventDocument) -> T) -> Vec<T> {
         let mut events = Vec::new();
         while events.len() < CHUNK_MAX {
             let event = match self.buffer.first() {
                 // A frame begins with its length in four bytes. The first byte is 0 for each accepted length.
-                Some(0) => self.frame().map(|frame| Some(codec::frame(frame))),
+                Some(0) => self.frame().map(|frame| Some(codec::frame(kind, frame))),
                 Some(_) => self.line().map(|line| {
                     let is_blank = line.iter().all(u8::is_ascii_whitespace);
-                    (!is_blank).then(|| codec::line(&line))
+                    (!is_blank).then(|| codec::line(kind, &line))
                 }),
                 None => None,
             };
             match event {
-                Some(event) => events.extend(event.map(&read)),
+                Some(event) => events.extend(event),
                 None => break,
             }
         }
@@ -307,6 +290,11 @@ impl EventReader {
 /// The error of a list that would never end.
 fn endless(why: &str) -> ApiError {
     ApiError::no_answer(format!("the list does not end: {why}"))
+}
+
+/// Reads JSON of another kind.
+pub(crate) fn decoded<'de, T: Deserialize<'de>>(text: &'de Bytes) -> Result<T, ApiError> {
+    serde_json::from_slice(text).map_err(|error| unreadable(error.into()))
 }
 
 /// The error of an answer that is no list: no better than no answer.

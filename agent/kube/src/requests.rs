@@ -137,10 +137,10 @@ pub(crate) fn patch_probe(namespace: &str, name: &str, manager: &str, patch: &Va
     merge(&by(manager, &path), patch)
 }
 
-/// The path of one page of the list of nodes.
-pub(crate) fn nodes_page(next: Option<&str>) -> String {
-    let next = next.map(|token| format!("&continue={}", escape(token)));
-    format!("{CORE}/nodes?limit={PAGE_MAX}{}", next.unwrap_or_default())
+/// The path of one page of the list of nodes; the first has an empty token.
+pub(crate) fn nodes_page(token: &str) -> String {
+    let token = escape(token);
+    format!("{CORE}/nodes?limit={PAGE_MAX}&continue={token}")
 }
 
 pub(crate) fn watch_nodes(from: &str) -> String {

@@ -7,14 +7,15 @@
 pub mod calls;
 
 use std::{
+    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    cluster::{Cluster, EventStream, NodeFailure, NodeStream, PageStream},
-    nodes::{NodeEvent, NodeFields},
+    cluster::{Cluster, EventStream, PageStream},
+    nodes::{NodeFailure, NodeFields, NodeNews},
     watch::{List, WatchEvent},
 };
 use agent_fake::{WatchId, WatchPoll};
@@ -126,45 +127,9 @@ impl PageStream for OnePage {
     }
 }
 
-/// The nodes of the embedded cluster.
-#[derive(Debug)]
-pub struct FakeNodes {
-    cluster: FakeCluster,
-    fields: NodeFields,
-    changed: watch::Receiver<()>,
-    /// The version that was read last.
-    read: Option<u64>,
-}
-
-impl NodeStream for FakeNodes {
-    /// Reads all nodes after each change of the cluster; the agent finds the differences.
-    async fn next(&mut self) -> Result<Vec<NodeEvent>, NodeFailure> {
-        loop {
-            self.changed.mark_unchanged();
-            let read = self.cluster.with(|model| {
-                let is_new = self.read.replace(model.version()) != Some(model.version());
-                is_new.then(|| calls::nodes(model, &self.fields))
-            });
-            match read {
-                Some(Ok(events)) => return Ok(events),
-                Some(Err(error)) => {
-                    self.read = None;
-                    sleep(RETRY_AFTER).await;
-                    return Err(NodeFailure {
-                        verb: "list",
-                        error,
-                    });
-                }
-                None => drop(self.changed.changed().await),
-            }
-        }
-    }
-}
-
 impl Cluster for FakeCluster {
     type Pages = OnePage;
     type Events = FakeEvents;
-    type Nodes = FakeNodes;
 
     async fn uid(&self) -> Result<String, ApiError> {
         let kind = agent_fake::Kind::Namespace;
@@ -196,12 +161,31 @@ impl Cluster for FakeCluster {
         })
     }
 
-    fn nodes(&self, fields: &NodeFields) -> FakeNodes {
-        FakeNodes {
-            cluster: self.clone(),
-            fields: fields.clone(),
-            changed: self.shared.changed.subscribe(),
-            read: None,
+    /// Reads all nodes after each change of the cluster; the agent finds the differences.
+    async fn follow_nodes<F: Future<Output = ()> + Send>(
+        self,
+        fields: NodeFields,
+        mut tell: impl FnMut(NodeNews) -> F + Send,
+    ) -> Infallible {
+        let mut changed = self.shared.changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            match self.with(|model| calls::nodes(model, &fields)) {
+                Ok(events) => {
+                    tell(Ok(events)).await;
+                    tell(Ok(Vec::new())).await;
+                    // The cluster lives as long as this handle.
+                    let _ = changed.changed().await;
+                }
+                Err(error) => {
+                    tell(Err(NodeFailure {
+                        verb: "list",
+                        error,
+                    }))
+                    .await;
+                    sleep(RETRY_AFTER).await;
+                }
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The common parts of messages, and the errors of invalid ones.
 
-use agent_core::api::InvalidObject;
+use agent_core::api::{InvalidObject, Object};
 use prost::Message;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use thiserror::Error;
 pub(crate) trait Projected: Message + Default + DeserializeOwned {
     /// The name of the kind, for people.
     const NOUN: &'static str;
-    type Into;
+    type Into: Into<Object>;
 
     /// Names the first field that is required and absent.
     fn project(self) -> Result<Self::Into, InvalidObject>;

@@ -145,7 +145,7 @@ fn bookmark_of_any_kind_has_its_version() {
     let metadata = field(1, &field(6, b"12"));
     let status = field(3, &[0x08, 0x00]);
     let set = document("ReplicaSet", [metadata, status].concat());
-    let event = codec::event(Kind::ReplicaSet, codec::frame(event("BOOKMARK", set)));
+    let event = codec::frame(Kind::ReplicaSet, event("BOOKMARK", set));
     assert_eq!(event, WatchEvent::Bookmark("12".into()));
 }
 
@@ -303,8 +303,8 @@ fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
     }}});
     let in_json = in_json.to_string();
     [
-        codec::event(Kind::Pod, codec::frame(event)),
-        codec::event(Kind::Pod, codec::line(&Bytes::from(in_json))),
+        codec::frame(Kind::Pod, event),
+        codec::line(Kind::Pod, &Bytes::from(in_json)),
     ]
 }
 

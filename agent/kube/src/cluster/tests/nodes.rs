@@ -1,10 +1,10 @@
 //! The stream of nodes: lists, watches, and what it says of failures.
 
 use agent_core::{
-    cluster::{NodeFailure, NodeStream as _},
-    nodes::{NodeEvent, NodeFields},
+    nodes::{NodeEvent, NodeFailure, NodeFields, NodeNews},
     pace::Backoff,
 };
+use tokio::{select, sync::mpsc};
 
 use super::*;
 
@@ -25,10 +25,58 @@ fn line(verb: &str, object: &Value) -> Vec<u8> {
     format!("{}\n", json!({"type": verb, "object": object})).into_bytes()
 }
 
-/// What the next output of the stream says, in words.
-async fn told(nodes: &mut Nodes) -> String {
-    let next = timeout(Duration::from_secs(120), nodes.next()).await;
-    let events = match next.expect("the stream goes on") {
+/// What the script tells.
+const TOLD: [&str; 16] = [
+    "begin, a with 1 labels",
+    "b:leaving with 1 labels, complete",
+    "",
+    "a:cordoned with 1 labels",
+    "",
+    "c:cordoned with 1 labels",
+    "watch: nodes is forbidden",
+    "begin, complete",
+    "",
+    "-b",
+    "watch: too old",
+    "list: the cluster answers 500",
+    "list: a Status instead of what was asked for: too old",
+    "begin, complete",
+    "watch: too old",
+    "begin, complete",
+];
+
+fn script() -> Vec<Answer> {
+    let taints = json!({"taints": [{"key": "a"}, {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]});
+    let lines = [
+        line("MODIFIED", &node("a", "8", json!({"unschedulable": true}))),
+        line(
+            "BOOKMARK",
+            &json!({"kind": "Node", "metadata": {"resourceVersion": "9"}}),
+        ),
+    ];
+    let added = line("ADDED", &node("c", "10", json!({"unschedulable": true})));
+    let gone = line("DELETED", &node("b", "11", json!(null)));
+    let expired = json!({"kind": "Status", "code": 410, "message": "too old"});
+    let forbidden = json!({"kind": "Status", "code": 403, "message": "nodes is forbidden"});
+    vec![
+        page("more", &[node("a", "1", json!({}))]),
+        page("", &[node("b", "2", taints)]),
+        Answer::stream(vec![lines.concat()]),
+        Answer::stream(vec![added]),
+        Answer::json(403, forbidden),
+        page("", &[]),
+        Answer::stream(vec![[gone, line("ERROR", &expired)].concat()]),
+        Answer::json(500, json!({})),
+        Answer::json(200, expired.clone()),
+        page("", &[]),
+        Answer::json(410, expired.clone()),
+        page("", &[]),
+    ]
+}
+
+/// News in words.
+fn told(news: NodeNews) -> String {
+    let events = match news {
         Ok(events) => events,
         Err(NodeFailure { verb, error }) => return format!("{verb}: {error}"),
     };
@@ -48,72 +96,48 @@ async fn told(nodes: &mut Nodes) -> String {
 
 #[tokio::test]
 async fn nodes_are_listed_in_pages_watched_and_listed_again_where_the_watch_is_too_old() {
-    let taints = json!({"taints": [{"key": "a"}, {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]});
-    let metadata = [field(1, b"c"), field(6, b"10")].concat();
-    let in_protobuf = [field(1, &metadata), field(2, &[0x20, 1])].concat();
-    let lines = [
-        line("MODIFIED", &node("a", "8", json!({"unschedulable": true}))),
-        line(
-            "BOOKMARK",
-            &json!({"kind": "Node", "metadata": {"resourceVersion": "9"}}),
-        ),
-    ];
-    let frames = frame_in("ADDED", "Node", &in_protobuf);
-    let gone = line("DELETED", &node("b", "11", json!(null)));
-    let expired = json!({"kind": "Status", "code": 410, "message": "too old"});
-    let forbidden = json!({"kind": "Status", "code": 403, "message": "nodes is forbidden"});
-    let server = Server::start(vec![
-        page("more", &[node("a", "1", json!({}))]),
-        page("", &[node("b", "2", taints)]),
-        Answer::stream(vec![lines.concat()]),
-        Answer::stream(vec![frames]),
-        Answer::json(403, forbidden),
-        Answer::stream(vec![[gone, line("ERROR", &expired)].concat()]),
-        Answer::json(500, json!({})),
-        page("", &[]),
-        Answer::json(410, expired.clone()),
-        page("", &[]),
-    ])
-    .await;
-    let mut nodes = server.cluster.nodes(&NodeFields::default());
-    nodes.backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(1), 0);
-    for expected in [
-        "begin, a with 1 labels",
-        "b:leaving with 1 labels, complete",
-        "",
-        "a:cordoned with 1 labels",
-        "",
-        "",
-        "c:cordoned with 0 labels",
-        "",
-        "watch: nodes is forbidden",
-        "",
-        "watch: too old",
-        "list: the cluster answers 500",
-        "begin, complete",
-        "watch: too old",
-        "begin, complete",
-    ] {
-        assert_eq!(told(&mut nodes).await, expected);
+    let server = Server::start(script()).await;
+    let (sender, mut news) = mpsc::channel(1);
+    let wait = Duration::from_millis(1);
+    let nodes = Nodes {
+        transport: server.cluster.reader.clone(),
+        fields: NodeFields::default(),
+        tell: |news| {
+            let sender = sender.clone();
+            async move { drop(sender.send(told(news)).await) }
+        },
+        backoff: Backoff::new(wait, wait, 0),
+    };
+    let seen = async {
+        for expected in TOLD {
+            let next = timeout(Duration::from_secs(120), news.recv()).await;
+            assert_eq!(next.expect("it goes on").as_deref(), Some(expected));
+        }
+    };
+    select! {
+        never = nodes.follow() => match never {},
+        () = seen => {}
     }
     let asked = server.asked().into_iter().map(|it| it.line);
-    let list = "GET /api/v1/nodes?limit=500";
+    let list = "GET /api/v1/nodes?limit=500&continue=".to_owned();
     let watch = |from: u8| {
         format!(
             "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion={from}"
         )
     };
     let expected = [
-        list.to_owned(),
-        format!("{list}&continue=more"),
+        list.clone(),
+        format!("{list}more"),
         watch(7),
         watch(9),
         watch(10),
-        watch(10),
-        list.to_owned(),
-        list.to_owned(),
+        list.clone(),
         watch(7),
-        list.to_owned(),
+        list.clone(),
+        list.clone(),
+        list.clone(),
+        watch(7),
+        list,
     ];
-    assert_eq!(asked.collect::<Vec<_>>(), expected);
+    assert_eq!(asked.take(expected.len()).collect::<Vec<_>>(), expected);
 }
