@@ -61,11 +61,11 @@ pub(crate) enum Hint {
     Leaving,
 }
 
-/// The nodes by name, and the names of nodes that pods have and the stream has not shown. Owned and changed by one
-/// [`Pods`](crate::view::pods::Pods).
+/// The nodes by name, and the names of nodes that pods have and the stream does not show. What a node announced for its pods stays true
+/// after it is gone, until they are. Owned and changed by one [`Pods`](crate::view::pods::Pods).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
-    by_name: BTreeMap<Arc<String>, Option<v1::Node>>,
+    by_name: BTreeMap<Arc<String>, (Option<v1::Node>, Hint)>,
     /// The nodes that an open list has not shown yet.
     unlisted: BTreeSet<Arc<String>>,
     /// Whether all nodes have come.
@@ -102,7 +102,7 @@ impl Nodes {
         for event in events {
             match event {
                 NodeEvent::Begin => {
-                    let known = self.by_name.iter().filter(|(_, node)| node.is_some());
+                    let known = self.by_name.iter().filter(|(_, (node, _))| node.is_some());
                     self.unlisted = known.map(|(name, _)| Arc::clone(name)).collect();
                 }
                 NodeEvent::Applied(node) => {
@@ -121,18 +121,19 @@ impl Nodes {
         if !changes.nodes.is_empty() {
             let is_named = |name: &Arc<String>| Arc::strong_count(name) > 1;
             self.by_name
-                .retain(|name, node| node.is_some() || is_named(name));
+                .retain(|name, (node, _)| node.is_some() || is_named(name));
         }
         changes
     }
 
     fn set(&mut self, name: String, node: Option<v1::Node>, changes: &mut NodeChanges) {
         let key = self.shared(&name);
-        let known = self.by_name.entry(Arc::clone(&key)).or_default();
+        let (known, hint) = self.by_name.entry(Arc::clone(&key)).or_default();
         if *known == node {
             return;
         }
-        if hint_of(known.as_ref()) != hint_of(node.as_ref()) {
+        let before = std::mem::replace(hint, node.as_ref().map_or(*hint, Hint::of));
+        if before != *hint {
             changes.turned.insert(key);
         }
         known.clone_from(&node);
@@ -145,13 +146,15 @@ impl Nodes {
             return Arc::clone(known);
         }
         let name = Arc::new(name.clone());
-        self.by_name.insert(Arc::clone(&name), None);
+        self.by_name.insert(Arc::clone(&name), (None, Hint::Stays));
         name
     }
 
     /// What a node announces for its pods; an unknown node announces nothing.
     pub(crate) fn hint(&self, name: &String) -> Hint {
-        hint_of(self.by_name.get(name).and_then(Option::as_ref))
+        self.by_name
+            .get(name)
+            .map_or(Hint::Stays, |(_, hint)| *hint)
     }
 
     #[cfg(test)]
@@ -160,17 +163,22 @@ impl Nodes {
     }
 
     pub(crate) fn all(&self) -> BTreeMap<String, Option<v1::Node>> {
-        let known = self.by_name.values().flatten();
+        let known = self.by_name.values().filter_map(|(node, _)| node.as_ref());
         known
             .map(|node| (node.name.clone(), Some(node.clone())))
             .collect()
     }
 }
 
-fn hint_of(node: Option<&v1::Node>) -> Hint {
-    match node {
-        Some(node) if node.leaving => Hint::Leaving,
-        Some(node) if node.unschedulable => Hint::Cordoned,
-        Some(_) | None => Hint::Stays,
+impl Hint {
+    const fn of(node: &v1::Node) -> Self {
+        match node {
+            v1::Node { leaving: true, .. } => Self::Leaving,
+            v1::Node {
+                unschedulable: true,
+                ..
+            } => Self::Cordoned,
+            v1::Node { .. } => Self::Stays,
+        }
     }
 }
