@@ -157,6 +157,7 @@ fn act_remotely(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failure>
         }
         DemoCommand::Fail { node, server } => (server, Act::Fail(node)),
         DemoCommand::Restore { node, server } => (server, Act::Restore(node)),
+        DemoCommand::Drain { node, server } => (server, Act::Drain(node)),
         DemoCommand::Quota { pods, place } => {
             let namespace = namespace(&place).or_default();
             (place.server, Act::Quota(namespace, pods))

@@ -7,7 +7,7 @@
 
 use std::{error::Error, net::SocketAddr, time::Duration};
 
-use agent_core::{agent::AgentConfig, budget::BudgetConfig};
+use agent_core::{agent::AgentConfig, budget::BudgetConfig, nodes::NodeFields};
 use agent_kube::KubeCluster;
 use decree_agent::{AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
 use decree_server::{Addresses, ServeError};
@@ -130,6 +130,7 @@ pub(crate) fn agent_config(mode: Mode, budget: BudgetConfig) -> AgentConfig {
         cluster_name: CLUSTER.to_owned(),
         mode: mode.into(),
         budget,
+        nodes: Some(NodeFields::default()),
         ..AgentConfig::default()
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     cluster::Cluster,
     commit,
     create::read_kind,
+    delete,
     error::ApiError,
     kind::Kind,
     kubelet,
@@ -45,6 +46,16 @@ impl Cluster {
         let kind = read_kind(&object)?;
         let old = self.state.found(kind, &ObjectKey::of(&object))?;
         Ok(commit::change(&mut self.state, kind, &old, object))
+    }
+
+    /// Begins the deletion of a pod, as its eviction does.
+    ///
+    /// # Errors
+    /// 404 if there is no such pod.
+    pub fn evict(&mut self, namespace: &str, name: &str) -> Result<(), ApiError> {
+        let pod = self.state.pod(namespace, name)?;
+        delete::delete_quietly(&mut self.state, Kind::Pod, &ObjectKey::of(&pod));
+        Ok(())
     }
 
     /// Removes a pod at once, without its grace period and finalizers.

@@ -126,7 +126,14 @@ pub(crate) enum DemoCommand {
         #[command(flatten)]
         server: AdminArgs,
     },
-    /// Start a stopped node of the running embedded cluster
+    /// Cordon a node of the running embedded cluster, and evict the pods that have ready replacements
+    Drain {
+        /// The node
+        node: String,
+        #[command(flatten)]
+        server: AdminArgs,
+    },
+    /// Start a stopped node of the running embedded cluster, or uncordon a drained one
     Restore {
         /// The node
         node: String,

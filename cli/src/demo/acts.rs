@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use agent_core::preferences::Preference;
 use agent_fake::{Fault, Kind, Verb};
+use serde_json::json;
 
 use self::Step::{Do, Run, Say};
 use super::stage::{Stage, TWICE, Writes};
 use crate::{
     exit::{Exit, Failure},
-    sandbox::beginning::NEW,
+    sandbox::beginning::{NAMESPACE, NEW, OLD},
 };
 
 pub(super) enum Step {
@@ -26,7 +28,7 @@ const ANSWER_LATE: Duration = Duration::from_millis(100);
 /// The minimum number of pods when the server is killed.
 const KILLED_AT: usize = 7;
 
-pub(super) const ACTS: [(&str, &[Step]); 5] = [
+pub(super) const ACTS: [(&str, &[Step]); 6] = [
     (
         "Ask which pods would go",
         &[
@@ -101,6 +103,24 @@ pub(super) const ACTS: [(&str, &[Step]); 5] = [
         ],
     ),
     (
+        "Drain a node without losing a replica",
+        &[
+            Do(prefer_surge),
+            Run(
+                "demo drain node-b",
+                &["node-b cordoned", "without a ready replacement"],
+            ),
+            Run(
+                "get rs web-new",
+                &["In sync: ", "in advance for", "on cordoned node-b"],
+            ),
+            Say("The replacements are ready, so a budget lets the pods go:"),
+            Run("demo drain node-b", &["node-b drained"]),
+            Run("get rs web-new", &["web-new 45 45 45 45 In sync"]),
+            Do(check_drain),
+        ],
+    ),
+    (
         "Compare with another controller",
         &[
             Say(
@@ -144,6 +164,27 @@ fn check_creates(stage: &mut Stage) -> Result<String, Failure> {
     check(
         now.creates == before.creates + PODS && now.deletes == before.deletes,
         "40 creates made 40 pods: none was created twice, and none was deleted",
+    )
+}
+
+fn prefer_surge(stage: &mut Stage) -> Result<String, Failure> {
+    stage.before = stage.writes();
+    let patch = json!({"metadata": {"annotations": {Preference::Surge.annotation(): "true"}}});
+    stage.cluster.with(|cluster| {
+        let mut sets = [OLD, NEW].into_iter();
+        sets.try_for_each(|set| {
+            let patched = cluster.patch(Kind::ReplicaSet, NAMESPACE, set, &patch);
+            patched.map(drop)
+        })
+    })?;
+    Ok("The Deployment gets the annotation decree.dev/surge-on-eviction: \"true\".".to_owned())
+}
+
+fn check_drain(stage: &mut Stage) -> Result<String, Failure> {
+    let (before, now) = (stage.before, stage.writes());
+    check(
+        now.creates > before.creates && now.deletes == before.deletes,
+        "the agent created the replacements in advance, and deleted no pod",
     )
 }
 

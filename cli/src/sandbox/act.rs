@@ -34,8 +34,10 @@ pub(crate) enum Act {
     Resume(Named),
     /// Stops a node.
     Fail(String),
-    /// Starts a node.
+    /// Starts a node, and lets it take pods.
     Restore(String),
+    /// Cordons a node, and evicts the pods whose ReplicaSets have as many other ready pods as desired.
+    Drain(String),
     /// Limits the pods of a namespace.
     Quota(String, u32),
 }
@@ -84,7 +86,19 @@ impl Act {
             Self::Restore(node) => {
                 check_node(cluster, node)?;
                 cluster.recover_node(node)?;
+                cluster.cordon(node, false)?;
                 Ok(format!("node/{node} is up"))
+            }
+            Self::Drain(node) => {
+                check_node(cluster, node)?;
+                cluster.cordon(node, true)?;
+                Ok(match evict_replaced(cluster, node)? {
+                    0 => format!("node/{node} drained"),
+                    left => {
+                        let pods = count(left, "pod");
+                        format!("node/{node} cordoned, {pods} without a ready replacement")
+                    }
+                })
             }
             Self::Quota(namespace, pods) => {
                 let spec = json!({"hard": {"pods": pods.to_string()}});
@@ -118,6 +132,38 @@ pub(crate) fn is_active(pod: &Value) -> bool {
     let phase = pod.pointer("/status/phase").and_then(Value::as_str);
     pod.pointer("/metadata/deletionTimestamp").is_none()
         && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Evicts the pods of a node whose ReplicaSets have as many other ready pods as desired, and the pods of others. Returns the
+/// number of the remaining active ones.
+fn evict_replaced(cluster: &mut Cluster, node: &str) -> Result<usize, ApiError> {
+    let pods = cluster.objects(Kind::Pod).filter(|it| is_active(it));
+    let on_node = pods.filter(|it| it["spec"]["nodeName"] == *node);
+    let mut left = 0;
+    for pod in on_node.cloned().collect::<Vec<_>>() {
+        let owner = owner(&pod);
+        let set = (cluster.objects(Kind::ReplicaSet)).find(|it| it["metadata"]["uid"] == *owner);
+        let desired = set.map_or(0, |it| it["spec"]["replicas"].as_u64().unwrap_or(1));
+        let pods = cluster.objects(Kind::Pod).filter(|it| is_active(it));
+        let ready = pods.filter(|it| self::owner(it) == owner && is_ready(it));
+        let others = ready.count() - usize::from(is_ready(&pod));
+        if others as u64 >= desired {
+            let Named { namespace, name } = Named::of(&pod);
+            cluster.evict(&namespace, &name)?;
+        } else {
+            left += 1;
+        }
+    }
+    Ok(left)
+}
+
+fn owner(pod: &Value) -> &Value {
+    &pod["metadata"]["ownerReferences"][0]["uid"]
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
 /// Fails if a ReplicaSet is missing, with what was probably meant.
@@ -170,6 +216,15 @@ mod tests {
                 "replicaset.apps/web-old annotated",
             ),
             (r#"{"fail": "node-b"}"#, "node/node-b is down (2 pods)"),
+            (r#"{"restore": "node-b"}"#, "node/node-b is up"),
+            (
+                r#"{"scale": [{"namespace": "default", "name": "web-old"}, 6]}"#,
+                "replicaset.apps/web-old scaled to 6",
+            ),
+            (
+                r#"{"drain": "node-b"}"#,
+                "node/node-b cordoned, 1 pod without a ready replacement",
+            ),
             (r#"{"restore": "node-b"}"#, "node/node-b is up"),
             (
                 r#"{"fail": "node-x"}"#,
