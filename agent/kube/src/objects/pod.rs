@@ -144,7 +144,9 @@ impl Projected for Pod {
             let container = containers.find(|it| it.name == status.name);
             container.is_some_and(|it| it.restart_policy.as_deref() == Some("Always"))
         };
-        let waiting_reason = waiting_reason(&status, spec.node_name.is_none());
+        // In protobuf, API servers write an absent name as an empty one.
+        let is_unassigned = spec.node_name.as_deref().unwrap_or_default().is_empty();
+        let waiting_reason = waiting_reason(&status, is_unassigned);
         let leaving = metadata.annotations.remove(LEAVING);
         Ok(v1::Pod {
             waiting_reason,

@@ -192,7 +192,7 @@ fn pod_says_what_it_waits_for_in_json_and_protobuf() {
         ),
         (json!({"phase": "Running", "reason": "NodeLost"}), ""),
     ] {
-        let object = pod_with(json!({}), json!({}), status.clone());
+        let object = pod_with(json!({}), json!({"nodeName": ""}), status.clone());
         let read = pod(&object).expect("valid");
         assert_eq!(read.waiting_reason, expected, "{status}");
         let message = PodMessage::decode(&*protobuf("pod", &object)).expect("valid");
