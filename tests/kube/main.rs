@@ -13,6 +13,7 @@ mod busy;
 mod check;
 mod console;
 mod custom_resource;
+mod drains;
 mod extended;
 mod faults;
 mod files;

@@ -25,6 +25,7 @@ mod controller_manager;
 mod decision_server;
 mod kept;
 mod namespace;
+mod nodes;
 mod program;
 mod proxy;
 mod quota;
@@ -43,6 +44,7 @@ pub use self::{
     controller_manager::ControllerManager,
     decision_server::DecisionServer,
     namespace::Namespace,
+    nodes::{Judged, NodeCluster, Nodes, is_ready, node_of},
     proxy::Proxy,
     replicaset_controller::ReplicaSetController,
     scheduler::Scheduler,

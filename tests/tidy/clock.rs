@@ -27,7 +27,8 @@ tests/journey/kubelet/container.rs | when a kubelet acts
 tests/kube/lasting.rs | a bound that grows with the time
 tests/kube/mutants/people.rs | when people act
 tests/kube/restored.rs | reported
-tests/kube/timeouts.rs | a lower bound";
+tests/kube/timeouts.rs | a lower bound
+tests/src/real/nodes.rs | reported";
 
 /// The beginnings of limited waits.
 const WAITS: [&str; 6] = [

@@ -37,13 +37,12 @@ struct Sighting {
 impl Sightings {
     /// Starts to watch a namespace. Existing pods count as seen.
     pub fn begin(namespace: &Namespace) -> Self {
-        let seen = Arc::default();
-        let watcher = Watcher {
-            api: namespace.api().clone(),
-            path: namespace.pod(""),
-            seen: Arc::clone(&seen),
+        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let into = Arc::clone(&seen);
+        let see = move |pod: &Value, deleted| {
+            lock(&into).see(text(pod, "uid"), Sighting::of(pod, deleted));
         };
-        let task = tokio::spawn(watcher.run());
+        let task = watch_pods(namespace, see);
         Self { seen, task }
     }
 
@@ -85,10 +84,38 @@ impl Drop for Sightings {
     }
 }
 
-struct Watcher {
+struct Watcher<S> {
     api: Api,
     path: String,
-    seen: Arc<Mutex<Seen>>,
+    see: S,
+}
+
+/// Passes each state of each pod of a namespace on, in the order of the API server, and whether the pod was removed with it.
+pub(super) fn watch_pods(
+    namespace: &Namespace,
+    see: impl FnMut(&Value, bool) + Send + 'static,
+) -> JoinHandle<()> {
+    let watcher = Watcher {
+        api: namespace.api().clone(),
+        path: namespace.pod(""),
+        see,
+    };
+    tokio::spawn(watcher.run())
+}
+
+impl Sighting {
+    fn of(pod: &Value, deleted: bool) -> Self {
+        let metadata = &pod["metadata"];
+        let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let controller = owners.find(|owner| owner["controller"] == true);
+        let name = controller.and_then(|owner| owner["name"].as_str());
+        let name = name.filter(|_| !deleted && is_active(pod));
+        Self {
+            name: text(pod, "name"),
+            deleted,
+            counts_for: name.map(str::to_owned),
+        }
+    }
 }
 
 impl Seen {
@@ -109,9 +136,9 @@ impl Seen {
     }
 }
 
-impl Watcher {
+impl<S: FnMut(&Value, bool)> Watcher<S> {
     /// Watches from the last seen version, or from a new list if the version is too old.
-    async fn run(self) {
+    async fn run(mut self) {
         let mut from = None;
         let mut tries = time::interval(LOOK_EVERY);
         loop {
@@ -123,10 +150,10 @@ impl Watcher {
         }
     }
 
-    async fn list(&self) -> Option<String> {
+    async fn list(&mut self) -> Option<String> {
         let list = self.api.get(&self.path).await.ok()?;
         for pod in list["items"].as_array()? {
-            self.see(pod, false);
+            (self.see)(pod, false);
         }
         list["metadata"]["resourceVersion"]
             .as_str()
@@ -134,7 +161,7 @@ impl Watcher {
     }
 
     /// Returns the version from which to continue.
-    async fn watch(&self, mut version: String) -> Option<String> {
+    async fn watch(&mut self, mut version: String) -> Option<String> {
         let Ok(events) = self.api.watch(&self.path, &version).await else {
             return Some(version);
         };
@@ -146,32 +173,23 @@ impl Watcher {
                 WatchEvent::Bookmark(_) => continue,
                 WatchEvent::Error(_) => return None,
             };
-            self.see(&pod, deleted);
+            (self.see)(&pod, deleted);
             version = text(&pod, "resourceVersion");
         }
         Some(version)
-    }
-
-    fn see(&self, pod: &Value, deleted: bool) {
-        let metadata = &pod["metadata"];
-        let has_ended = ["Succeeded", "Failed"]
-            .map(Value::from)
-            .contains(&pod["status"]["phase"]);
-        let is_active = !deleted && !has_ended && metadata["deletionTimestamp"].is_null();
-        let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-        let controller = owners.find(|owner| owner["controller"] == true);
-        let name = controller.and_then(|owner| owner["name"].as_str());
-        let sighting = Sighting {
-            name: text(pod, "name"),
-            deleted,
-            counts_for: name.filter(|_| is_active).map(str::to_owned),
-        };
-        lock(&self.seen).see(text(pod, "uid"), sighting);
     }
 }
 
 fn lock(mutex: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a stored pod has not ended and is not being deleted.
+pub(super) fn is_active(pod: &Value) -> bool {
+    let has_ended = ["Succeeded", "Failed"]
+        .map(Value::from)
+        .contains(&pod["status"]["phase"]);
+    !has_ended && pod["metadata"]["deletionTimestamp"].is_null()
 }
 
 fn text(pod: &Value, field: &str) -> String {
