@@ -9,6 +9,7 @@
 //! cargo bench -p tests --bench kube -- beside
 //! DECREE_BENCH_MINUTES=5 cargo bench -p tests --bench kube -- refusing
 //! cargo bench -p tests --bench kube -- scaling 10x500 as-service-account
+//! cargo bench -p tests --bench kube -- drains 200
 //! ```
 //! Each contender gets its own API server and etcd, freshly started. All processes share the processors of this machine, so a
 //! contender that leaves more of them to the API server is faster. No kubelet runs, so pods stay Pending and a deletion ends at
@@ -19,6 +20,7 @@ mod bare;
 mod beside;
 mod contender;
 mod defaults;
+mod drains;
 mod meter;
 mod objects;
 mod refusing;
@@ -74,6 +76,9 @@ async fn run(words: &[String], guest: Guest) {
     if is_wanted(words, "defaults") {
         defaults::run(guest).await;
     }
+    if is_wanted(words, "drains") {
+        drains::run(losses(words)).await;
+    }
 }
 
 /// The named parts run; without names, all parts run.
@@ -81,7 +86,7 @@ fn is_wanted(words: &[String], part: &str) -> bool {
     words.is_empty() || words.iter().any(|word| word == part)
 }
 
-/// The number of losses on the command line.
+/// The number of losses or drains on the command line.
 fn losses(words: &[String]) -> Option<usize> {
     words.iter().find_map(|word| word.parse().ok())
 }
