@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf, str::FromStr, time::Duration};
 
 use agent_core::{
+    asking::CostSource,
     budget::{Action, BudgetConfig, Limits},
     execute::creates::CreateLimits,
     lease::{
@@ -11,7 +12,7 @@ use agent_core::{
     },
     preferences::{self, DefaultPreference, Preference, PreferencePolicy},
 };
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Parser, ValueEnum, builder::PossibleValuesParser};
 use decree_api::v1;
 use service::transport::{ClientArgs, Endpoint};
 use service::{ListenAddr, LogArgs};
@@ -99,7 +100,7 @@ pub struct AgentArgs {
     pub unassigned_pods_max: i32,
 
     /// The annotations of ReplicaSets that the agent follows beyond Kubernetes' rules, separated by commas, or `none`.
-    #[arg(long, env = "DECREE_PREFERENCES", default_value = "create,keep-ended,scale-in,surge-on-eviction", value_parser = preferences::names, value_name = "NAMES")]
+    #[arg(long, env = "DECREE_PREFERENCES", default_value = "create,keep-ended,scale-in,scale-in-cost,surge-on-eviction", value_parser = preferences::names, value_name = "NAMES")]
     pub preferences: BTreeSet<Preference>,
 
     /// A preference of the ReplicaSets of a namespace, or of all with `*`, that have no such annotation; repeatable. Example:
@@ -111,6 +112,17 @@ pub struct AgentArgs {
         value_name = "NAMESPACE:NAME=VALUE"
     )]
     pub default_preferences: Vec<DefaultPreference>,
+
+    /// The sources from which pods may be asked for their deletion costs, separated by commas: `http` sends a GET to the pod's own address.
+    /// Without a source, the annotation `decree.dev/scale-in-cost` is not followed.
+    #[arg(
+        long = "scale-in-costs",
+        env = "DECREE_SCALE_IN_COSTS",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(CostSource::KINDS),
+        value_name = "SOURCES"
+    )]
+    pub scale_in_costs: Vec<String>,
 
     /// The maximum number of concurrent calls to the cluster. The agent makes fewer calls if they queue in the API server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
@@ -324,7 +336,10 @@ impl AgentArgs {
                 unassigned_creates_per_second: Some(UNASSIGNED_CREATES),
                 ..v1::Options::default()
             },
-            preferences: PreferencePolicy::new(self.preferences.clone(), &self.default_preferences),
+            preferences: PreferencePolicy {
+                cost_sources: self.scale_in_costs.iter().cloned().collect(),
+                ..PreferencePolicy::new(self.preferences.clone(), &self.default_preferences)
+            },
             nodes: self.nodes.fields(),
             namespaces: namespaces.cloned().collect(),
             calls_max: self.calls_max.into(),

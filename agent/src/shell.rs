@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use agent_core::{
     agent::{Agent, AgentCommand, AgentConfig},
     api::{ApiError, Call, CallId, Kind, Reply},
+    asking::CostCall,
     cluster::Cluster,
     link::LinkCommand,
     nodes::NodeFailure,
@@ -41,6 +42,8 @@ const IDENTITY_EVERY: Duration = Duration::from_secs(1);
 /// a limit, one lost answer would keep the agent from ever opening a new session.
 const CALL_MAX: Duration = Duration::from_secs(60);
 
+/// A pod that was asked for its cost, by the number of the call.
+type Asked = (u64, Result<i32, String>);
 type Answered = (CallId, Result<Reply, ApiError>);
 
 /// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.
@@ -79,6 +82,8 @@ struct Shell<C> {
     cluster: C,
     /// The calls in flight. The agent limits their number.
     calls: JoinSet<Answered>,
+    /// The pods that are asked for their costs. The agent limits their number.
+    asked: JoinSet<Asked>,
     sources: Sources<C>,
     recorder: Recorder,
     config: ShellConfig,
@@ -148,6 +153,7 @@ pub async fn run<C: Cluster>(
         clock: Clock::starting_at(Timestamp::now()),
         uplink: Uplink::new(config.server.clone(), config.token.clone()),
         calls: JoinSet::new(),
+        asked: JoinSet::new(),
         recorder: Recorder::start(recorder, cluster.clone(), config.metrics.clone()),
         sources: Sources::new(cluster.clone()),
         cluster,
@@ -196,6 +202,16 @@ fn answered<C: Cluster>(cluster: &C, call: Call) -> impl Future<Output = Answere
     }
 }
 
+/// Asks a pod for its cost. Others than the cluster may have written parts of the error.
+fn cost<C: Cluster>(cluster: &C, call: CostCall) -> impl Future<Output = Asked> + Send + use<C> {
+    let answer = timeout(call.timeout, cluster.cost(call.pod, call.source));
+    async move {
+        let cost = answer.await;
+        let cost = cost.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        (call.id, cost.map_err(|why| excerpt(&why)))
+    }
+}
+
 async fn identify<C: Cluster>(cluster: &C) -> String {
     loop {
         match cluster.uid().await {
@@ -224,6 +240,10 @@ impl<C: Cluster> Shell<C> {
                 }
                 news = self.uplink.next() => self.handle_uplink(news),
                 Some(answered) = self.calls.join_next() => self.handle_answers(answered)?,
+                Some(asked) = self.asked.join_next() => {
+                    let (id, cost) = asked.map_err(RunError::Panicked)?;
+                    self.agent.handle_cost(id, cost);
+                }
                 Some(news) = self.sources.news.recv() => self.handle_sources(news),
                 () = Uplink::writable(blocked) => {}
                 () = self.clock.sleep_until(self.agent.poll_timeout()) => {
@@ -253,6 +273,9 @@ impl<C: Cluster> Shell<C> {
                 AgentCommand::WatchNodes => {
                     let fields = self.config.agent.nodes.clone().unwrap_or_default();
                     self.sources.watch_nodes(fields);
+                }
+                AgentCommand::AskCost(call) => {
+                    self.asked.spawn(cost(&self.cluster, call));
                 }
                 AgentCommand::Call(call) => {
                     let calls = &self.config.metrics.calls;

@@ -12,7 +12,7 @@ use clap::{
     error::ErrorKind, parser::ValueSource,
 };
 use clap_complete::{Shell, env::Shells};
-use decree_core::Timestamp;
+use decree_core::{Costs, Timestamp};
 use service::config;
 
 use crate::{
@@ -149,6 +149,9 @@ pub(crate) struct DecideArgs {
     /// The number of replicas to assume; by default, that of the ReplicaSet. Needs --replica-set if the input has more than one
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) replicas: Option<i32>,
+    /// The deletion costs that pods would answer: a file with lines of POD COST
+    #[arg(long, value_name = "FILE", value_parser = costs)]
+    pub(crate) costs: Option<Costs>,
     /// The time of the decision, in RFC 3339; by default, the current time
     #[arg(long, value_name = "TIME", value_parser = age::rfc3339)]
     pub(crate) now: Option<Timestamp>,
@@ -156,6 +159,18 @@ pub(crate) struct DecideArgs {
     pub(crate) print: PrintArgs,
     #[command(flatten)]
     pub(crate) kube: KubeArgs,
+}
+
+/// Reads the costs of pods.
+fn costs(file: &str) -> Result<Costs, String> {
+    let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let cost = |line: &str| {
+        let (pod, cost) = line.split_once(char::is_whitespace)?;
+        Some((pod.into(), cost.trim().parse().ok()?))
+    };
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let costs = lines.map(|line| cost(line).ok_or_else(|| format!("{line:?} is not POD COST")));
+    Ok(Costs::Given(costs.collect::<Result<_, _>>()?))
 }
 
 #[derive(Debug, Group)]

@@ -25,7 +25,8 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let wanted = |it: &NamespaceArgs| it.wanted(&written);
         let inputs = (&args.input, &args.kube);
         let read = source::read(inputs, &mut namespaces, wanted, &KINDS, PATIENCE, io);
-        let (snapshot, cluster) = read.await?;
+        let (mut snapshot, cluster) = read.await?;
+        snapshot.costs = args.costs.clone().unwrap_or_default();
         let now = args.now.unwrap_or_else(|| age::core_time(Timestamp::now()));
         let source = Source::of(snapshot, now, cluster);
         let chosen = if written.is_empty() {

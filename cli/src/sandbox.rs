@@ -7,7 +7,10 @@
 
 use std::{error::Error, net::SocketAddr, time::Duration};
 
-use agent_core::{agent::AgentConfig, budget::BudgetConfig, nodes::NodeFields};
+use agent_core::{
+    agent::AgentConfig, asking::CostSource, budget::BudgetConfig, nodes::NodeFields,
+    preferences::PreferencePolicy,
+};
 use agent_kube::KubeCluster;
 use decree_agent::{AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
 use decree_server::{Addresses, ServeError};
@@ -125,7 +128,12 @@ pub(crate) fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
 
 /// An agent of the embedded cluster.
 pub(crate) fn agent_config(mode: Mode, budget: BudgetConfig) -> AgentConfig {
+    let preferences = PreferencePolicy {
+        cost_sources: CostSource::KINDS.map(str::to_owned).into(),
+        ..PreferencePolicy::default()
+    };
     AgentConfig {
+        preferences,
         instance: format!("{CLUSTER}-agent"),
         cluster_name: CLUSTER.to_owned(),
         mode: mode.into(),

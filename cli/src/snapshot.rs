@@ -12,7 +12,7 @@ use agent_fake::manifest::{Document, Location};
 use agent_kube::objects;
 use decree_api::v1::{self, simulate_cluster_request::Change};
 use decree_core::{
-    Config, Controller, ImpactWalk, NeedWalk, Node, OwnerReference, Pod, ReplicaSet,
+    Config, Controller, Costs, ImpactWalk, NeedWalk, Node, OwnerReference, Pod, ReplicaSet,
     ResourceVersion, SurroundingsIndex, Timestamp, View, controller_of,
 };
 use decree_server::wire::{Violation, decode};
@@ -47,6 +47,8 @@ pub(crate) struct Snapshot {
     pub(crate) members: BTreeMap<Named, Member>,
     /// The number of ignored objects by kind.
     pub(crate) ignored: BTreeMap<String, usize>,
+    /// The costs that pods would answer.
+    pub(crate) costs: Costs,
     /// Why objects of a cluster are left out.
     pub(crate) left_out: Vec<String>,
     seen: Seen,
@@ -288,10 +290,14 @@ impl Answers {
             (named, pod.controller.as_ref().map(owner))
         });
         let of_pods = of_pods.collect();
+        let config = Config {
+            costs: snapshot.costs,
+            ..Config::default()
+        };
         Self {
             controller: controller_of(
                 now,
-                Config::default(),
+                config,
                 snapshot.replica_sets,
                 snapshot.pods,
                 snapshot.nodes,

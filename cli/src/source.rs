@@ -154,7 +154,7 @@ impl Source {
                 namespace: named.namespace.clone(),
                 name: named.name.clone(),
                 replicas: *replicas,
-                shard: String::new(),
+                ..v1::SimulateRequest::default()
             };
             let answer = server.decisions().simulate(request).await;
             decisions.push(not_found::found(server, answer)?);

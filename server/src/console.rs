@@ -137,6 +137,7 @@ async fn simulate(
         name,
         replicas: Some(replicas),
         shard,
+        ..v1::SimulateRequest::default()
     };
     Ok(answer::json(&state.simulate(caller, request).await?))
 }

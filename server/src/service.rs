@@ -155,6 +155,7 @@ impl Decisions {
             name,
             replicas,
             shard,
+            costs,
         } = request;
         if let Some(replicas @ ..0) = replicas {
             let description = format!("{replicas} must be 0 or more");
@@ -170,7 +171,11 @@ impl Decisions {
             &caller,
             &subject,
             until,
-            move |around, stale_view, go_on| {
+            move |mut around, stale_view, go_on| {
+                if !costs.is_empty() {
+                    let costs = costs.into_iter().map(|(pod, cost)| (pod.into(), cost));
+                    around.give_costs(costs.collect());
+                }
                 let decided = around.decide(replicas, go_on)?;
                 Ok(decided.map(|decision| {
                     answer(v1::SimulateResponse {

@@ -148,6 +148,7 @@ impl Memory {
             | Frame::Events(_)
             | Frame::Outcomes(_)
             | Frame::Nodes(_)
+            | Frame::Costs(_)
             | Frame::Heartbeat(_) => {}
         }
         vec![frame]
@@ -199,7 +200,11 @@ impl Memory {
                     }
                 }
             }
-            Frame::Hello(_) | Frame::SnapshotBegin(_) | Frame::Nodes(_) | Frame::Heartbeat(_) => {}
+            Frame::Hello(_)
+            | Frame::SnapshotBegin(_)
+            | Frame::Nodes(_)
+            | Frame::Costs(_)
+            | Frame::Heartbeat(_) => {}
         }
         for pod in &pods {
             if pod.deletion_timestamp.is_none() {

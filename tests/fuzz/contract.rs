@@ -156,6 +156,10 @@ fn preferences(rng: &mut Rng) -> v1::Preferences {
             .collect(),
         surge: rng.chance(300).then(|| count(rng)),
         surge_percent: rng.chance(300).then(|| count(rng)),
+        scale_in_cost: rng.chance(300).then(|| v1::ScaleInCost {
+            source: text(rng, &["", "http://:8080/busy"]),
+            on_silence: *rng.pick(&[0, 1, 2, 99]),
+        }),
     }
 }
 

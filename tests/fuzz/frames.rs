@@ -150,8 +150,11 @@ impl Account {
                 }
                 self.in_flight.retain(|_, (_, left)| !left.is_empty());
             }
-            Frame::Hello(_) | Frame::SnapshotObjects(_) | Frame::Nodes(_) | Frame::Heartbeat(_) => {
-            }
+            Frame::Hello(_)
+            | Frame::SnapshotObjects(_)
+            | Frame::Nodes(_)
+            | Frame::Costs(_)
+            | Frame::Heartbeat(_) => {}
         }
     }
 
@@ -188,7 +191,10 @@ impl Account {
             }
             Answer::Drain(_) => self.drained = true,
             Answer::Welcome(_) => assert_eq!(self.sequence, 1, "a welcome comes first"),
-            Answer::Resync(_) | Answer::Heartbeat(_) | Answer::Rejection(_) => {}
+            Answer::Resync(_)
+            | Answer::Heartbeat(_)
+            | Answer::Rejection(_)
+            | Answer::CostsWanted(_) => {}
         }
     }
 

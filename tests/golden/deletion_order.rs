@@ -39,6 +39,7 @@ fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
         hint: None,
         domain: None,
         height: 0,
+        asked: None,
     });
     let ranked: Vec<_> = ranked.collect();
     let places = decree_core::deletion_positions(now(case), &ranked).into_iter();

@@ -277,6 +277,7 @@ impl Told {
                 AgentCommand::Watch(_, WatchCommand::Stop)
                 | AgentCommand::AskVersion(..)
                 | AgentCommand::WatchNodes
+                | AgentCommand::AskCost(_)
                 | AgentCommand::Link(_) => {}
             }
         }

@@ -46,7 +46,7 @@ fn imagine(replicas: Option<i32>) -> v1::SimulateRequest {
         namespace: "default".to_owned(),
         name: "web".to_owned(),
         replicas,
-        shard: String::new(),
+        ..v1::SimulateRequest::default()
     }
 }
 

@@ -228,6 +228,7 @@ fn query(verb: &str, template: &Template) -> Vec<u8> {
             name,
             replicas: template.value("replicas", 0),
             shard: text("shard"),
+            ..v1::SimulateRequest::default()
         }
         .encode_to_vec(),
         "drain" => {

@@ -30,7 +30,34 @@ struct Fed {
 /// The name of an input, and a function that feeds a session with it.
 type Row = (&'static str, fn(&mut Fed));
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 19] = [
+    ("questions for costs, half of them answered", |fed| {
+        let mut sets = replica_sets(50, 99);
+        let asks = v1::ScaleInCost {
+            source: "http://:8080/".to_owned() + &"busy".repeat(50),
+            ..v1::ScaleInCost::default()
+        };
+        for set in &mut sets {
+            set.preferences.get_or_insert_default().scale_in_cost = Some(asks.clone());
+        }
+        let of = |set| {
+            let name = move |at| format!("p-{set}-{at}");
+            (0..100).map(move |at| pod(&name(at), &format!("web-{set}")).build())
+        };
+        let pods: Vec<_> = (0..50).flat_map(of).collect();
+        let costs = pods.iter().map(|pod| v1::PodCost {
+            uid: pod.uid.clone(),
+            cost: Some(1),
+            failure: String::new(),
+        });
+        let costs: Vec<_> = costs.collect();
+        fed.list(sets, pods);
+        fed.drain();
+        for (id, costs) in (1..).zip(costs.chunks(100)).take(25) {
+            let costs = costs.to_vec();
+            fed.say(Frame::Costs(v1::Costs { id, costs }));
+        }
+    }),
     ("results that wait for a list", |fed| {
         fed.answer_creates(1_000, 4, |_, at| match at {
             0 => failed(v1::FailureClass::NameTaken),
@@ -243,6 +270,7 @@ fn open(config: Config, mode: v1::Mode) -> Session {
             burst_replicas: Some(5_000),
             ..v1::Options::default()
         }),
+        capabilities: vec!["costs".to_owned()],
         ..objects::hello("c1")
     };
     open_with(config, hello)

@@ -115,7 +115,8 @@ fn one_created_less(bytes: &[u8]) -> Vec<u8> {
         | Frame::Resync(_)
         | Frame::Drain(_)
         | Frame::Heartbeat(_)
-        | Frame::Rejection(_) => &mut [],
+        | Frame::Rejection(_)
+        | Frame::CostsWanted(_) => &mut [],
     });
     let create = batches.find_map(|batch| match &mut batch.action {
         Some(Action::Create(create)) => Some(create),

@@ -45,6 +45,7 @@ impl Encounters {
             Frame::Rejection(_) => "Rejection",
             Frame::Heartbeat(_) => "Heartbeat",
             Frame::Drain(_) => "Drain",
+            Frame::CostsWanted(_) => "CostsWanted",
         });
     }
 

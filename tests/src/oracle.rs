@@ -69,7 +69,7 @@ impl Oracle {
                 .outcomes
                 .iter()
                 .for_each(|outcome| self.handle_outcome(outcome)),
-            Frame::Hello(_) | Frame::Heartbeat(_) | Frame::Nodes(_) => {}
+            Frame::Hello(_) | Frame::Heartbeat(_) | Frame::Nodes(_) | Frame::Costs(_) => {}
         }
     }
 

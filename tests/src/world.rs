@@ -15,8 +15,9 @@ use jiff::Timestamp;
 use self::happening::Happening;
 pub use self::{
     boundaries::{Boundary, Crash, InFlight, Moment, PlannedCrash},
+    effects::is_busy,
     restores::ILL_SET,
-    state::World,
+    state::{AskedPods, World},
     user::LEAVING_TAINT,
 };
 use crate::actors::{AgentActor, DecisionServer};
@@ -158,6 +159,7 @@ impl World {
                 self.call_arrives(life, call, cause, answered);
             }
             Happening::Reply { .. }
+            | Happening::CostAnswered { .. }
             | Happening::Listed { .. }
             | Happening::WatchTells { .. }
             | Happening::WatchEnds { .. } => self.tell_agent(happening),

@@ -11,7 +11,8 @@ use crate::files;
 const LEAST: u64 = 60;
 
 /// The files that measure time or wait for less, and why no test depends on them.
-const MEASURES: &str = r"agent/kube/src/fence.rs | the clock of the test is stopped
+const MEASURES: &str = r"agent/kube/src/cost/tests.rs | the clock of the test is stopped
+agent/kube/src/fence.rs | the clock of the test is stopped
 agent/src/cluster/fake/tests.rs | the clock of the test is stopped
 cli/src/cluster.rs | the clock of the test is stopped
 cli/src/tests/system.rs | how soon to look again

@@ -6,11 +6,14 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use decree_api::v1::{self, NotStartedCause, reconcile_response::Frame};
+use decree_api::v1::{
+    self, NotStartedCause, reconcile_request::Frame as Sent, reconcile_response::Frame,
+};
 use jiff::Timestamp;
 
 use crate::{
     api::{Answer, ApiError, CallId, Kind, Reply, Request},
+    asking::{Asking, CAPABILITY},
     budget::Hold,
     execute::{
         Batches,
@@ -41,6 +44,7 @@ pub struct Agent {
     reading: Reading,
     view: View,
     batches: Batches,
+    asking: Asking,
     outbox: Outbox,
     reports: VecDeque<Report>,
     /// Whether the nodes must be read from the beginning.
@@ -59,6 +63,7 @@ impl Agent {
             reading: Reading::new(config.seed),
             view: View::default(),
             batches: Batches::new(config.calls_max, config.creates, config.budget),
+            asking: Asking::default(),
             outbox: Outbox::new(config.events_max),
             reports: VecDeque::new(),
             nodes_due: false,
@@ -90,6 +95,7 @@ impl Agent {
                 let objects = rejection.objects.into_iter();
                 self.reports.extend(objects.map(Report::Rejected));
             }
+            Ok(Some(Frame::CostsWanted(wanted))) => self.handle_question(now, wanted),
             Ok(Some(Frame::Heartbeat(_)) | None) => {}
             Err(text) => self.handle_violation(now, &text),
         }
@@ -199,6 +205,11 @@ impl Agent {
         self.hold_link();
     }
 
+    /// Handles the answer to a question to a pod, or why there is none.
+    pub fn handle_cost(&mut self, id: u64, cost: Result<i32, String>) {
+        self.asking.handle_cost(id, cost);
+    }
+
     /// Takes no further work, finishes what has begun, and ends the session.
     pub fn handle_shutdown(&mut self) {
         self.wind_down("the agent stops");
@@ -212,6 +223,7 @@ impl Agent {
             self.abort(now, cause);
         }
         self.reading.handle_timeout(now);
+        self.asking.handle_timeout(now);
     }
 
     /// Returns the next thing to do.
@@ -229,6 +241,9 @@ impl Agent {
         if std::mem::take(&mut self.nodes_due) {
             return Some(AgentCommand::WatchNodes);
         }
+        if let Some(call) = self.asking.poll_call(now) {
+            return Some(AgentCommand::AskCost(call));
+        }
         if let Some(command) = self.link.poll_command(now, self.is_settled()) {
             return Some(AgentCommand::Link(command));
         }
@@ -242,7 +257,10 @@ impl Agent {
     pub fn poll_frame(&mut self, now: Timestamp) -> Option<v1::ReconcileRequest> {
         let view_age = self.view_age(now);
         let in_session = self.link.session.is_some();
-        let waiting = in_session.then(|| self.outbox.poll_frame(&mut self.batches.outcomes));
+        let waiting = in_session.then(|| {
+            let costs = self.asking.poll_answer().map(Sent::Costs);
+            costs.or_else(|| self.outbox.poll_frame(&mut self.batches.outcomes))
+        });
         let frame = waiting
             .flatten()
             .or_else(|| self.link.poll_own_frame(view_age))?;
@@ -260,12 +278,16 @@ impl Agent {
         let unsettled = self.batches.unsettled.until();
         let end = unsettled.filter(|_| self.link.is_stopped());
         let reading = self.reading.poll_timeout();
-        reading.into_iter().chain(link).chain(end).min()
+        let asking = self.asking.poll_timeout();
+        let due = reading.into_iter().chain(link).chain(end);
+        due.chain(asking).min()
     }
 
     /// Returns whether a frame waits to be sent.
     pub fn has_frames(&self) -> bool {
-        let waits = self.outbox.has_frame() || !self.batches.outcomes.is_empty();
+        let waits = self.outbox.has_frame()
+            || !self.batches.outcomes.is_empty()
+            || self.asking.has_answers();
         (waits && self.link.session.is_some()) || self.link.has_own_frame()
     }
 
@@ -336,6 +358,7 @@ impl Agent {
         self.batches.stop(NotStartedCause::NotEnforcing, cause);
         self.reading.stop();
         self.outbox.clear();
+        self.asking.clear();
     }
 
     fn open_session(&mut self, now: Timestamp) {
@@ -363,6 +386,7 @@ impl Agent {
     fn close_session(&mut self, cause: Disconnect) {
         self.guard.session_id = None;
         self.batches.abandon();
+        self.asking.clear();
         self.outbox.clear();
         self.reading.stop();
         self.hold_link();
@@ -400,6 +424,26 @@ impl Agent {
             }
             self.handle_batch(batch);
             self.collect_reports();
+        }
+    }
+
+    /// Takes a question for costs. An agent that answers none breaks with a server that asks all the same.
+    fn handle_question(&mut self, now: Timestamp, wanted: v1::CostsWanted) {
+        let taken = if !self
+            .link
+            .hello
+            .capabilities
+            .iter()
+            .any(|it| it == CAPABILITY)
+        {
+            Err("it asks for costs, although the agent answers none".to_owned())
+        } else if self.link.takes_work() {
+            self.asking.handle_question(now, &self.view, wanted)
+        } else {
+            Ok(())
+        };
+        if let Err(text) = taken {
+            self.handle_violation(now, &text);
         }
     }
 

@@ -2,8 +2,11 @@
 
 use std::{convert::Infallible, future::Future};
 
+use decree_api::v1;
+
 use crate::{
     api::{ApiError, Kind, Reply, Request},
+    asking::CostSource,
     nodes::{NodeFields, NodeNews},
     recorder::Event,
     watch::{List, WatchEvent},
@@ -64,6 +67,18 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     fn record(&self, event: Event) -> impl Future<Output = Result<(), ApiError>> + Send {
         let _ = event;
         std::future::ready(Ok(()))
+    }
+
+    /// Asks a pod for its deletion cost, once. Takes the address of the pod from the cluster itself.
+    ///
+    /// The error says in a few words why there is no cost.
+    fn cost(
+        &self,
+        pod: v1::ObjectRef,
+        source: CostSource,
+    ) -> impl Future<Output = Result<i32, String>> + Send + use<Self> {
+        let _ = (pod, source);
+        std::future::ready(Err("the cluster knows no costs".to_owned()))
     }
 
     /// Makes one call.

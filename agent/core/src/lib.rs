@@ -19,6 +19,7 @@
 //! | [`execute`] | the batches under way, from their checks to the outcome of each operation |
 //! | [`budget`] | the limits of creates and deletes in a minute, and their holds |
 //! | [`preferences`] | the wishes of a ReplicaSet's owner beyond Kubernetes' rules, from its annotations |
+//! | [`asking`] | questions of the server for the deletion costs of pods |
 //! | [`lease`], [`take_over`] | which agent may act, and in which namespaces |
 //! | [`refusal`] | why an operation is not started |
 //! | [`report`], [`recorder`] | data for logs and metrics; events for people |
@@ -37,6 +38,7 @@
 
 pub mod agent;
 pub mod api;
+pub mod asking;
 pub mod budget;
 pub mod cluster;
 pub mod execute;

@@ -293,7 +293,13 @@ impl Link {
             Some(_) | None if !is_open => return Err("the first frame is not a Welcome".into()),
             Some(Frame::Batches(batches)) => self.check_batches(&batches.batches)?,
             Some(Frame::Drain(drain)) => self.drain(drain),
-            Some(Frame::Resync(_) | Frame::Rejection(_) | Frame::Heartbeat(_)) | None => {}
+            Some(
+                Frame::Resync(_)
+                | Frame::Rejection(_)
+                | Frame::Heartbeat(_)
+                | Frame::CostsWanted(_),
+            )
+            | None => {}
         }
         Ok(frame.frame)
     }

@@ -10,7 +10,7 @@ use std::{
 
 use decree_api::v1;
 
-use crate::nodes::NodeFields;
+use crate::{asking::CostSource, nodes::NodeFields};
 
 /// The value of each annotation that asks for nothing: such a ReplicaSet has no default of its namespace.
 const NONE: &str = "kubernetes";
@@ -26,6 +26,9 @@ const ALL_AT_ONCE: &str = "true";
 /// Why a preference is not followed without nodes.
 const NEEDS_NODES: &str = "needs nodes; start the agent with --nodes";
 const SCALE_IN_MAX: usize = 8;
+const WAIT: &str = "wait";
+/// The longest source of costs.
+const SOURCE_BYTES_MAX: usize = 256;
 /// The longest reason why an annotation is not followed.
 const REASON_BYTES_MAX: usize = 256;
 
@@ -40,6 +43,8 @@ pub enum Preference {
     ScaleIn,
     /// How many pods are replaced before their eviction: `decree.dev/surge-on-eviction`.
     Surge,
+    /// Whether pods are asked for their deletion costs: `decree.dev/scale-in-cost`.
+    ScaleInCost,
 }
 
 /// The preferences that an agent follows. The default follows all annotations.
@@ -49,6 +54,8 @@ pub struct PreferencePolicy {
     pub allowed: BTreeSet<Preference>,
     /// The preferences of ReplicaSets without such annotations, by namespace; `*` is for all without an entry.
     pub defaults: BTreeMap<String, v1::Preferences>,
+    /// The sources of costs that pods may be asked from; none by default.
+    pub cost_sources: BTreeSet<String>,
 }
 
 /// A preference of the ReplicaSets of a namespace without annotations of preferences, as `NAMESPACE:NAME=VALUE`.
@@ -61,7 +68,13 @@ pub struct DefaultPreference {
 
 impl Preference {
     /// All preferences.
-    pub const ALL: [Self; 4] = [Self::Create, Self::KeepEnded, Self::ScaleIn, Self::Surge];
+    pub const ALL: [Self; 5] = [
+        Self::Create,
+        Self::KeepEnded,
+        Self::ScaleIn,
+        Self::ScaleInCost,
+        Self::Surge,
+    ];
 
     /// The annotation.
     pub const fn annotation(self) -> &'static str {
@@ -70,6 +83,7 @@ impl Preference {
             Self::KeepEnded => "decree.dev/keep-ended",
             Self::ScaleIn => "decree.dev/scale-in",
             Self::Surge => "decree.dev/surge-on-eviction",
+            Self::ScaleInCost => "decree.dev/scale-in-cost",
         }
     }
 
@@ -107,6 +121,7 @@ impl Preference {
                 into.scale_in = rules;
             }
             Self::Surge => (into.surge, into.surge_percent) = surge(value)?,
+            Self::ScaleInCost => into.scale_in_cost = Some(scale_in_cost(value)?),
         }
         Ok(())
     }
@@ -118,11 +133,17 @@ impl Preference {
             Self::KeepEnded => from.keep_ended.take().is_some(),
             Self::ScaleIn => !std::mem::take(&mut from.scale_in).is_empty(),
             Self::Surge => from.surge.take().is_some() | from.surge_percent.take().is_some(),
+            Self::ScaleInCost => from.scale_in_cost.take().is_some(),
         }
     }
 
-    /// Why the preference cannot be followed with these fields of nodes.
-    fn lacks(self, of: &v1::Preferences, nodes: Option<&NodeFields>) -> Option<String> {
+    /// Why the preference cannot be followed with these fields of nodes and these sources of costs.
+    fn lacks(
+        self,
+        of: &v1::Preferences,
+        nodes: Option<&NodeFields>,
+        sources: &BTreeSet<String>,
+    ) -> Option<String> {
         let lacks = |rule: &v1::ScaleInPreference| match (rule.rule(), nodes) {
             (v1::ScaleInRule::LeavingNode | v1::ScaleInRule::Spread, None) => {
                 Some(format!("{} {NEEDS_NODES}", scale_in_word(rule)))
@@ -138,6 +159,13 @@ impl Preference {
         match self {
             Self::Create | Self::KeepEnded => None,
             Self::ScaleIn => of.scale_in.iter().find_map(lacks),
+            Self::ScaleInCost => {
+                let source = of.scale_in_cost.as_ref()?.source.parse::<CostSource>();
+                let source = source.ok()?;
+                let kind = source.kind();
+                let is_named = sources.contains(kind);
+                (!is_named).then(|| format!("the agent runs without --scale-in-costs {kind}"))
+            }
             Self::Surge => {
                 let is_set = of.surge.is_some() || of.surge_percent.is_some();
                 (is_set && nodes.is_none()).then(|| NEEDS_NODES.to_owned())
@@ -199,6 +227,7 @@ impl Default for PreferencePolicy {
         Self {
             allowed: Preference::ALL.into(),
             defaults: BTreeMap::new(),
+            cost_sources: BTreeSet::new(),
         }
     }
 }
@@ -215,6 +244,7 @@ impl PreferencePolicy {
         Self {
             allowed,
             defaults: by_namespace,
+            ..Self::default()
         }
     }
 
@@ -231,7 +261,7 @@ impl PreferencePolicy {
         };
         for it in Preference::ALL {
             let why = if is_default || self.allowed.contains(&it) {
-                it.lacks(preferences, nodes)
+                it.lacks(preferences, nodes, &self.cost_sources)
             } else {
                 Some("the agent does not allow it".to_owned())
             };
@@ -267,6 +297,7 @@ pub fn words(preferences: &v1::Preferences) -> String {
         scale_in,
         surge,
         surge_percent,
+        scale_in_cost,
     } = preferences;
     let rules = scale_in.iter().map(scale_in_word);
     let rules = rules.collect::<Vec<_>>().join(", ");
@@ -279,6 +310,10 @@ pub fn words(preferences: &v1::Preferences) -> String {
         create_after_termination.then(|| AFTER_TERMINATION.to_owned()),
         keep_ended.map(|it| it.to_string()),
         Some(rules).filter(|it| !it.is_empty()),
+        scale_in_cost.as_ref().map(|it| match it.on_silence() {
+            v1::OnSilence::Wait => format!("{}, {WAIT}", it.source),
+            v1::OnSilence::Proceed | v1::OnSilence::Unspecified => it.source.clone(),
+        }),
         Some(surges).filter(|it| !it.is_empty()),
     ];
     let words = Preference::ALL.into_iter().zip(values);
@@ -351,6 +386,26 @@ fn scale_in(word: &str) -> Result<v1::ScaleInPreference, String> {
             Err(unknown(word, &known))
         }
     }
+}
+
+/// A source of costs, and `wait` after a comma if no pod is deleted without the answers.
+fn scale_in_cost(value: &str) -> Result<v1::ScaleInCost, String> {
+    let end = value
+        .rsplit_once(',')
+        .filter(|(_, word)| word.trim() == WAIT);
+    let (source, on_silence) = match end {
+        Some((source, _)) => (source.trim_end(), v1::OnSilence::Wait),
+        None => (value, v1::OnSilence::Proceed),
+    };
+    if source.len() > SOURCE_BYTES_MAX {
+        return Err(format!("longer than {SOURCE_BYTES_MAX} bytes"));
+    }
+    let read: Result<CostSource, _> = source.parse();
+    read.map_err(|why| format!("{why}, with {WAIT:?} or nothing after a comma"))?;
+    Ok(v1::ScaleInCost {
+        source: source.to_owned(),
+        on_silence: on_silence.into(),
+    })
 }
 
 fn unknown(word: &str, known: &[&str]) -> String {

@@ -332,6 +332,7 @@ pub(crate) fn sent(frame: &Sent) -> Vec<String> {
             let words: Vec<_> = applied.chain(gone).chain(complete).collect();
             format!("nodes {}", words.join(" "))
         }
+        Sent::Costs(costs) => format!("costs {costs:?}"),
         Sent::SnapshotBegin(it) => format!("begin {}", it.kind().as_str_name()),
         Sent::SnapshotObjects(it) => {
             let pods = it.pods.iter().map(|pod| pod.name.as_str());

@@ -4,12 +4,14 @@ use std::{convert::Infallible, path::PathBuf, sync::Arc};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
+    asking::CostSource,
     cluster::Cluster,
     lease::{Command, Record},
     nodes::{NodeFields, NodeNews},
     recorder::Event,
 };
 use bytes::Bytes;
+use decree_api::v1;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -18,6 +20,7 @@ use crate::{
     body::RequestBody,
     codec,
     connect::{self, ConnectError, CredentialSource, Target, in_pod},
+    cost,
     fence::Fence,
     lanes::{self, Lanes},
     limiter::{Limiter, Permit},
@@ -321,6 +324,15 @@ impl Cluster for KubeCluster {
 
     fn calls_max(&self) -> usize {
         self.limiter.limit()
+    }
+
+    fn cost(
+        &self,
+        pod: v1::ObjectRef,
+        source: CostSource,
+    ) -> impl Future<Output = Result<i32, String>> + Send + use<> {
+        let transport = self.transport.clone();
+        async move { cost::ask(&transport, &pod, &source).await }
     }
 
     /// Makes one call, once.

@@ -18,6 +18,7 @@ mod clock;
 mod cluster;
 mod codec;
 mod connect;
+mod cost;
 mod fence;
 mod lanes;
 mod limiter;

@@ -77,6 +77,12 @@ pub(crate) fn read(path: &str, accept: &str) -> Expressed {
     request.map_err(|error| invalid(error.to_string()))
 }
 
+/// A request to read a pod in JSON, as the API server has it in its memory.
+pub(crate) fn cached_pod(namespace: &str, name: &str) -> Expressed {
+    let path = pod_path(namespace, name)?;
+    read(&format!("{path}?resourceVersion=0"), codec::JSON)
+}
+
 /// A request to read an object of the group `apps` in JSON.
 pub(crate) fn app(plural: &str, namespace: &str, name: &str) -> Expressed {
     let path = single(&collection("/apis/apps/v1", Some(namespace), plural)?, name)?;

@@ -8,17 +8,20 @@ pub mod calls;
 
 use std::{
     convert::Infallible,
+    future::ready,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
+    asking::CostSource,
     cluster::{Cluster, EventStream, PageStream},
     nodes::{NodeFailure, NodeFields, NodeNews},
     watch::{List, WatchEvent},
 };
 use agent_fake::{WatchId, WatchPoll};
+use decree_api::v1;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -32,6 +35,9 @@ const CHUNK_MAX: usize = 256;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How often a quiet watch is polled: only a poll gives bookmarks.
 const POLL_EVERY: Duration = Duration::from_secs(5);
+
+/// The annotation with the deletion cost that a pod answers.
+pub const BUSY: &str = "fake.decree.dev/busy";
 
 /// A handle to an embedded cluster. The cluster lives as long as one of its handles.
 #[derive(Clone, Debug)]
@@ -187,6 +193,21 @@ impl Cluster for FakeCluster {
                 }
             }
         }
+    }
+
+    /// Pods answer the number in their annotation [`BUSY`].
+    fn cost(
+        &self,
+        pod: v1::ObjectRef,
+        _: CostSource,
+    ) -> impl Future<Output = Result<i32, String>> + Send + use<> {
+        let kind = agent_fake::Kind::Pod;
+        let busy = self.with(|model| {
+            let metadata = &model.peek(kind, &pod.namespace, &pod.name)?["metadata"];
+            let busy = metadata["annotations"][BUSY].as_str()?.parse().ok();
+            busy.filter(|_| metadata["uid"] == pod.uid)
+        });
+        ready(busy.ok_or_else(|| format!("the pod has no number in {BUSY}")))
     }
 
     /// Has its effect at once: two pods that a batch creates side by side come to the scheduler in the same order in every run.

@@ -137,6 +137,10 @@ fn frame(frame: &Frame) -> String {
             let texts: Vec<_> = rejection.objects.iter().map(rejected).collect();
             texts.join("; ")
         }
+        Frame::CostsWanted(wanted) => {
+            let set = decision::path(wanted.replica_set.as_ref());
+            format!("asks for the costs of {} pods of {set}", wanted.pods.len())
+        }
         Frame::Batches(_) => "batches".to_owned(),
     }
 }
@@ -207,6 +211,13 @@ pub(super) fn objects(input: &Input) -> Vec<String> {
     match frame {
         reconcile_request::Frame::Hello(_) => vec!["hello".to_owned()],
         reconcile_request::Frame::Heartbeat(_) => vec!["heartbeat".to_owned()],
+        reconcile_request::Frame::Costs(costs) => {
+            let costs = costs.costs.iter().map(|it| match it.cost {
+                Some(cost) => format!("cost {cost} of pod {}", it.uid),
+                None => format!("no cost of {}", it.failure),
+            });
+            costs.collect()
+        }
         reconcile_request::Frame::Nodes(nodes) => {
             let (changed, deleted) = (nodes.applied.len(), nodes.deleted.len());
             vec![format!("{changed} nodes changed, {deleted} deleted")]

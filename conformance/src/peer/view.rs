@@ -72,7 +72,7 @@ impl ConnectedAgent {
             Frame::Hello(_) if self.hello.is_some() => {
                 self.note_fault(HELLO, "a second Hello");
             }
-            Frame::Hello(_) | Frame::Heartbeat(_) | Frame::Nodes(_) => {}
+            Frame::Hello(_) | Frame::Heartbeat(_) | Frame::Nodes(_) | Frame::Costs(_) => {}
             Frame::SnapshotBegin(begin) => {
                 self.open.insert(begin.kind, BTreeSet::new());
                 if begin.kind() == Kind::Pod {

@@ -1,5 +1,7 @@
 //! The settings of a controller that affect its decisions.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use crate::{names::NameSeed, object::Span};
 
 /// The settings of a controller that affect its decisions.
@@ -23,6 +25,8 @@ pub struct Config {
     pub brake: Option<Brake>,
     /// Whether the agent shows nodes: the controller decides nothing until it has shown all of them.
     pub nodes: bool,
+    /// The costs of pods whose ReplicaSet prefers that pods are asked.
+    pub costs: Costs,
     /// The seed of the names of new pods. Each session has its own, so that sessions do not reuse names.
     pub names: NameSeed,
 }
@@ -34,6 +38,18 @@ pub struct Brake {
     pub pods: u32,
     /// The number of pods that are then created each second.
     pub per_second: u32,
+}
+
+/// The costs of pods whose ReplicaSet prefers that pods are asked before victims are chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Costs {
+    /// As their annotations say. Nobody can be asked.
+    #[default]
+    OfAnnotations,
+    /// As the agent answers.
+    Asked,
+    /// As if pods with these names had answered so, whatever the ReplicaSet prefers.
+    Given(BTreeMap<Arc<str>, i32>),
 }
 
 impl Default for Config {
@@ -48,6 +64,7 @@ impl Default for Config {
             create_back_off: true,
             brake: None,
             nodes: false,
+            costs: Costs::default(),
             names: NameSeed::default(),
         }
     }

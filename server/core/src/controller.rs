@@ -32,10 +32,13 @@ use crate::{
     held::{HeldMap, HeldQueue},
     index::{Index, Ledger, NodeId, PodId, SetId, paid},
     object::{ByKind, Kind, ResourceVersion, Span, Timestamp, Uid},
-    queue::Queue,
+    queue::{Priority, Queue},
     reason::{Reason, Rule},
     report::{ControllerReport, ScaleDown},
-    sync::{self, Next, Plan, SyncResult, SyncStep, batch_result::BatchResult, limits::limits},
+    sync::{
+        self, Next, Plan, SyncResult, SyncStep, asking::CostsWanted, batch_result::BatchResult,
+        limits::limits,
+    },
 };
 
 /// The interval between lists for objects that had no room. Each list reads the whole cluster.
@@ -400,6 +403,10 @@ impl Controller {
             self.queue.add_after(id, delay);
         }
         self.wait_for_limits(id);
+        let costs = self.index.questions.waits_until(id);
+        if let Some(until) = costs.filter(|until| *until > now) {
+            self.queue.add_after(id, until.since(now));
+        }
         if let Some(set) = self.index.set(id) {
             if let Some(until) = set.pace.presumed_until {
                 self.queue.add_after(id, until.since(now));
@@ -446,6 +453,24 @@ impl Controller {
     /// Returns the next kind to request a list of, with the cause. A request ends when a list begins.
     pub fn poll_request(&mut self) -> Option<(Kind, String)> {
         self.requests.pop_first()
+    }
+
+    /// Takes the answer to a question for costs, with the reasons for pods without one. Answers to questions that nobody waits for have no effect.
+    pub fn handle_costs(
+        &mut self,
+        now: Timestamp,
+        question: u64,
+        costs: Vec<(Uid, Result<i32, Box<str>>)>,
+    ) {
+        self.tick(now);
+        if let Some(id) = self.index.questions.answer(now, question, costs) {
+            self.queue.add(id, Priority::Live);
+        }
+    }
+
+    /// Returns the next question for the costs of pods. [`Self::handle_costs`] takes the answer.
+    pub fn poll_question(&mut self) -> Option<CostsWanted> {
+        self.index.questions.poll()
     }
 
     /// Returns when [`Self::handle_timeout`] is due next.

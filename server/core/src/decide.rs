@@ -4,7 +4,7 @@ use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, fmt::Debug, sync::A
 
 use crate::{
     batch::{Action, Batch},
-    config::Config,
+    config::{Config, Costs},
     controller::Controller,
     event::{After, Event, OperationResult, Outcome},
     held::HeldQueue,
@@ -86,9 +86,14 @@ pub fn decide_beside(
     pods: Vec<Pod>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Decision>, Interrupted> {
+    let costs = match config.costs {
+        Costs::Asked => Costs::OfAnnotations,
+        costs @ (Costs::OfAnnotations | Costs::Given(_)) => costs,
+    };
     let config = Config {
         names: NameSeed::default(),
         nodes: false,
+        costs,
         ..config
     };
     let Beside { nodes, others } = beside;

@@ -50,6 +50,7 @@ use crate::{
     names::NameSeed,
     object::{Key, Kind, Pod, ReplicaSet, Timestamp, Uid},
     pod_view::{OwnerView, PodView},
+    sync::asking::Questions,
 };
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +100,8 @@ pub(crate) struct Index {
     pub(crate) ledger: Option<Ledger>,
     /// The ReplicaSets with lost creates that people have resumed, by namespace and name.
     resumed: Vec<(Arc<str>, Arc<str>)>,
+    /// The questions for the deletion costs of pods.
+    pub(crate) questions: Questions,
     /// Whether the cluster does not store `terminatingReplicas`: a status was written with it, and came back without.
     pub(crate) drops_terminating: bool,
 }
@@ -397,11 +400,12 @@ impl Held for Index {
             ledger,
             // Empty after each event.
             resumed: _,
+            questions,
             drops_terminating: _,
         } = self;
         let shared = groups.bytes() + namespaces.bytes() + nodes.bytes() + waiting.bytes();
         let deletions = deletions.len() * cost::DELETION;
         let beside = tombstones.bytes() + deletions + large.bytes() + ledger.bytes();
-        bytes + pods.vacant_bytes() + shared + beside
+        bytes + pods.vacant_bytes() + shared + beside + questions.bytes()
     }
 }

@@ -67,14 +67,14 @@ pub mod syntax;
 pub mod wording;
 
 pub use batch::{PodRef, Victim};
-pub use config::{Brake, Config};
+pub use config::{Brake, Config, Costs};
 pub use decide::{Interrupted, decide, decide_while};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use node::Node;
 pub use object::{
     Condition, Key, OwnerReference, Phase, Pod, PodState, Preferences, Ready, ReplicaSet,
-    ResourceVersion, ScaleIn, Span, Status, Timestamp, Uid,
+    ResourceVersion, ScaleIn, ScaleInCost, Span, Status, Timestamp, Uid,
 };
 pub use reason::{Reason, Rule};
 pub use report::Decision;
@@ -96,5 +96,6 @@ pub use {
     object::{ByKind, Kind, Resume},
     pod_view::{OwnerView, PodView},
     report::{Answered, ControllerReport, NotReady, OutcomeCounts, ScaleDown, State, View},
+    sync::asking::CostsWanted,
     sync::rank::{Candidate, DeletionPosition, RankedPod, deletion_positions},
 };

@@ -174,6 +174,8 @@ pub struct Preferences {
     pub surge: i32,
     /// The same in percent of the desired pods, rounded up. The larger number counts.
     pub surge_percent: i32,
+    /// Whether pods are asked for their deletion costs before a choice among them.
+    pub scale_in_cost: Option<ScaleInCost>,
     /// Why annotations of preferences are not followed, for people.
     pub ignored: Vec<Box<str>>,
 }
@@ -191,6 +193,15 @@ pub enum ScaleIn {
     LeavingNode,
     /// A pod of the domain with the most pods goes first, and so on: the nodes of a domain have the same value of this label.
     Spread(Box<str>),
+}
+
+/// The preference that pods are asked for their deletion costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaleInCost {
+    /// The source of the costs, for people.
+    pub source: Box<str>,
+    /// Whether no pod is deleted while one of them is silent.
+    pub waits: bool,
 }
 
 /// The ReplicaSets whose creates a person resumes.

@@ -48,6 +48,7 @@ pub enum Rule {
     Replaced,
     LeavingNode,
     FullestDomain,
+    CostsAsked,
 }
 
 /// One reason.

@@ -4,6 +4,7 @@
 //! status counts the pods as they were when the manage step decided. Manage decides only once nothing is left to claim: the sync adopts an
 //! orphan that appeared meanwhile, and does not create a pod instead.
 
+pub(crate) mod asking;
 pub(crate) mod batch_result;
 pub(crate) mod claim;
 pub(crate) mod limits;
@@ -162,7 +163,8 @@ fn manage_or_status(index: &mut Index, config: &Config, id: SetId) -> Next {
             ..ManageResult::default()
         },
         None => ManageResult {
-            is_pending: index.set(id).is_some_and(|set| set.waits_for_answer(now)),
+            is_pending: index.questions.waits_until(id).is_some()
+                || index.set(id).is_some_and(|set| set.waits_for_answer(now)),
             ..ManageResult::default()
         },
     };

@@ -134,7 +134,11 @@ fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<v1::Ca
     if let Some(text) = found(Rule::PodsDoNotLast, causes::PODS_DO_NOT_LAST) {
         return Some(blocked(text, "", names.describe()));
     }
-    if let Some(text) = found(Rule::AfterTermination, "Creates wait") {
+    let waits = [
+        (Rule::AfterTermination, "Creates wait"),
+        (Rule::CostsAsked, "Deletes wait"),
+    ];
+    if let Some(text) = waits.iter().find_map(|(rule, what)| found(*rule, what)) {
         return Some(passing(text, "", names.explain()));
     }
     let text = found(Rule::ManyUnassigned, causes::CREATES_ARE_SLOW)?;

@@ -1,7 +1,7 @@
 //! The agent's half of the protocol: reads frames in order, and returns their content, or why the session must end.
 
 use decree_api::v1::{self, reconcile_request::Frame};
-use decree_core::{ByKind, Event, Kind, NodeChange, Outcome, PodView, ResourceVersion, Span};
+use decree_core::{ByKind, Event, Kind, NodeChange, Outcome, PodView, ResourceVersion, Span, Uid};
 use prost::Message;
 
 use crate::{
@@ -19,6 +19,12 @@ const ABSENT: &str = "is absent; exactly one must be set";
 const NODE_BYTES_MAX: usize = 16 << 10;
 const EMPTY: &str = "is empty; must have at least one";
 
+/// The maximum size in bytes of an answer with the costs of pods: a question has few pods.
+const COSTS_BYTES_MAX: usize = 64 << 10;
+
+/// The number of bytes that are read of the reason why a pod has not answered.
+const FAILURE_BYTES_MAX: usize = 128;
+
 /// Takes the content of frames, in order.
 pub(crate) trait Sink {
     fn is_listed(&self, kind: Kind) -> bool;
@@ -31,6 +37,8 @@ pub(crate) trait Sink {
     /// Whether the agent has asked to send nodes.
     fn takes_nodes(&self) -> bool;
     fn rejected(&mut self, rejected: Rejected);
+    /// Takes the answer to a question for costs.
+    fn costs(&mut self, question: u64, costs: Vec<(Uid, Result<i32, Box<str>>)>);
     /// Checks the limits of the session, between two items: a frame may have very many.
     fn check(&mut self) -> Result<(), Refusal>;
     fn view_age(&mut self, age: Span);
@@ -62,8 +70,16 @@ impl FrameReader {
         frame: &IncomingFrame,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        let Head { sequence, list } = frame.head()?;
+        let Head {
+            sequence,
+            list,
+            has_costs,
+        } = frame.head()?;
         self.advance(sequence)?;
+        let length = frame.as_bytes().len();
+        if has_costs && length > COSTS_BYTES_MAX {
+            return Err(Refusal::field(Violation::too_large("costs", length)));
+        }
         let Some(list) = list else {
             return self.read_message(frame.to_message()?, sink);
         };
@@ -104,6 +120,16 @@ impl FrameReader {
                 if let Some(age) = &heartbeat.view_age {
                     sink.view_age(duration_in(age));
                 }
+                Ok(())
+            }
+            Frame::Costs(v1::Costs { id, costs }) => {
+                let why = |it: &v1::PodCost| {
+                    it.failure[..it.failure.floor_char_boundary(FAILURE_BYTES_MAX)].into()
+                };
+                let cost = |it: v1::PodCost| {
+                    (Uid(it.uid.as_str().into()), it.cost.ok_or_else(|| why(&it)))
+                };
+                sink.costs(id, costs.into_iter().map(cost).collect());
                 Ok(())
             }
             // A list is read item by item, and the frame has no other content.

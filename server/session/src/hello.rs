@@ -1,7 +1,7 @@
 //! Reads a Hello: who the agent is, and whether the server can meet its requests.
 
 use decree_api::v1;
-use decree_core::{NameSeed, Timestamp};
+use decree_core::{Costs, NameSeed, Timestamp};
 
 use crate::{
     config::{Config, FRAME_BYTES, span},
@@ -19,6 +19,8 @@ const OPERATION_BYTES_MAX: usize = 800;
 const BATCH_BYTES_MAX: usize = 4 << 10;
 /// The maximum number of pods that one batch adopts and releases.
 const CLAIMS_MAX: usize = 5_000;
+/// The capability of an agent that answers questions for the costs of pods.
+const COSTS: &str = "costs";
 /// The maximum number of unknown capabilities in a message. A Hello may ask for hundreds of thousands.
 const UNKNOWN_NAMED_MAX: usize = 16;
 /// The maximum length of a capability in a message, in bytes.
@@ -68,6 +70,10 @@ pub(crate) fn read(
         operations_in_flight_max: config.operations_in_flight_max,
         backoff_max: span(config.backoff_max),
         claims_max: CLAIMS_MAX.min(operations_max(config)),
+        costs: match hello.capabilities.iter().any(|name| name == COSTS) {
+            true => Costs::Asked,
+            false => Costs::OfAnnotations,
+        },
         ..decree_core::Config::default()
     };
     let options = decode::options(hello.options.as_ref(), base).unwrap_or_else(|mut wrong| {
@@ -85,8 +91,7 @@ pub(crate) fn read(
             supported: PROTOCOL,
         });
     }
-    let is_unknown = |name: &String| name != NODES;
-    if hello.capabilities.iter().any(is_unknown) || v1::Mode::try_from(hello.mode).is_err() {
+    if unknown_capabilities(hello).next().is_some() || v1::Mode::try_from(hello.mode).is_err() {
         return Err(unsupported(hello));
     }
     let (burst, max) = (options.burst_replicas, operations_max(config));
@@ -133,12 +138,17 @@ fn violations(hello: &v1::Hello) -> Vec<Violation> {
     found.into_iter().flatten().collect()
 }
 
-/// Returns the refusal of a Hello that asks for unknown features: the unknown capabilities, and the mode.
+fn unknown_capabilities(hello: &v1::Hello) -> impl Iterator<Item = &String> {
+    let capabilities = hello.capabilities.iter();
+    capabilities.filter(|name| *name != COSTS && *name != NODES)
+}
+
+/// Returns the refusal of a Hello that asks for unknown features: capabilities, and the mode.
 fn unsupported(hello: &v1::Hello) -> Refusal {
-    let capabilities = hello.capabilities.iter().filter(|name| *name != NODES);
+    let capabilities = unknown_capabilities(hello);
     let mode = v1::Mode::try_from(hello.mode).is_err();
     let mode = mode.then(|| format!("mode {}", hello.mode));
-    let unknown = capabilities.clone().count() + usize::from(mode.is_some());
+    let unknown = unknown_capabilities(hello).count() + usize::from(mode.is_some());
     let first = capabilities
         .map(|name| &name[..name.floor_char_boundary(UNKNOWN_NAME_MAX)])
         .map(|name| format!("capability {name:?}"))

@@ -12,6 +12,8 @@ use crate::{
 
 /// The field of `ReconcileRequest` with the number of the frame.
 const SEQUENCE: u32 = 1;
+/// The field with the costs of pods.
+const COSTS: u32 = 10;
 
 /// A frame as it came: the bytes of a `ReconcileRequest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,7 @@ pub struct IncomingFrame(Bytes);
 pub(crate) struct Head {
     pub(crate) sequence: u64,
     pub(crate) list: Option<List>,
+    pub(crate) has_costs: bool,
 }
 
 /// The lists that a frame may have.
@@ -75,14 +78,15 @@ impl IncomingFrame {
             let (field, value) = field?;
             match (field, value) {
                 (SEQUENCE, Value::Number(number)) => head.sequence = number,
-                (2..=9, Value::Bytes(_)) => {
+                (2..=10, Value::Bytes(_)) => {
                     if content.replace(field).is_some_and(|other| other != field) {
                         return Err(MalformedFrame::Twice);
                     }
                     head.list = List::of_field(field);
+                    head.has_costs = field == COSTS;
                 }
-                (..=9, _) => return Err(MalformedFrame::WireType(field)),
-                (10.., _) => {}
+                (..=10, _) => return Err(MalformedFrame::WireType(field)),
+                (11.., _) => {}
             }
         }
         Ok(head)

@@ -6,7 +6,7 @@ use decree_api::v1::{self, reconcile_response::Frame};
 use decree_core::{
     After, Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NodeChange,
     NotStarted, OperationResult, Outcome, OwnerReference, OwnerView, Pod, PodView, Quarantine,
-    ResourceVersion, Sizes, Span, Timestamp, keep_within,
+    ResourceVersion, Sizes, Span, Timestamp, Uid, keep_within,
 };
 use prost::Message;
 
@@ -101,12 +101,19 @@ impl SessionState {
         self.notices.push_back(HeldMessage(notice));
     }
 
-    /// Returns the next frame for the agent: rejections, and requests for lists.
+    /// Returns the next frame for the agent: rejections, requests for lists, and questions for costs.
     pub(crate) fn poll_notice(&mut self) -> Option<Frame> {
         self.take_reports();
         let notice = self.notices.pop_front();
         let notice = notice.and_then(|HeldMessage(notice)| notice.frame);
-        notice.or_else(|| self.poll_request())
+        notice
+            .or_else(|| self.poll_request())
+            .or_else(|| self.poll_question())
+    }
+
+    fn poll_question(&mut self) -> Option<Frame> {
+        let question = self.controller.poll_question()?;
+        Some(Frame::CostsWanted(encode::question(question)))
     }
 
     fn poll_request(&mut self) -> Option<Frame> {
@@ -352,6 +359,12 @@ impl Sink for FrameSink<'_> {
     fn rejected(&mut self, rejected: Rejected) {
         let sequence = self.state.sequence;
         self.state.rejections.reject(rejected, sequence);
+    }
+
+    fn costs(&mut self, question: u64, costs: Vec<(Uid, Result<i32, Box<str>>)>) {
+        self.state
+            .controller
+            .handle_costs(self.now, question, costs);
     }
 
     fn check(&mut self) -> Result<(), Refusal> {

@@ -89,7 +89,7 @@ impl View {
                 .into_iter()
                 .for_each(|event| self.apply(event)),
             Frame::Outcomes(outcomes) => self.answered += outcomes.outcomes.len() as u64,
-            Frame::Heartbeat(_) | Frame::Nodes(_) => {}
+            Frame::Heartbeat(_) | Frame::Nodes(_) | Frame::Costs(_) => {}
         }
         if self.is_listed() {
             self.compare();

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use agent_core::{
     agent::{Agent, AgentConfig},
+    asking::CostSource,
     budget,
     execute::creates::CreateLimits,
     nodes::NodeFields,
+    preferences::PreferencePolicy,
     watch::WatchId,
 };
 use decree_api::v1;
@@ -59,6 +61,8 @@ pub struct Process {
     pub clock: Clock,
     /// The budget of the agent.
     pub budget: budget::BudgetConfig,
+    /// Whether the agent may ask pods for their costs.
+    pub asks: bool,
     /// Whether the agent executes requests without its own rules.
     pub is_lenient: bool,
     /// Whether the agent reads nodes.
@@ -87,9 +91,15 @@ impl AgentActor {
             life,
             clock,
             budget,
+            asks,
             is_lenient,
             reads_nodes,
         } = process;
+        let mut preferences = PreferencePolicy::default();
+        let kinds = CostSource::KINDS.iter().filter(|_| asks);
+        preferences
+            .cost_sources
+            .extend(kinds.map(ToString::to_string));
         let creates = if mutant == Some(Mutant::SkipBarrier) {
             CreateLimits {
                 timeout: Duration::ZERO,
@@ -108,7 +118,7 @@ impl AgentActor {
         Self {
             agent: Box::new(Agent::new(AgentConfig {
                 nodes: reads_nodes.then(NodeFields::default),
-                ..config(hello, creates, budget, seed, is_lenient)
+                ..config(hello, creates, (budget, preferences), seed, is_lenient)
             })),
             life,
             epoch,
@@ -138,7 +148,7 @@ impl AgentActor {
 fn config(
     hello: v1::Hello,
     creates: CreateLimits,
-    budget: budget::BudgetConfig,
+    (budget, preferences): (budget::BudgetConfig, PreferencePolicy),
     seed: u64,
     lenient: bool,
 ) -> AgentConfig {
@@ -156,6 +166,7 @@ fn config(
         },
         creates,
         budget,
+        preferences,
         seed,
         lenient,
         ..AgentConfig::default()

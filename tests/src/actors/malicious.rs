@@ -16,7 +16,7 @@ use self::{
     knowledge::Knowledge,
 };
 use super::server::{Sent, session_id};
-use crate::rng::Rng;
+use crate::{objects::pod_ref, rng::Rng};
 
 mod attacks;
 mod intent;
@@ -52,6 +52,8 @@ struct Stream {
     due: Option<Timestamp>,
     ends: Timestamp,
     has_ended: bool,
+    /// Whether the agent answers questions for costs.
+    asks: bool,
 }
 
 impl MaliciousServer {
@@ -73,7 +75,7 @@ impl MaliciousServer {
         request: &v1::ReconcileRequest,
     ) {
         match &request.frame {
-            Some(request::Frame::Hello(hello)) => self.greet(now, connection, hello.epoch),
+            Some(request::Frame::Hello(hello)) => self.greet(now, connection, hello),
             Some(frame) => self.known.read(frame),
             None => {}
         }
@@ -108,16 +110,17 @@ impl MaliciousServer {
     }
 
     /// Answers a Hello correctly, wrongly, or not at all.
-    fn greet(&mut self, now: Timestamp, connection: u64, epoch: i64) {
+    fn greet(&mut self, now: Timestamp, connection: u64, hello: &v1::Hello) {
         let intent = Intent::draw(&mut self.rng, self.only);
         let mut stream = Stream {
-            epoch,
+            epoch: hello.epoch,
             sequence: 0,
             batch: 0,
             due: Some(now + intent.pause(&mut self.rng)),
             ends: now + intent.lifetime,
             intent,
             has_ended: false,
+            asks: !hello.capabilities.is_empty(),
         };
         match self.rng.between(0, 99) {
             0..4 => stream.due = None,
@@ -143,9 +146,11 @@ impl MaliciousServer {
         if stream.has_ended || now >= stream.ends {
             return self.end(connection, stream);
         }
-        let frame = match stream.intent.noise(&mut self.rng) {
-            Some(frame) => frame,
-            None => self.batches(connection, stream),
+        let frame = if stream.asks && self.rng.chance(300) {
+            self.question(stream)
+        } else {
+            let noise = stream.intent.noise(&mut self.rng);
+            noise.unwrap_or_else(|| self.batches(connection, stream))
         };
         self.send(connection, stream, frame);
     }
@@ -178,6 +183,40 @@ impl MaliciousServer {
         } else {
             Frame::Batches(v1::Batches { batches })
         }
+    }
+
+    /// Asks for the costs of any pods, under the name of any ReplicaSet.
+    fn question(&mut self, stream: &mut Stream) -> Frame {
+        stream.batch += u64::from(!self.rng.chance(20));
+        let sets: Vec<_> = self.known.sets.values().collect();
+        let pods = self.known.pods.values().map(pod_ref);
+        let pods: Vec<_> = pods.chain(self.known.gone.iter().cloned()).collect();
+        let count = *self.rng.pick(&[0, 1, 3, 3, 100, 100, 100, 101]);
+        let mut pods: Vec<_> = match pods.is_empty() {
+            true => Vec::new(),
+            false => (0..count).map(|_| self.rng.pick(&pods).clone()).collect(),
+        };
+        if let Some(pod) = pods.first_mut().filter(|_| self.rng.chance(300)) {
+            pod.name = "../secrets/x?".to_owned();
+        }
+        let set = (!sets.is_empty()).then(|| {
+            let set = self.rng.pick(&sets);
+            let (namespace, name, uid) = (&set.namespace, &set.name, &set.uid);
+            v1::ObjectRef {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                uid: uid.clone(),
+            }
+        });
+        Frame::CostsWanted(v1::CostsWanted {
+            id: stream.batch,
+            replica_set: set,
+            pods,
+            timeout: Some(prost_types::Duration {
+                seconds: *self.rng.pick(&[2, -1, i64::MAX, 0]),
+                nanos: *self.rng.pick(&[0, i32::MIN]),
+            }),
+        })
     }
 
     fn mistaken_guard(&mut self, connection: u64, epoch: i64) -> Option<v1::Guard> {

@@ -54,7 +54,7 @@ impl FaultySession {
             _ => {}
         }
         match &mut frame {
-            request::Frame::Hello(_) | request::Frame::Heartbeat(_) => {}
+            request::Frame::Hello(_) | request::Frame::Heartbeat(_) | request::Frame::Costs(_) => {}
             request::Frame::Nodes(nodes) => {
                 for node in &mut nodes.applied {
                     let is_cordoned = self.cordoned.entry(node.name.clone()).or_default();
@@ -253,7 +253,8 @@ impl FaultySession {
                 response::Frame::Welcome(_)
                 | response::Frame::Drain(_)
                 | response::Frame::Heartbeat(_)
-                | response::Frame::Rejection(_),
+                | response::Frame::Rejection(_)
+                | response::Frame::CostsWanted(_),
             )
             | None => true,
         }
@@ -370,7 +371,8 @@ fn listed_at_once(frame: request::Frame) -> Vec<request::Frame> {
         | request::Frame::Events(_)
         | request::Frame::Outcomes(_)
         | request::Frame::Heartbeat(_)
-        | request::Frame::Nodes(_)) => vec![other],
+        | request::Frame::Nodes(_)
+        | request::Frame::Costs(_)) => vec![other],
     }
 }
 

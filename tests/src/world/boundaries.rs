@@ -168,6 +168,7 @@ impl Happening {
             },
             Self::CallArrives { life, call, .. } => (call.request.verb(), Party::Life(*life)),
             Self::Reply { life, .. } => ("response", Party::Life(*life)),
+            Self::CostAnswered { life, .. } => ("cost", Party::Life(*life)),
             Self::ListArrives { life, .. } => ("list request", Party::Life(*life)),
             Self::Listed { life, .. } => ("list response", Party::Life(*life)),
             Self::WatchOpens { life, .. } => ("watch request", Party::Life(*life)),
@@ -196,6 +197,7 @@ const fn to_server(frame: Option<&Request>) -> Option<&'static str> {
         Some(Request::Events(_)) => Some("Events"),
         Some(Request::Outcomes(_)) => Some("Outcomes"),
         Some(Request::Nodes(_)) => Some("Nodes"),
+        Some(Request::Costs(_)) => Some("Costs"),
         Some(Request::Heartbeat(_)) | None => None,
     }
 }
@@ -207,6 +209,7 @@ const fn to_agent(frame: Option<&Response>) -> Option<&'static str> {
         Some(Response::Resync(_)) => Some("Resync"),
         Some(Response::Rejection(_)) => Some("Rejection"),
         Some(Response::Drain(_)) => Some("Drain"),
+        Some(Response::CostsWanted(_)) => Some("CostsWanted"),
         Some(Response::Heartbeat(_)) | None => None,
     }
 }

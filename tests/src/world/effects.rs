@@ -1,7 +1,10 @@
 //! The input and output of the machines: delivers events, and puts outputs in flight.
 
+use std::time::Duration;
+
 use agent_core::{
     agent::AgentCommand,
+    asking::CostCall,
     budget::{Cause, Change, Hold},
     link::{Disconnect, LinkCommand},
     report::Report,
@@ -20,6 +23,13 @@ use crate::{
     mutants::Mutant,
 };
 
+/// Whether a pod is busy.
+pub fn is_busy(uid: &str) -> bool {
+    uid.bytes()
+        .last()
+        .is_some_and(|byte| byte.is_multiple_of(2))
+}
+
 impl World {
     /// Gives an answer or event of the cluster to the agent, if the life that asked is not over.
     pub(super) fn tell_agent(&mut self, happening: Happening) {
@@ -28,6 +38,11 @@ impl World {
                 self.ledger.note_reply(life, id);
                 if let Some((now, actor)) = self.living_at(life) {
                     actor.agent.handle_reply(now, id, result);
+                }
+            }
+            Happening::CostAnswered { life, id, cost } => {
+                if let Some((_, actor)) = self.living_at(life) {
+                    actor.agent.handle_cost(id, cost);
                 }
             }
             Happening::Listed {
@@ -219,6 +234,35 @@ impl World {
         true
     }
 
+    /// Lets a pod answer. A busy pod has an even last byte in its uid.
+    fn ask_cost(&mut self, life: u64, call: CostCall) {
+        let Some(asked) = &mut self.asked else { return };
+        let CostCall {
+            id, pod, timeout, ..
+        } = call;
+        let busy = if is_busy(&pod.uid) { 17 } else { 0 };
+        asked.pods.push(pod);
+        let (mut cost, mut delay, mut twice) = (Ok(busy), Duration::from_millis(5), false);
+        if asked.is_troubled {
+            delay = self.rng.delay(Duration::from_secs(3));
+            twice = self.rng.chance(200);
+            cost = match self.rng.between(0, 5) {
+                0 => {
+                    delay = timeout;
+                    Err("no answer in time".to_owned())
+                }
+                1 => Err("refused".to_owned()),
+                2 => Ok(*self.rng.pick(&[i32::MIN, i32::MAX, -1])),
+                _ => cost,
+            };
+        }
+        for _ in 0..=u8::from(twice) {
+            let cost = cost.clone();
+            let answer = Happening::CostAnswered { life, id, cost };
+            self.schedule.after(delay.min(timeout), answer);
+        }
+    }
+
     fn obey(&mut self, life: u64, effect: AgentCommand) {
         match effect {
             AgentCommand::Link(LinkCommand::Connect) => {
@@ -246,6 +290,7 @@ impl World {
                     actor.agent.handle_version(now, kind, &version);
                 }
             }
+            AgentCommand::AskCost(call) => self.ask_cost(life, call),
             AgentCommand::Call(call) => {
                 let verb = call.request.verb();
                 self.pass(verb, Moment::Checked, Party::Life(life));

@@ -58,6 +58,11 @@ pub(super) enum Happening {
         id: CallId,
         result: Result<Reply, api::ApiError>,
     },
+    CostAnswered {
+        life: u64,
+        id: u64,
+        cost: Result<i32, String>,
+    },
     ListArrives {
         life: u64,
         kind: api::Kind,
@@ -120,6 +125,7 @@ impl Happening {
                 Destination::Agent(*connection)
             }
             Self::Reply { life, .. }
+            | Self::CostAnswered { life, .. }
             | Self::Listed { life, .. }
             | Self::WatchTells { life, .. }
             | Self::WatchEnds { life, .. }

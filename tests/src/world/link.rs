@@ -251,7 +251,8 @@ impl World {
                 | request::Frame::SnapshotObjects(_)
                 | request::Frame::Events(_)
                 | request::Frame::Heartbeat(_)
-                | request::Frame::Nodes(_),
+                | request::Frame::Nodes(_)
+                | request::Frame::Costs(_),
             )
             | None => {}
         }

@@ -49,6 +49,7 @@ impl World {
             life,
             clock,
             budget: self.budget,
+            asks: self.asked.is_some(),
             is_lenient: self.mutant.is_some_and(Mutant::needs_lenience)
                 || self.malice.is_some_and(|it| it.is_obeyed),
             reads_nodes: self.reads_nodes,

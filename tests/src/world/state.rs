@@ -7,6 +7,7 @@ use agent_core::{
     watch::{Items, List},
 };
 use agent_fake::{Cluster, ClusterConfig, Kind};
+use decree_api::v1;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{boundaries::Boundaries, caches::Caches, happening::Happening, leadership::Leadership};
@@ -54,6 +55,8 @@ pub struct World {
     pub is_witnessed: bool,
     /// Whether agents that start read nodes.
     pub reads_nodes: bool,
+    /// The pods that agents have asked for their costs; `None` if agents that start ask none.
+    pub asked: Option<AskedPods>,
     /// The budget of agents that start.
     pub(super) budget: budget::BudgetConfig,
     /// The first list of each kind, and the newest watch with an event: the state of mutants.
@@ -85,6 +88,15 @@ pub struct World {
 const STARTS_WITHIN: Duration = Duration::from_millis(50);
 /// The maximum number of connections in a cluster.
 const CONNECTIONS_MAX: u64 = 1_000_000;
+
+/// The pods that agents have asked for their costs, and how pods answer.
+#[derive(Clone, Debug, Default)]
+pub struct AskedPods {
+    /// Whether pods answer late, twice, wrongly or never.
+    pub is_troubled: bool,
+    /// The pods since the last look.
+    pub pods: Vec<v1::ObjectRef>,
+}
 
 /// The ends of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -176,6 +188,7 @@ impl World {
             malice: None,
             is_witnessed: false,
             reads_nodes: false,
+            asked: None,
             budget: budget::BudgetConfig::default(),
             first_lists: BTreeMap::new(),
             newest_told: 0,

@@ -20,9 +20,7 @@ impl fmt::Display for Happening {
             Self::AgentStarts => write!(f, "agent starts"),
             Self::AgentWakes { life } => write!(f, "agent {life} goes on"),
             Self::LeaseAsked { life, command } => write!(f, "agent {life}: Lease: {command:?}"),
-            Self::LeaseAnswered { life, answer } => {
-                write!(f, "agent {life}: Lease: {answer:?}")
-            }
+            Self::LeaseAnswered { life, answer } => write!(f, "agent {life}: Lease: {answer:?}"),
             Self::Connecting { connection } => write!(f, "connection {connection}: opens"),
             Self::ToServer { connection, frame } => {
                 let frame = to_server(frame.frame.as_ref());
@@ -59,6 +57,7 @@ impl fmt::Display for Happening {
                 let reply = reply(result);
                 write!(f, "agent {life}: call {} is answered: {reply}", id.0)
             }
+            Self::CostAnswered { life, cost, .. } => write!(f, "agent {life}: cost {cost:?}"),
             Self::ListArrives { life, kind, .. } => write!(f, "agent {life}: lists {kind:?}"),
             Self::Listed {
                 life, kind, list, ..
@@ -111,6 +110,7 @@ fn to_server(frame: Option<&request::Frame>) -> String {
             format!("batch {}/{}: {what}", it.batch_id, it.operation)
         }),
         Some(request::Frame::Heartbeat(_)) => "heartbeat".to_owned(),
+        Some(request::Frame::Costs(costs)) => format!("{costs:?}"),
         Some(request::Frame::Nodes(nodes)) => format!("{nodes:?}"),
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use decree_api::v1;
 
 use crate::{
-    budget,
+    asking, budget,
     execute::creates::CreateLimits,
     lease::shard::Shard,
     nodes::{self, NodeFields},
@@ -62,9 +62,13 @@ pub struct AgentConfig {
 
 impl AgentConfig {
     pub(super) fn hello(&self) -> v1::Hello {
-        let capabilities = self.nodes().map(|_| nodes::CAPABILITY.to_owned());
+        let asks = !self.preferences.cost_sources.is_empty() && self.mode != v1::Mode::Shadow;
+        let capabilities = [
+            asks.then(|| asking::CAPABILITY.to_owned()),
+            self.nodes().map(|_| nodes::CAPABILITY.to_owned()),
+        ];
         v1::Hello {
-            capabilities: capabilities.into_iter().collect(),
+            capabilities: capabilities.into_iter().flatten().collect(),
             agent_instance: self.instance.clone(),
             cluster_uid: self.cluster_uid.clone(),
             cluster_name: self.cluster_name.clone(),

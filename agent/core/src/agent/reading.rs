@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, Call, CallId, Kind},
+    asking::CostCall,
     link::LinkCommand,
     report::Report,
     view::View,
@@ -28,6 +29,8 @@ pub enum AgentCommand {
     WatchNodes,
     /// A call to the cluster, answered by [`Agent::handle_reply`](super::Agent::handle_reply).
     Call(Call),
+    /// A question to a pod, answered by [`Agent::handle_cost`](super::Agent::handle_cost).
+    AskCost(CostCall),
 }
 
 /// The lists and watches. Owned and changed by one [`Agent`](super::Agent).

@@ -56,7 +56,8 @@ static BATCH: Shape = Shape::Message(&[
 static BATCHES: Shape = Shape::Message(&[(1, &BATCH)]);
 static REJECTED_OBJECT: Shape = Shape::Message(&[(3, &PLAIN)]);
 static REJECTION: Shape = Shape::Message(&[(7, &REJECTED_OBJECT)]);
-static RESPONSE: Fields = &[(3, &BATCHES), (7, &REJECTION)];
+static COSTS_WANTED: Shape = Shape::Message(&[(3, &PLAIN)]);
+static RESPONSE: Fields = &[(3, &BATCHES), (7, &REJECTION), (8, &COSTS_WANTED)];
 
 /// Decodes a frame of the server.
 ///

@@ -157,6 +157,7 @@ fn events_go_out_in_frames_of_a_bounded_size() {
         Frame::Hello(_)
         | Frame::Heartbeat(_)
         | Frame::Nodes(_)
+        | Frame::Costs(_)
         | Frame::Outcomes(_)
         | Frame::SnapshotBegin(_)
         | Frame::SnapshotObjects(_)

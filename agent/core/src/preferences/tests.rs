@@ -35,6 +35,7 @@ fn annotations_are_read() {
             "first=app.state=idle, consolidate,oldest-stays, leaving-node, spread=topology.kubernetes.io/zone",
         ),
         ("surge-on-eviction", "25%"),
+        ("scale-in-cost", "http://:8080/busy?of=x,y ,wait"),
     ]);
     let expected = v1::Preferences {
         create_after_termination: true,
@@ -48,16 +49,25 @@ fn annotations_are_read() {
         ],
         surge: None,
         surge_percent: Some(25),
+        scale_in_cost: Some(v1::ScaleInCost {
+            source: "http://:8080/busy?of=x,y".to_owned(),
+            on_silence: v1::OnSilence::Wait.into(),
+        }),
     };
     assert_eq!(all.preferences, Some(expected.clone()));
     let words = "create: after-termination; keep-ended: 5; scale-in: first=app.state=idle, consolidate, oldest-stays, leaving-node, \
-                 spread=topology.kubernetes.io/zone; surge-on-eviction: 25%";
+                 spread=topology.kubernetes.io/zone; scale-in-cost: http://:8080/busy?of=x,y, wait; surge-on-eviction: 25%";
     assert_eq!(super::words(&expected), words);
 }
 
 #[test]
 fn wrong_word_of_an_annotation_is_named() {
     for (key, value, why) in [
+        (
+            "scale-in-cost",
+            &*format!("http://:80/{}", "x".repeat(256)),
+            "longer than 256 bytes",
+        ),
         (
             "create",
             "after-terminaton",
@@ -208,12 +218,66 @@ fn policy_allows_annotations_and_sets_defaults() {
 }
 
 #[test]
+fn source_of_costs_is_a_port_and_a_path_of_the_pod_itself() {
+    for source in [
+        "https://:80/",
+        "http://:0/",
+        "http://:+80/",
+        "http://:80",
+        "http://:65536/",
+        "http://10.0.0.1:80/busy",
+        "http://:80@host/busy",
+        "http://user@:80/busy",
+        "http://:80/bu sy",
+        "http://:80/busy#x",
+        "http://:80/büsy",
+        "http://:80/busy\r\nHost: x",
+        "http://:80/busy, wate",
+        "http://:80/busy, wait, wait",
+        "",
+    ] {
+        let why = &read(&[("scale-in-cost", source)]).ignored_annotations;
+        assert!(
+            why.len() == 1 && why[0].contains("is not http://:PORT/PATH"),
+            "{source}: {why:?}"
+        );
+    }
+}
+
+#[test]
+fn costs_are_asked_only_from_sources_that_the_operator_names() {
+    let asks = read(&[("scale-in-cost", "http://:8080/busy")]);
+    let mut off = asks.clone();
+    PreferencePolicy::default().apply(&mut off, None);
+    assert_eq!(off.preferences, Some(v1::Preferences::default()));
+    let why = "decree.dev/scale-in-cost: the agent runs without --scale-in-costs http";
+    assert_eq!(off.ignored_annotations, [why]);
+    let default: DefaultPreference = "*:scale-in-cost=http://:8080/busy"
+        .parse()
+        .expect("a default");
+    let policy = |kinds: &[&str]| PreferencePolicy {
+        cost_sources: kinds.iter().map(ToString::to_string).collect(),
+        ..PreferencePolicy::new(Preference::ALL.into(), &[default.clone()])
+    };
+    for set in [asks.clone(), read(&[])] {
+        let (mut on, mut off) = (set.clone(), set);
+        policy(&["http"]).apply(&mut on, None);
+        policy(&[]).apply(&mut off, None);
+        assert_eq!(on.preferences, asks.preferences);
+        assert_eq!(
+            (off.preferences, off.ignored_annotations.len()),
+            (Some(v1::Preferences::default()), 1)
+        );
+    }
+}
+
+#[test]
 fn values_of_flags_are_checked() {
     for (text, why) in [
         ("shop", "\"shop\" is not NAMESPACE:NAME=VALUE"),
         (
             "shop:creates=x",
-            "\"creates\" is none of: create, keep-ended, scale-in, surge-on-eviction",
+            "\"creates\" is none of: create, keep-ended, scale-in, scale-in-cost, surge-on-eviction",
         ),
         (
             "shop:create=x",

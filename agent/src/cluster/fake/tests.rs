@@ -62,6 +62,32 @@ async fn create(cluster: &FakeCluster, name: &str) -> v1::Pod {
     *pod
 }
 
+#[tokio::test]
+async fn pods_answer_the_number_in_their_annotation() {
+    let cluster = start(ClusterConfig::default());
+    let pod = |name: &str, busy: &str| {
+        let metadata = json!({"namespace": "default", "name": name, "annotations": {BUSY: busy}});
+        let spec = json!({"containers": [{"name": "c", "image": "i"}]});
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    };
+    let ask = async |name: &str, busy: &str, uid: Option<&str>| {
+        let created = cluster
+            .with(|model| model.create(pod(name, busy)))
+            .expect("it is a pod");
+        let uid = uid.unwrap_or(created["metadata"]["uid"].as_str().expect("a uid"));
+        let pod = v1::ObjectRef {
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        };
+        let source = "http://:80/".parse().expect("a source");
+        cluster.cost(pod, source).await.ok()
+    };
+    assert_eq!(ask("a", "-17", None).await, Some(-17));
+    assert_eq!(ask("b", "many", None).await, None);
+    assert_eq!(ask("c", "5", Some("of another pod")).await, None);
+}
+
 async fn watch_pods(cluster: &FakeCluster) -> FakeEvents {
     let list = list(cluster).await;
     cluster

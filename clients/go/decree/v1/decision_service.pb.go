@@ -42,6 +42,7 @@ type ReconcileRequest struct {
 	//	*ReconcileRequest_Outcomes
 	//	*ReconcileRequest_Heartbeat
 	//	*ReconcileRequest_Nodes
+	//	*ReconcileRequest_Costs
 	Frame         isReconcileRequest_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -163,6 +164,15 @@ func (x *ReconcileRequest) GetNodes() *Nodes {
 	return nil
 }
 
+func (x *ReconcileRequest) GetCosts() *Costs {
+	if x != nil {
+		if x, ok := x.Frame.(*ReconcileRequest_Costs); ok {
+			return x.Costs
+		}
+	}
+	return nil
+}
+
 type isReconcileRequest_Frame interface {
 	isReconcileRequest_Frame()
 }
@@ -207,6 +217,11 @@ type ReconcileRequest_Nodes struct {
 	Nodes *Nodes `protobuf:"bytes,9,opt,name=nodes,proto3,oneof"`
 }
 
+type ReconcileRequest_Costs struct {
+	// Answers to a CostsWanted, if the Hello asks for the capability `costs`.
+	Costs *Costs `protobuf:"bytes,10,opt,name=costs,proto3,oneof"`
+}
+
 func (*ReconcileRequest_Hello) isReconcileRequest_Frame() {}
 
 func (*ReconcileRequest_SnapshotBegin) isReconcileRequest_Frame() {}
@@ -223,6 +238,8 @@ func (*ReconcileRequest_Heartbeat) isReconcileRequest_Frame() {}
 
 func (*ReconcileRequest_Nodes) isReconcileRequest_Frame() {}
 
+func (*ReconcileRequest_Costs) isReconcileRequest_Frame() {}
+
 // Carries one frame from the server.
 type ReconcileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -238,6 +255,7 @@ type ReconcileResponse struct {
 	//	*ReconcileResponse_Drain
 	//	*ReconcileResponse_Heartbeat
 	//	*ReconcileResponse_Rejection
+	//	*ReconcileResponse_CostsWanted
 	Frame         isReconcileResponse_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -341,6 +359,15 @@ func (x *ReconcileResponse) GetRejection() *Rejection {
 	return nil
 }
 
+func (x *ReconcileResponse) GetCostsWanted() *CostsWanted {
+	if x != nil {
+		if x, ok := x.Frame.(*ReconcileResponse_CostsWanted); ok {
+			return x.CostsWanted
+		}
+	}
+	return nil
+}
+
 type isReconcileResponse_Frame interface {
 	isReconcileResponse_Frame()
 }
@@ -375,6 +402,11 @@ type ReconcileResponse_Rejection struct {
 	Rejection *Rejection `protobuf:"bytes,7,opt,name=rejection,proto3,oneof"`
 }
 
+type ReconcileResponse_CostsWanted struct {
+	// A question for the costs of pods, if the Hello asks for the capability `costs`.
+	CostsWanted *CostsWanted `protobuf:"bytes,8,opt,name=costs_wanted,json=costsWanted,proto3,oneof"`
+}
+
 func (*ReconcileResponse_Welcome) isReconcileResponse_Frame() {}
 
 func (*ReconcileResponse_Batches) isReconcileResponse_Frame() {}
@@ -386,6 +418,8 @@ func (*ReconcileResponse_Drain) isReconcileResponse_Frame() {}
 func (*ReconcileResponse_Heartbeat) isReconcileResponse_Frame() {}
 
 func (*ReconcileResponse_Rejection) isReconcileResponse_Frame() {}
+
+func (*ReconcileResponse_CostsWanted) isReconcileResponse_Frame() {}
 
 // Asks to continue a session.
 type RenewSessionRequest struct {
@@ -628,7 +662,9 @@ type SimulateRequest struct {
 	// The number of replicas to assume, 0 or more. Absent means the current number.
 	Replicas *int32 `protobuf:"varint,4,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
 	// The shard; empty for all shards.
-	Shard         string `protobuf:"bytes,5,opt,name=shard,proto3" json:"shard,omitempty"`
+	Shard string `protobuf:"bytes,5,opt,name=shard,proto3" json:"shard,omitempty"`
+	// The costs that pods of the ReplicaSet would answer, by the name of the pod; see Costs. Absent ones count as not answered.
+	Costs         map[string]int32 `protobuf:"bytes,6,rep,name=costs,proto3" json:"costs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -696,6 +732,13 @@ func (x *SimulateRequest) GetShard() string {
 		return x.Shard
 	}
 	return ""
+}
+
+func (x *SimulateRequest) GetCosts() map[string]int32 {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
 }
 
 // Answers with the decision that the server would make. It assumes that all operations succeed.
@@ -875,7 +918,7 @@ var File_decree_v1_decision_service_proto protoreflect.FileDescriptor
 
 const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\n" +
-	" decree/v1/decision_service.proto\x12\tdecree.v1\x1a\x15decree/v1/batch.proto\x1a\x15decree/v1/event.proto\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x17decree/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xea\x03\n" +
+	" decree/v1/decision_service.proto\x12\tdecree.v1\x1a\x15decree/v1/batch.proto\x1a\x15decree/v1/event.proto\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x17decree/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x94\x04\n" +
 	"\x10ReconcileRequest\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12(\n" +
 	"\x05hello\x18\x02 \x01(\v2\x10.decree.v1.HelloH\x00R\x05hello\x12A\n" +
@@ -885,8 +928,10 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\x06events\x18\x06 \x01(\v2\x11.decree.v1.EventsH\x00R\x06events\x121\n" +
 	"\boutcomes\x18\a \x01(\v2\x13.decree.v1.OutcomesH\x00R\boutcomes\x124\n" +
 	"\theartbeat\x18\b \x01(\v2\x14.decree.v1.HeartbeatH\x00R\theartbeat\x12(\n" +
-	"\x05nodes\x18\t \x01(\v2\x10.decree.v1.NodesH\x00R\x05nodesB\a\n" +
-	"\x05frame\"\xdb\x02\n" +
+	"\x05nodes\x18\t \x01(\v2\x10.decree.v1.NodesH\x00R\x05nodes\x12(\n" +
+	"\x05costs\x18\n" +
+	" \x01(\v2\x10.decree.v1.CostsH\x00R\x05costsB\a\n" +
+	"\x05frame\"\x98\x03\n" +
 	"\x11ReconcileResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
 	"\awelcome\x18\x02 \x01(\v2\x12.decree.v1.WelcomeH\x00R\awelcome\x12.\n" +
@@ -894,7 +939,8 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\x06resync\x18\x04 \x01(\v2\x11.decree.v1.ResyncH\x00R\x06resync\x12(\n" +
 	"\x05drain\x18\x05 \x01(\v2\x10.decree.v1.DrainH\x00R\x05drain\x124\n" +
 	"\theartbeat\x18\x06 \x01(\v2\x14.decree.v1.HeartbeatH\x00R\theartbeat\x124\n" +
-	"\trejection\x18\a \x01(\v2\x14.decree.v1.RejectionH\x00R\trejectionB\a\n" +
+	"\trejection\x18\a \x01(\v2\x14.decree.v1.RejectionH\x00R\trejection\x12;\n" +
+	"\fcosts_wanted\x18\b \x01(\v2\x16.decree.v1.CostsWantedH\x00R\vcostsWantedB\a\n" +
 	"\x05frame\"4\n" +
 	"\x13RenewSessionRequest\x12\x1d\n" +
 	"\n" +
@@ -912,13 +958,18 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\aoptions\x18\x05 \x01(\v2\x12.decree.v1.OptionsR\aoptions\x12%\n" +
 	"\x05nodes\x18\x06 \x03(\v2\x0f.decree.v1.NodeR\x05nodes\"A\n" +
 	"\x0eDecideResponse\x12/\n" +
-	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\"\xa1\x01\n" +
+	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\"\x98\x02\n" +
 	"\x0fSimulateRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1f\n" +
 	"\breplicas\x18\x04 \x01(\x05H\x00R\breplicas\x88\x01\x01\x12\x14\n" +
-	"\x05shard\x18\x05 \x01(\tR\x05shardB\v\n" +
+	"\x05shard\x18\x05 \x01(\tR\x05shard\x12;\n" +
+	"\x05costs\x18\x06 \x03(\v2%.decree.v1.SimulateRequest.CostsEntryR\x05costs\x1a8\n" +
+	"\n" +
+	"CostsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01B\v\n" +
 	"\t_replicas\"x\n" +
 	"\x10SimulateResponse\x12/\n" +
 	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\x123\n" +
@@ -956,7 +1007,7 @@ func file_decree_v1_decision_service_proto_rawDescGZIP() []byte {
 	return file_decree_v1_decision_service_proto_rawDescData
 }
 
-var file_decree_v1_decision_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_decree_v1_decision_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_decree_v1_decision_service_proto_goTypes = []any{
 	(*ReconcileRequest)(nil),      // 0: decree.v1.ReconcileRequest
 	(*ReconcileResponse)(nil),     // 1: decree.v1.ReconcileResponse
@@ -967,76 +1018,82 @@ var file_decree_v1_decision_service_proto_goTypes = []any{
 	(*SimulateRequest)(nil),       // 6: decree.v1.SimulateRequest
 	(*SimulateResponse)(nil),      // 7: decree.v1.SimulateResponse
 	(*Decision)(nil),              // 8: decree.v1.Decision
-	(*Hello)(nil),                 // 9: decree.v1.Hello
-	(*SnapshotBegin)(nil),         // 10: decree.v1.SnapshotBegin
-	(*SnapshotObjects)(nil),       // 11: decree.v1.SnapshotObjects
-	(*SnapshotEnd)(nil),           // 12: decree.v1.SnapshotEnd
-	(*Events)(nil),                // 13: decree.v1.Events
-	(*Outcomes)(nil),              // 14: decree.v1.Outcomes
-	(*Heartbeat)(nil),             // 15: decree.v1.Heartbeat
-	(*Nodes)(nil),                 // 16: decree.v1.Nodes
-	(*Welcome)(nil),               // 17: decree.v1.Welcome
-	(*Batches)(nil),               // 18: decree.v1.Batches
-	(*Resync)(nil),                // 19: decree.v1.Resync
-	(*Drain)(nil),                 // 20: decree.v1.Drain
-	(*Rejection)(nil),             // 21: decree.v1.Rejection
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*ReplicaSet)(nil),            // 23: decree.v1.ReplicaSet
-	(*Pod)(nil),                   // 24: decree.v1.Pod
-	(*Options)(nil),               // 25: decree.v1.Options
-	(*Node)(nil),                  // 26: decree.v1.Node
-	(*StaleView)(nil),             // 27: decree.v1.StaleView
-	(*ObjectRef)(nil),             // 28: decree.v1.ObjectRef
-	(*Victim)(nil),                // 29: decree.v1.Victim
-	(*ReplicaSetStatus)(nil),      // 30: decree.v1.ReplicaSetStatus
-	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
-	(*Reason)(nil),                // 32: decree.v1.Reason
+	nil,                           // 9: decree.v1.SimulateRequest.CostsEntry
+	(*Hello)(nil),                 // 10: decree.v1.Hello
+	(*SnapshotBegin)(nil),         // 11: decree.v1.SnapshotBegin
+	(*SnapshotObjects)(nil),       // 12: decree.v1.SnapshotObjects
+	(*SnapshotEnd)(nil),           // 13: decree.v1.SnapshotEnd
+	(*Events)(nil),                // 14: decree.v1.Events
+	(*Outcomes)(nil),              // 15: decree.v1.Outcomes
+	(*Heartbeat)(nil),             // 16: decree.v1.Heartbeat
+	(*Nodes)(nil),                 // 17: decree.v1.Nodes
+	(*Costs)(nil),                 // 18: decree.v1.Costs
+	(*Welcome)(nil),               // 19: decree.v1.Welcome
+	(*Batches)(nil),               // 20: decree.v1.Batches
+	(*Resync)(nil),                // 21: decree.v1.Resync
+	(*Drain)(nil),                 // 22: decree.v1.Drain
+	(*Rejection)(nil),             // 23: decree.v1.Rejection
+	(*CostsWanted)(nil),           // 24: decree.v1.CostsWanted
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*ReplicaSet)(nil),            // 26: decree.v1.ReplicaSet
+	(*Pod)(nil),                   // 27: decree.v1.Pod
+	(*Options)(nil),               // 28: decree.v1.Options
+	(*Node)(nil),                  // 29: decree.v1.Node
+	(*StaleView)(nil),             // 30: decree.v1.StaleView
+	(*ObjectRef)(nil),             // 31: decree.v1.ObjectRef
+	(*Victim)(nil),                // 32: decree.v1.Victim
+	(*ReplicaSetStatus)(nil),      // 33: decree.v1.ReplicaSetStatus
+	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
+	(*Reason)(nil),                // 35: decree.v1.Reason
 }
 var file_decree_v1_decision_service_proto_depIdxs = []int32{
-	9,  // 0: decree.v1.ReconcileRequest.hello:type_name -> decree.v1.Hello
-	10, // 1: decree.v1.ReconcileRequest.snapshot_begin:type_name -> decree.v1.SnapshotBegin
-	11, // 2: decree.v1.ReconcileRequest.snapshot_objects:type_name -> decree.v1.SnapshotObjects
-	12, // 3: decree.v1.ReconcileRequest.snapshot_end:type_name -> decree.v1.SnapshotEnd
-	13, // 4: decree.v1.ReconcileRequest.events:type_name -> decree.v1.Events
-	14, // 5: decree.v1.ReconcileRequest.outcomes:type_name -> decree.v1.Outcomes
-	15, // 6: decree.v1.ReconcileRequest.heartbeat:type_name -> decree.v1.Heartbeat
-	16, // 7: decree.v1.ReconcileRequest.nodes:type_name -> decree.v1.Nodes
-	17, // 8: decree.v1.ReconcileResponse.welcome:type_name -> decree.v1.Welcome
-	18, // 9: decree.v1.ReconcileResponse.batches:type_name -> decree.v1.Batches
-	19, // 10: decree.v1.ReconcileResponse.resync:type_name -> decree.v1.Resync
-	20, // 11: decree.v1.ReconcileResponse.drain:type_name -> decree.v1.Drain
-	15, // 12: decree.v1.ReconcileResponse.heartbeat:type_name -> decree.v1.Heartbeat
-	21, // 13: decree.v1.ReconcileResponse.rejection:type_name -> decree.v1.Rejection
-	22, // 14: decree.v1.RenewSessionResponse.expire_time:type_name -> google.protobuf.Timestamp
-	23, // 15: decree.v1.DecideRequest.replica_set:type_name -> decree.v1.ReplicaSet
-	23, // 16: decree.v1.DecideRequest.other_replica_sets:type_name -> decree.v1.ReplicaSet
-	24, // 17: decree.v1.DecideRequest.pods:type_name -> decree.v1.Pod
-	22, // 18: decree.v1.DecideRequest.decide_time:type_name -> google.protobuf.Timestamp
-	25, // 19: decree.v1.DecideRequest.options:type_name -> decree.v1.Options
-	26, // 20: decree.v1.DecideRequest.nodes:type_name -> decree.v1.Node
-	8,  // 21: decree.v1.DecideResponse.decision:type_name -> decree.v1.Decision
-	8,  // 22: decree.v1.SimulateResponse.decision:type_name -> decree.v1.Decision
-	27, // 23: decree.v1.SimulateResponse.stale_view:type_name -> decree.v1.StaleView
-	28, // 24: decree.v1.Decision.replica_set:type_name -> decree.v1.ObjectRef
-	29, // 25: decree.v1.Decision.deletes:type_name -> decree.v1.Victim
-	28, // 26: decree.v1.Decision.adopts:type_name -> decree.v1.ObjectRef
-	28, // 27: decree.v1.Decision.releases:type_name -> decree.v1.ObjectRef
-	30, // 28: decree.v1.Decision.status:type_name -> decree.v1.ReplicaSetStatus
-	31, // 29: decree.v1.Decision.requeue_after:type_name -> google.protobuf.Duration
-	32, // 30: decree.v1.Decision.reasons:type_name -> decree.v1.Reason
-	0,  // 31: decree.v1.DecisionService.Reconcile:input_type -> decree.v1.ReconcileRequest
-	2,  // 32: decree.v1.DecisionService.RenewSession:input_type -> decree.v1.RenewSessionRequest
-	4,  // 33: decree.v1.DecisionService.Decide:input_type -> decree.v1.DecideRequest
-	6,  // 34: decree.v1.DecisionService.Simulate:input_type -> decree.v1.SimulateRequest
-	1,  // 35: decree.v1.DecisionService.Reconcile:output_type -> decree.v1.ReconcileResponse
-	3,  // 36: decree.v1.DecisionService.RenewSession:output_type -> decree.v1.RenewSessionResponse
-	5,  // 37: decree.v1.DecisionService.Decide:output_type -> decree.v1.DecideResponse
-	7,  // 38: decree.v1.DecisionService.Simulate:output_type -> decree.v1.SimulateResponse
-	35, // [35:39] is the sub-list for method output_type
-	31, // [31:35] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	10, // 0: decree.v1.ReconcileRequest.hello:type_name -> decree.v1.Hello
+	11, // 1: decree.v1.ReconcileRequest.snapshot_begin:type_name -> decree.v1.SnapshotBegin
+	12, // 2: decree.v1.ReconcileRequest.snapshot_objects:type_name -> decree.v1.SnapshotObjects
+	13, // 3: decree.v1.ReconcileRequest.snapshot_end:type_name -> decree.v1.SnapshotEnd
+	14, // 4: decree.v1.ReconcileRequest.events:type_name -> decree.v1.Events
+	15, // 5: decree.v1.ReconcileRequest.outcomes:type_name -> decree.v1.Outcomes
+	16, // 6: decree.v1.ReconcileRequest.heartbeat:type_name -> decree.v1.Heartbeat
+	17, // 7: decree.v1.ReconcileRequest.nodes:type_name -> decree.v1.Nodes
+	18, // 8: decree.v1.ReconcileRequest.costs:type_name -> decree.v1.Costs
+	19, // 9: decree.v1.ReconcileResponse.welcome:type_name -> decree.v1.Welcome
+	20, // 10: decree.v1.ReconcileResponse.batches:type_name -> decree.v1.Batches
+	21, // 11: decree.v1.ReconcileResponse.resync:type_name -> decree.v1.Resync
+	22, // 12: decree.v1.ReconcileResponse.drain:type_name -> decree.v1.Drain
+	16, // 13: decree.v1.ReconcileResponse.heartbeat:type_name -> decree.v1.Heartbeat
+	23, // 14: decree.v1.ReconcileResponse.rejection:type_name -> decree.v1.Rejection
+	24, // 15: decree.v1.ReconcileResponse.costs_wanted:type_name -> decree.v1.CostsWanted
+	25, // 16: decree.v1.RenewSessionResponse.expire_time:type_name -> google.protobuf.Timestamp
+	26, // 17: decree.v1.DecideRequest.replica_set:type_name -> decree.v1.ReplicaSet
+	26, // 18: decree.v1.DecideRequest.other_replica_sets:type_name -> decree.v1.ReplicaSet
+	27, // 19: decree.v1.DecideRequest.pods:type_name -> decree.v1.Pod
+	25, // 20: decree.v1.DecideRequest.decide_time:type_name -> google.protobuf.Timestamp
+	28, // 21: decree.v1.DecideRequest.options:type_name -> decree.v1.Options
+	29, // 22: decree.v1.DecideRequest.nodes:type_name -> decree.v1.Node
+	8,  // 23: decree.v1.DecideResponse.decision:type_name -> decree.v1.Decision
+	9,  // 24: decree.v1.SimulateRequest.costs:type_name -> decree.v1.SimulateRequest.CostsEntry
+	8,  // 25: decree.v1.SimulateResponse.decision:type_name -> decree.v1.Decision
+	30, // 26: decree.v1.SimulateResponse.stale_view:type_name -> decree.v1.StaleView
+	31, // 27: decree.v1.Decision.replica_set:type_name -> decree.v1.ObjectRef
+	32, // 28: decree.v1.Decision.deletes:type_name -> decree.v1.Victim
+	31, // 29: decree.v1.Decision.adopts:type_name -> decree.v1.ObjectRef
+	31, // 30: decree.v1.Decision.releases:type_name -> decree.v1.ObjectRef
+	33, // 31: decree.v1.Decision.status:type_name -> decree.v1.ReplicaSetStatus
+	34, // 32: decree.v1.Decision.requeue_after:type_name -> google.protobuf.Duration
+	35, // 33: decree.v1.Decision.reasons:type_name -> decree.v1.Reason
+	0,  // 34: decree.v1.DecisionService.Reconcile:input_type -> decree.v1.ReconcileRequest
+	2,  // 35: decree.v1.DecisionService.RenewSession:input_type -> decree.v1.RenewSessionRequest
+	4,  // 36: decree.v1.DecisionService.Decide:input_type -> decree.v1.DecideRequest
+	6,  // 37: decree.v1.DecisionService.Simulate:input_type -> decree.v1.SimulateRequest
+	1,  // 38: decree.v1.DecisionService.Reconcile:output_type -> decree.v1.ReconcileResponse
+	3,  // 39: decree.v1.DecisionService.RenewSession:output_type -> decree.v1.RenewSessionResponse
+	5,  // 40: decree.v1.DecisionService.Decide:output_type -> decree.v1.DecideResponse
+	7,  // 41: decree.v1.DecisionService.Simulate:output_type -> decree.v1.SimulateResponse
+	38, // [38:42] is the sub-list for method output_type
+	34, // [34:38] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_decision_service_proto_init() }
@@ -1058,6 +1115,7 @@ func file_decree_v1_decision_service_proto_init() {
 		(*ReconcileRequest_Outcomes)(nil),
 		(*ReconcileRequest_Heartbeat)(nil),
 		(*ReconcileRequest_Nodes)(nil),
+		(*ReconcileRequest_Costs)(nil),
 	}
 	file_decree_v1_decision_service_proto_msgTypes[1].OneofWrappers = []any{
 		(*ReconcileResponse_Welcome)(nil),
@@ -1066,6 +1124,7 @@ func file_decree_v1_decision_service_proto_init() {
 		(*ReconcileResponse_Drain)(nil),
 		(*ReconcileResponse_Heartbeat)(nil),
 		(*ReconcileResponse_Rejection)(nil),
+		(*ReconcileResponse_CostsWanted)(nil),
 	}
 	file_decree_v1_decision_service_proto_msgTypes[6].OneofWrappers = []any{}
 	file_decree_v1_decision_service_proto_msgTypes[8].OneofWrappers = []any{}
@@ -1075,7 +1134,7 @@ func file_decree_v1_decision_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_decision_service_proto_rawDesc), len(file_decree_v1_decision_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -143,6 +143,59 @@ func (PodPhase) EnumDescriptor() ([]byte, []int) {
 	return file_decree_v1_object_proto_rawDescGZIP(), []int{1}
 }
 
+// Names the behavior if pods do not answer a question for their costs in time.
+type OnSilence int32
+
+const (
+	// Means PROCEED.
+	OnSilence_ON_SILENCE_UNSPECIFIED OnSilence = 0
+	// The annotations of silent pods count, as without a question.
+	OnSilence_ON_SILENCE_PROCEED OnSilence = 1
+	// The server deletes no pod, and asks again with a back-off, at the latest every 30 seconds.
+	OnSilence_ON_SILENCE_WAIT OnSilence = 2
+)
+
+// Enum value maps for OnSilence.
+var (
+	OnSilence_name = map[int32]string{
+		0: "ON_SILENCE_UNSPECIFIED",
+		1: "ON_SILENCE_PROCEED",
+		2: "ON_SILENCE_WAIT",
+	}
+	OnSilence_value = map[string]int32{
+		"ON_SILENCE_UNSPECIFIED": 0,
+		"ON_SILENCE_PROCEED":     1,
+		"ON_SILENCE_WAIT":        2,
+	}
+)
+
+func (x OnSilence) Enum() *OnSilence {
+	p := new(OnSilence)
+	*p = x
+	return p
+}
+
+func (x OnSilence) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (OnSilence) Descriptor() protoreflect.EnumDescriptor {
+	return file_decree_v1_object_proto_enumTypes[2].Descriptor()
+}
+
+func (OnSilence) Type() protoreflect.EnumType {
+	return &file_decree_v1_object_proto_enumTypes[2]
+}
+
+func (x OnSilence) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use OnSilence.Descriptor instead.
+func (OnSilence) EnumDescriptor() ([]byte, []int) {
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{2}
+}
+
 // Names a preference for the order of deletion.
 type ScaleInRule int32
 
@@ -193,11 +246,11 @@ func (x ScaleInRule) String() string {
 }
 
 func (ScaleInRule) Descriptor() protoreflect.EnumDescriptor {
-	return file_decree_v1_object_proto_enumTypes[2].Descriptor()
+	return file_decree_v1_object_proto_enumTypes[3].Descriptor()
 }
 
 func (ScaleInRule) Type() protoreflect.EnumType {
-	return &file_decree_v1_object_proto_enumTypes[2]
+	return &file_decree_v1_object_proto_enumTypes[3]
 }
 
 func (x ScaleInRule) Number() protoreflect.EnumNumber {
@@ -206,7 +259,7 @@ func (x ScaleInRule) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScaleInRule.Descriptor instead.
 func (ScaleInRule) EnumDescriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{2}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{3}
 }
 
 // Identifies one object for its lifetime. An object with the same name and another uid is a different object.
@@ -1000,7 +1053,10 @@ type Preferences struct {
 	// quarantines the ReplicaSet. Annotation: `decree.dev/surge-on-eviction`.
 	Surge *int32 `protobuf:"varint,4,opt,name=surge,proto3,oneof" json:"surge,omitempty"`
 	// The same in percent of the desired pods, rounded up. If both are set, the larger number counts. Never more than the desired pods.
-	SurgePercent  *int32 `protobuf:"varint,5,opt,name=surge_percent,json=surgePercent,proto3,oneof" json:"surge_percent,omitempty"`
+	SurgePercent *int32 `protobuf:"varint,5,opt,name=surge_percent,json=surgePercent,proto3,oneof" json:"surge_percent,omitempty"`
+	// Whether pods are asked for their deletion costs before the server chooses among them. Absent means no. Needs the capability `costs`. Annotation:
+	// `decree.dev/scale-in-cost`.
+	ScaleInCost   *ScaleInCost `protobuf:"bytes,6,opt,name=scale_in_cost,json=scaleInCost,proto3" json:"scale_in_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1070,6 +1126,69 @@ func (x *Preferences) GetSurgePercent() int32 {
 	return 0
 }
 
+func (x *Preferences) GetScaleInCost() *ScaleInCost {
+	if x != nil {
+		return x.ScaleInCost
+	}
+	return nil
+}
+
+// States that pods are asked for their deletion costs at the time of the choice. An answer takes the place of the annotation
+// `controller.kubernetes.io/pod-deletion-cost` for this choice.
+type ScaleInCost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The source of the costs, as in the annotation, at most 256 bytes: `http://:8080/busy`. The server only shows it.
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// The behavior if pods do not answer. An unknown value means PROCEED.
+	OnSilence     OnSilence `protobuf:"varint,2,opt,name=on_silence,json=onSilence,proto3,enum=decree.v1.OnSilence" json:"on_silence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScaleInCost) Reset() {
+	*x = ScaleInCost{}
+	mi := &file_decree_v1_object_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScaleInCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScaleInCost) ProtoMessage() {}
+
+func (x *ScaleInCost) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_object_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScaleInCost.ProtoReflect.Descriptor instead.
+func (*ScaleInCost) Descriptor() ([]byte, []int) {
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ScaleInCost) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ScaleInCost) GetOnSilence() OnSilence {
+	if x != nil {
+		return x.OnSilence
+	}
+	return OnSilence_ON_SILENCE_UNSPECIFIED
+}
+
 // Orders the deletion of pods among those of equal phase and readiness.
 type ScaleInPreference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1085,7 +1204,7 @@ type ScaleInPreference struct {
 
 func (x *ScaleInPreference) Reset() {
 	*x = ScaleInPreference{}
-	mi := &file_decree_v1_object_proto_msgTypes[9]
+	mi := &file_decree_v1_object_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1216,7 @@ func (x *ScaleInPreference) String() string {
 func (*ScaleInPreference) ProtoMessage() {}
 
 func (x *ScaleInPreference) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[9]
+	mi := &file_decree_v1_object_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1229,7 @@ func (x *ScaleInPreference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleInPreference.ProtoReflect.Descriptor instead.
 func (*ScaleInPreference) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ScaleInPreference) GetRule() ScaleInRule {
@@ -1157,7 +1276,7 @@ type ReplicaSetStatus struct {
 
 func (x *ReplicaSetStatus) Reset() {
 	*x = ReplicaSetStatus{}
-	mi := &file_decree_v1_object_proto_msgTypes[10]
+	mi := &file_decree_v1_object_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1288,7 @@ func (x *ReplicaSetStatus) String() string {
 func (*ReplicaSetStatus) ProtoMessage() {}
 
 func (x *ReplicaSetStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[10]
+	mi := &file_decree_v1_object_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1301,7 @@ func (x *ReplicaSetStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSetStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaSetStatus) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{10}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReplicaSetStatus) GetReplicas() int32 {
@@ -1253,7 +1372,7 @@ type ReplicaSetCondition struct {
 
 func (x *ReplicaSetCondition) Reset() {
 	*x = ReplicaSetCondition{}
-	mi := &file_decree_v1_object_proto_msgTypes[11]
+	mi := &file_decree_v1_object_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1384,7 @@ func (x *ReplicaSetCondition) String() string {
 func (*ReplicaSetCondition) ProtoMessage() {}
 
 func (x *ReplicaSetCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_object_proto_msgTypes[11]
+	mi := &file_decree_v1_object_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1397,7 @@ func (x *ReplicaSetCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaSetCondition.ProtoReflect.Descriptor instead.
 func (*ReplicaSetCondition) Descriptor() ([]byte, []int) {
-	return file_decree_v1_object_proto_rawDescGZIP(), []int{11}
+	return file_decree_v1_object_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReplicaSetCondition) GetType() string {
@@ -1405,17 +1524,22 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\v\n" +
-	"\t_replicas\"\x94\x02\n" +
+	"\t_replicas\"\xd0\x02\n" +
 	"\vPreferences\x128\n" +
 	"\x18create_after_termination\x18\x01 \x01(\bR\x16createAfterTermination\x12\"\n" +
 	"\n" +
 	"keep_ended\x18\x02 \x01(\x05H\x00R\tkeepEnded\x88\x01\x01\x127\n" +
 	"\bscale_in\x18\x03 \x03(\v2\x1c.decree.v1.ScaleInPreferenceR\ascaleIn\x12\x19\n" +
 	"\x05surge\x18\x04 \x01(\x05H\x01R\x05surge\x88\x01\x01\x12(\n" +
-	"\rsurge_percent\x18\x05 \x01(\x05H\x02R\fsurgePercent\x88\x01\x01B\r\n" +
+	"\rsurge_percent\x18\x05 \x01(\x05H\x02R\fsurgePercent\x88\x01\x01\x12:\n" +
+	"\rscale_in_cost\x18\x06 \x01(\v2\x16.decree.v1.ScaleInCostR\vscaleInCostB\r\n" +
 	"\v_keep_endedB\b\n" +
 	"\x06_surgeB\x10\n" +
-	"\x0e_surge_percent\"}\n" +
+	"\x0e_surge_percent\"Z\n" +
+	"\vScaleInCost\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x123\n" +
+	"\n" +
+	"on_silence\x18\x02 \x01(\x0e2\x14.decree.v1.OnSilenceR\tonSilence\"}\n" +
 	"\x11ScaleInPreference\x12*\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x16.decree.v1.ScaleInRuleR\x04rule\x12\x1b\n" +
 	"\tlabel_key\x18\x02 \x01(\tR\blabelKey\x12\x1f\n" +
@@ -1448,7 +1572,11 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x11POD_PHASE_UNKNOWN\x10\x02\x12\x15\n" +
 	"\x11POD_PHASE_RUNNING\x10\x03\x12\x17\n" +
 	"\x13POD_PHASE_SUCCEEDED\x10\x04\x12\x14\n" +
-	"\x10POD_PHASE_FAILED\x10\x05*\xbc\x01\n" +
+	"\x10POD_PHASE_FAILED\x10\x05*T\n" +
+	"\tOnSilence\x12\x1a\n" +
+	"\x16ON_SILENCE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12ON_SILENCE_PROCEED\x10\x01\x12\x13\n" +
+	"\x0fON_SILENCE_WAIT\x10\x02*\xbc\x01\n" +
 	"\vScaleInRule\x12\x1d\n" +
 	"\x19SCALE_IN_RULE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13SCALE_IN_RULE_FIRST\x10\x01\x12\x1f\n" +
@@ -1471,56 +1599,60 @@ func file_decree_v1_object_proto_rawDescGZIP() []byte {
 	return file_decree_v1_object_proto_rawDescData
 }
 
-var file_decree_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_decree_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_decree_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_decree_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_decree_v1_object_proto_goTypes = []any{
 	(Kind)(0),                        // 0: decree.v1.Kind
 	(PodPhase)(0),                    // 1: decree.v1.PodPhase
-	(ScaleInRule)(0),                 // 2: decree.v1.ScaleInRule
-	(*ObjectRef)(nil),                // 3: decree.v1.ObjectRef
-	(*OwnerReference)(nil),           // 4: decree.v1.OwnerReference
-	(*ReadyCondition)(nil),           // 5: decree.v1.ReadyCondition
-	(*Pod)(nil),                      // 6: decree.v1.Pod
-	(*Node)(nil),                     // 7: decree.v1.Node
-	(*LabelSelector)(nil),            // 8: decree.v1.LabelSelector
-	(*LabelSelectorRequirement)(nil), // 9: decree.v1.LabelSelectorRequirement
-	(*ReplicaSet)(nil),               // 10: decree.v1.ReplicaSet
-	(*Preferences)(nil),              // 11: decree.v1.Preferences
-	(*ScaleInPreference)(nil),        // 12: decree.v1.ScaleInPreference
-	(*ReplicaSetStatus)(nil),         // 13: decree.v1.ReplicaSetStatus
-	(*ReplicaSetCondition)(nil),      // 14: decree.v1.ReplicaSetCondition
-	nil,                              // 15: decree.v1.Pod.LabelsEntry
-	nil,                              // 16: decree.v1.Node.LabelsEntry
-	nil,                              // 17: decree.v1.LabelSelector.MatchLabelsEntry
-	nil,                              // 18: decree.v1.ReplicaSet.TemplateLabelsEntry
-	(*timestamppb.Timestamp)(nil),    // 19: google.protobuf.Timestamp
+	(OnSilence)(0),                   // 2: decree.v1.OnSilence
+	(ScaleInRule)(0),                 // 3: decree.v1.ScaleInRule
+	(*ObjectRef)(nil),                // 4: decree.v1.ObjectRef
+	(*OwnerReference)(nil),           // 5: decree.v1.OwnerReference
+	(*ReadyCondition)(nil),           // 6: decree.v1.ReadyCondition
+	(*Pod)(nil),                      // 7: decree.v1.Pod
+	(*Node)(nil),                     // 8: decree.v1.Node
+	(*LabelSelector)(nil),            // 9: decree.v1.LabelSelector
+	(*LabelSelectorRequirement)(nil), // 10: decree.v1.LabelSelectorRequirement
+	(*ReplicaSet)(nil),               // 11: decree.v1.ReplicaSet
+	(*Preferences)(nil),              // 12: decree.v1.Preferences
+	(*ScaleInCost)(nil),              // 13: decree.v1.ScaleInCost
+	(*ScaleInPreference)(nil),        // 14: decree.v1.ScaleInPreference
+	(*ReplicaSetStatus)(nil),         // 15: decree.v1.ReplicaSetStatus
+	(*ReplicaSetCondition)(nil),      // 16: decree.v1.ReplicaSetCondition
+	nil,                              // 17: decree.v1.Pod.LabelsEntry
+	nil,                              // 18: decree.v1.Node.LabelsEntry
+	nil,                              // 19: decree.v1.LabelSelector.MatchLabelsEntry
+	nil,                              // 20: decree.v1.ReplicaSet.TemplateLabelsEntry
+	(*timestamppb.Timestamp)(nil),    // 21: google.protobuf.Timestamp
 }
 var file_decree_v1_object_proto_depIdxs = []int32{
-	19, // 0: decree.v1.ReadyCondition.last_transition_time:type_name -> google.protobuf.Timestamp
-	15, // 1: decree.v1.Pod.labels:type_name -> decree.v1.Pod.LabelsEntry
-	4,  // 2: decree.v1.Pod.controller:type_name -> decree.v1.OwnerReference
-	19, // 3: decree.v1.Pod.creation_timestamp:type_name -> google.protobuf.Timestamp
-	19, // 4: decree.v1.Pod.deletion_timestamp:type_name -> google.protobuf.Timestamp
+	21, // 0: decree.v1.ReadyCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	17, // 1: decree.v1.Pod.labels:type_name -> decree.v1.Pod.LabelsEntry
+	5,  // 2: decree.v1.Pod.controller:type_name -> decree.v1.OwnerReference
+	21, // 3: decree.v1.Pod.creation_timestamp:type_name -> google.protobuf.Timestamp
+	21, // 4: decree.v1.Pod.deletion_timestamp:type_name -> google.protobuf.Timestamp
 	1,  // 5: decree.v1.Pod.phase:type_name -> decree.v1.PodPhase
-	5,  // 6: decree.v1.Pod.ready:type_name -> decree.v1.ReadyCondition
-	16, // 7: decree.v1.Node.labels:type_name -> decree.v1.Node.LabelsEntry
-	17, // 8: decree.v1.LabelSelector.match_labels:type_name -> decree.v1.LabelSelector.MatchLabelsEntry
-	9,  // 9: decree.v1.LabelSelector.match_expressions:type_name -> decree.v1.LabelSelectorRequirement
-	19, // 10: decree.v1.ReplicaSet.deletion_timestamp:type_name -> google.protobuf.Timestamp
-	4,  // 11: decree.v1.ReplicaSet.controller:type_name -> decree.v1.OwnerReference
-	8,  // 12: decree.v1.ReplicaSet.selector:type_name -> decree.v1.LabelSelector
-	18, // 13: decree.v1.ReplicaSet.template_labels:type_name -> decree.v1.ReplicaSet.TemplateLabelsEntry
-	13, // 14: decree.v1.ReplicaSet.status:type_name -> decree.v1.ReplicaSetStatus
-	11, // 15: decree.v1.ReplicaSet.preferences:type_name -> decree.v1.Preferences
-	12, // 16: decree.v1.Preferences.scale_in:type_name -> decree.v1.ScaleInPreference
-	2,  // 17: decree.v1.ScaleInPreference.rule:type_name -> decree.v1.ScaleInRule
-	14, // 18: decree.v1.ReplicaSetStatus.conditions:type_name -> decree.v1.ReplicaSetCondition
-	19, // 19: decree.v1.ReplicaSetCondition.last_transition_time:type_name -> google.protobuf.Timestamp
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	6,  // 6: decree.v1.Pod.ready:type_name -> decree.v1.ReadyCondition
+	18, // 7: decree.v1.Node.labels:type_name -> decree.v1.Node.LabelsEntry
+	19, // 8: decree.v1.LabelSelector.match_labels:type_name -> decree.v1.LabelSelector.MatchLabelsEntry
+	10, // 9: decree.v1.LabelSelector.match_expressions:type_name -> decree.v1.LabelSelectorRequirement
+	21, // 10: decree.v1.ReplicaSet.deletion_timestamp:type_name -> google.protobuf.Timestamp
+	5,  // 11: decree.v1.ReplicaSet.controller:type_name -> decree.v1.OwnerReference
+	9,  // 12: decree.v1.ReplicaSet.selector:type_name -> decree.v1.LabelSelector
+	20, // 13: decree.v1.ReplicaSet.template_labels:type_name -> decree.v1.ReplicaSet.TemplateLabelsEntry
+	15, // 14: decree.v1.ReplicaSet.status:type_name -> decree.v1.ReplicaSetStatus
+	12, // 15: decree.v1.ReplicaSet.preferences:type_name -> decree.v1.Preferences
+	14, // 16: decree.v1.Preferences.scale_in:type_name -> decree.v1.ScaleInPreference
+	13, // 17: decree.v1.Preferences.scale_in_cost:type_name -> decree.v1.ScaleInCost
+	2,  // 18: decree.v1.ScaleInCost.on_silence:type_name -> decree.v1.OnSilence
+	3,  // 19: decree.v1.ScaleInPreference.rule:type_name -> decree.v1.ScaleInRule
+	16, // 20: decree.v1.ReplicaSetStatus.conditions:type_name -> decree.v1.ReplicaSetCondition
+	21, // 21: decree.v1.ReplicaSetCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_object_proto_init() }
@@ -1532,14 +1664,14 @@ func file_decree_v1_object_proto_init() {
 	file_decree_v1_object_proto_msgTypes[3].OneofWrappers = []any{}
 	file_decree_v1_object_proto_msgTypes[7].OneofWrappers = []any{}
 	file_decree_v1_object_proto_msgTypes[8].OneofWrappers = []any{}
-	file_decree_v1_object_proto_msgTypes[10].OneofWrappers = []any{}
+	file_decree_v1_object_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_object_proto_rawDesc), len(file_decree_v1_object_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   16,
+			NumEnums:      4,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -106,6 +106,8 @@ const (
 	Rule_RULE_LEAVING_NODE Rule = 37
 	// Victim: in the domain with the most pods, because the ReplicaSet prefers to spread its pods.
 	Rule_RULE_FULLEST_DOMAIN Rule = 38
+	// The choice of victims waits for the costs of pods, or was made with these costs.
+	Rule_RULE_COSTS_ASKED Rule = 39
 )
 
 // Enum value maps for Rule.
@@ -150,6 +152,7 @@ var (
 		36: "RULE_REPLACED",
 		37: "RULE_LEAVING_NODE",
 		38: "RULE_FULLEST_DOMAIN",
+		39: "RULE_COSTS_ASKED",
 	}
 	Rule_value = map[string]int32{
 		"RULE_UNSPECIFIED":           0,
@@ -191,6 +194,7 @@ var (
 		"RULE_REPLACED":              36,
 		"RULE_LEAVING_NODE":          37,
 		"RULE_FULLEST_DOMAIN":        38,
+		"RULE_COSTS_ASKED":           39,
 	}
 )
 
@@ -283,7 +287,7 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x16decree/v1/report.proto\x12\tdecree.v1\"E\n" +
 	"\x06Reason\x12#\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x0f.decree.v1.RuleR\x04rule\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail*\x8a\a\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail*\xa0\a\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RULE_TOO_FEW_REPLICAS\x10\x01\x12\x1a\n" +
@@ -327,7 +331,8 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"RULE_SURGE\x10#\x12\x11\n" +
 	"\rRULE_REPLACED\x10$\x12\x15\n" +
 	"\x11RULE_LEAVING_NODE\x10%\x12\x17\n" +
-	"\x13RULE_FULLEST_DOMAIN\x10&Br\n" +
+	"\x13RULE_FULLEST_DOMAIN\x10&\x12\x14\n" +
+	"\x10RULE_COSTS_ASKED\x10'Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 

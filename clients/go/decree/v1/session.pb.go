@@ -142,7 +142,7 @@ type Hello struct {
 	ProtocolMin int32 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
 	// The highest protocol version of the agent; at least `protocol_min`.
 	ProtocolMax int32 `protobuf:"varint,2,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
-	// Optional behavior that the agent requests, by name: `nodes`, if it sends nodes. The server refuses unknown names with FAILED_PRECONDITION.
+	// Optional behavior that the agent requests, by name: `nodes`, if it sends nodes; `costs`, if it answers CostsWanted. The server refuses unknown names with FAILED_PRECONDITION.
 	Capabilities []string `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// The unique name of this agent process; 1 to 128 printable ASCII characters.
 	AgentInstance string `protobuf:"bytes,4,opt,name=agent_instance,json=agentInstance,proto3" json:"agent_instance,omitempty"`
@@ -632,6 +632,202 @@ func (x *Resync) GetCause() string {
 	return ""
 }
 
+// Asks what each of these pods costs if it is deleted now. The server is about to choose among them, and their ReplicaSet prefers to be asked
+// (`Preferences.scale_in_cost`). At most one question for each ReplicaSet is open. The agent answers with Costs: as soon as it has asked all pods, and at the
+// latest after `timeout`, with the costs that it has by then. The server does not wait longer than `timeout` and one second.
+type CostsWanted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Numbers the questions of a session from 1.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The ReplicaSet.
+	ReplicaSet *ObjectRef `protobuf:"bytes,2,opt,name=replica_set,json=replicaSet,proto3" json:"replica_set,omitempty"`
+	// Active pods of the ReplicaSet: 1 to 100, the first ones in the order of deletion by their known costs.
+	Pods []*ObjectRef `protobuf:"bytes,3,rep,name=pods,proto3" json:"pods,omitempty"`
+	// The time that the agent has.
+	Timeout       *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CostsWanted) Reset() {
+	*x = CostsWanted{}
+	mi := &file_decree_v1_session_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CostsWanted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CostsWanted) ProtoMessage() {}
+
+func (x *CostsWanted) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_session_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CostsWanted.ProtoReflect.Descriptor instead.
+func (*CostsWanted) Descriptor() ([]byte, []int) {
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CostsWanted) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *CostsWanted) GetReplicaSet() *ObjectRef {
+	if x != nil {
+		return x.ReplicaSet
+	}
+	return nil
+}
+
+func (x *CostsWanted) GetPods() []*ObjectRef {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+func (x *CostsWanted) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+// Answers a CostsWanted. The server ignores an answer that it does not wait for, and costs of other pods. A frame of more than 64 KiB ends the session with
+// INVALID_ARGUMENT.
+type Costs struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The question.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The costs, each pod at most once; of several, the first counts.
+	Costs         []*PodCost `protobuf:"bytes,2,rep,name=costs,proto3" json:"costs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Costs) Reset() {
+	*x = Costs{}
+	mi := &file_decree_v1_session_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Costs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Costs) ProtoMessage() {}
+
+func (x *Costs) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_session_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Costs.ProtoReflect.Descriptor instead.
+func (*Costs) Descriptor() ([]byte, []int) {
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Costs) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Costs) GetCosts() []*PodCost {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
+// Carries what one pod costs if it is deleted now.
+type PodCost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The pod's uid.
+	Uid string `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	// The cost, as the annotation `controller.kubernetes.io/pod-deletion-cost` would state it: pods with lower costs are deleted first. Absent if there is no
+	// answer.
+	Cost *int32 `protobuf:"varint,2,opt,name=cost,proto3,oneof" json:"cost,omitempty"`
+	// The reason without an answer, for people, of which the server reads 128 bytes. Empty with a cost.
+	Failure       string `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PodCost) Reset() {
+	*x = PodCost{}
+	mi := &file_decree_v1_session_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PodCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PodCost) ProtoMessage() {}
+
+func (x *PodCost) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_session_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PodCost.ProtoReflect.Descriptor instead.
+func (*PodCost) Descriptor() ([]byte, []int) {
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PodCost) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *PodCost) GetCost() int32 {
+	if x != nil && x.Cost != nil {
+		return *x.Cost
+	}
+	return 0
+}
+
+func (x *PodCost) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
 // Announces the end of the session. The agent finishes the operations in flight, sends their outcomes, closes the stream, and reconnects.
 type Drain struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -645,7 +841,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_decree_v1_session_proto_msgTypes[6]
+	mi := &file_decree_v1_session_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +853,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_session_proto_msgTypes[6]
+	mi := &file_decree_v1_session_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +866,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_decree_v1_session_proto_rawDescGZIP(), []int{6}
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Drain) GetCloseTime() *timestamppb.Timestamp {
@@ -703,7 +899,7 @@ type Rejection struct {
 
 func (x *Rejection) Reset() {
 	*x = Rejection{}
-	mi := &file_decree_v1_session_proto_msgTypes[7]
+	mi := &file_decree_v1_session_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +911,7 @@ func (x *Rejection) String() string {
 func (*Rejection) ProtoMessage() {}
 
 func (x *Rejection) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_session_proto_msgTypes[7]
+	mi := &file_decree_v1_session_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +924,7 @@ func (x *Rejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
 func (*Rejection) Descriptor() ([]byte, []int) {
-	return file_decree_v1_session_proto_rawDescGZIP(), []int{7}
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Rejection) GetSequence() uint64 {
@@ -767,7 +963,7 @@ type RejectedObject struct {
 
 func (x *RejectedObject) Reset() {
 	*x = RejectedObject{}
-	mi := &file_decree_v1_session_proto_msgTypes[8]
+	mi := &file_decree_v1_session_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +975,7 @@ func (x *RejectedObject) String() string {
 func (*RejectedObject) ProtoMessage() {}
 
 func (x *RejectedObject) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_session_proto_msgTypes[8]
+	mi := &file_decree_v1_session_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +988,7 @@ func (x *RejectedObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RejectedObject.ProtoReflect.Descriptor instead.
 func (*RejectedObject) Descriptor() ([]byte, []int) {
-	return file_decree_v1_session_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RejectedObject) GetKind() Kind {
@@ -831,7 +1027,7 @@ type FieldViolation struct {
 
 func (x *FieldViolation) Reset() {
 	*x = FieldViolation{}
-	mi := &file_decree_v1_session_proto_msgTypes[9]
+	mi := &file_decree_v1_session_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +1039,7 @@ func (x *FieldViolation) String() string {
 func (*FieldViolation) ProtoMessage() {}
 
 func (x *FieldViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_session_proto_msgTypes[9]
+	mi := &file_decree_v1_session_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +1052,7 @@ func (x *FieldViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldViolation.ProtoReflect.Descriptor instead.
 func (*FieldViolation) Descriptor() ([]byte, []int) {
-	return file_decree_v1_session_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FieldViolation) GetField() string {
@@ -900,7 +1096,7 @@ type StaleView struct {
 
 func (x *StaleView) Reset() {
 	*x = StaleView{}
-	mi := &file_decree_v1_session_proto_msgTypes[10]
+	mi := &file_decree_v1_session_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +1108,7 @@ func (x *StaleView) String() string {
 func (*StaleView) ProtoMessage() {}
 
 func (x *StaleView) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_session_proto_msgTypes[10]
+	mi := &file_decree_v1_session_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +1121,7 @@ func (x *StaleView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaleView.ProtoReflect.Descriptor instead.
 func (*StaleView) Descriptor() ([]byte, []int) {
-	return file_decree_v1_session_proto_rawDescGZIP(), []int{10}
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StaleView) GetCluster() string {
@@ -1013,7 +1209,21 @@ const file_decree_v1_session_proto_rawDesc = "" +
 	"\bview_age\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aviewAge\"C\n" +
 	"\x06Resync\x12#\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x0f.decree.v1.KindR\x04kind\x12\x14\n" +
-	"\x05cause\x18\x02 \x01(\tR\x05cause\"\x86\x01\n" +
+	"\x05cause\x18\x02 \x01(\tR\x05cause\"\xb3\x01\n" +
+	"\vCostsWanted\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x125\n" +
+	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
+	"replicaSet\x12(\n" +
+	"\x04pods\x18\x03 \x03(\v2\x14.decree.v1.ObjectRefR\x04pods\x123\n" +
+	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"A\n" +
+	"\x05Costs\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12(\n" +
+	"\x05costs\x18\x02 \x03(\v2\x12.decree.v1.PodCostR\x05costs\"W\n" +
+	"\aPodCost\x12\x10\n" +
+	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x17\n" +
+	"\x04cost\x18\x02 \x01(\x05H\x00R\x04cost\x88\x01\x01\x12\x18\n" +
+	"\afailure\x18\x03 \x01(\tR\afailureB\a\n" +
+	"\x05_cost\"\x86\x01\n" +
 	"\x05Drain\x129\n" +
 	"\n" +
 	"close_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTime\x12B\n" +
@@ -1064,7 +1274,7 @@ func file_decree_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_decree_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_decree_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_decree_v1_session_proto_goTypes = []any{
 	(Mode)(0),                     // 0: decree.v1.Mode
 	(Platform)(0),                 // 1: decree.v1.Platform
@@ -1074,36 +1284,43 @@ var file_decree_v1_session_proto_goTypes = []any{
 	(*Limits)(nil),                // 5: decree.v1.Limits
 	(*Heartbeat)(nil),             // 6: decree.v1.Heartbeat
 	(*Resync)(nil),                // 7: decree.v1.Resync
-	(*Drain)(nil),                 // 8: decree.v1.Drain
-	(*Rejection)(nil),             // 9: decree.v1.Rejection
-	(*RejectedObject)(nil),        // 10: decree.v1.RejectedObject
-	(*FieldViolation)(nil),        // 11: decree.v1.FieldViolation
-	(*StaleView)(nil),             // 12: decree.v1.StaleView
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
-	(Kind)(0),                     // 14: decree.v1.Kind
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*ObjectRef)(nil),             // 16: decree.v1.ObjectRef
+	(*CostsWanted)(nil),           // 8: decree.v1.CostsWanted
+	(*Costs)(nil),                 // 9: decree.v1.Costs
+	(*PodCost)(nil),               // 10: decree.v1.PodCost
+	(*Drain)(nil),                 // 11: decree.v1.Drain
+	(*Rejection)(nil),             // 12: decree.v1.Rejection
+	(*RejectedObject)(nil),        // 13: decree.v1.RejectedObject
+	(*FieldViolation)(nil),        // 14: decree.v1.FieldViolation
+	(*StaleView)(nil),             // 15: decree.v1.StaleView
+	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(Kind)(0),                     // 17: decree.v1.Kind
+	(*ObjectRef)(nil),             // 18: decree.v1.ObjectRef
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
 }
 var file_decree_v1_session_proto_depIdxs = []int32{
 	0,  // 0: decree.v1.Hello.mode:type_name -> decree.v1.Mode
 	3,  // 1: decree.v1.Hello.options:type_name -> decree.v1.Options
 	1,  // 2: decree.v1.Hello.platform:type_name -> decree.v1.Platform
 	5,  // 3: decree.v1.Welcome.limits:type_name -> decree.v1.Limits
-	13, // 4: decree.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	13, // 5: decree.v1.Heartbeat.view_age:type_name -> google.protobuf.Duration
-	14, // 6: decree.v1.Resync.kind:type_name -> decree.v1.Kind
-	15, // 7: decree.v1.Drain.close_time:type_name -> google.protobuf.Timestamp
-	13, // 8: decree.v1.Drain.reconnect_after:type_name -> google.protobuf.Duration
-	10, // 9: decree.v1.Rejection.objects:type_name -> decree.v1.RejectedObject
-	14, // 10: decree.v1.RejectedObject.kind:type_name -> decree.v1.Kind
-	16, // 11: decree.v1.RejectedObject.object:type_name -> decree.v1.ObjectRef
-	11, // 12: decree.v1.RejectedObject.violations:type_name -> decree.v1.FieldViolation
-	13, // 13: decree.v1.StaleView.age:type_name -> google.protobuf.Duration
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	16, // 4: decree.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	16, // 5: decree.v1.Heartbeat.view_age:type_name -> google.protobuf.Duration
+	17, // 6: decree.v1.Resync.kind:type_name -> decree.v1.Kind
+	18, // 7: decree.v1.CostsWanted.replica_set:type_name -> decree.v1.ObjectRef
+	18, // 8: decree.v1.CostsWanted.pods:type_name -> decree.v1.ObjectRef
+	16, // 9: decree.v1.CostsWanted.timeout:type_name -> google.protobuf.Duration
+	10, // 10: decree.v1.Costs.costs:type_name -> decree.v1.PodCost
+	19, // 11: decree.v1.Drain.close_time:type_name -> google.protobuf.Timestamp
+	16, // 12: decree.v1.Drain.reconnect_after:type_name -> google.protobuf.Duration
+	13, // 13: decree.v1.Rejection.objects:type_name -> decree.v1.RejectedObject
+	17, // 14: decree.v1.RejectedObject.kind:type_name -> decree.v1.Kind
+	18, // 15: decree.v1.RejectedObject.object:type_name -> decree.v1.ObjectRef
+	14, // 16: decree.v1.RejectedObject.violations:type_name -> decree.v1.FieldViolation
+	16, // 17: decree.v1.StaleView.age:type_name -> google.protobuf.Duration
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_session_proto_init() }
@@ -1113,13 +1330,14 @@ func file_decree_v1_session_proto_init() {
 	}
 	file_decree_v1_object_proto_init()
 	file_decree_v1_session_proto_msgTypes[1].OneofWrappers = []any{}
+	file_decree_v1_session_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_session_proto_rawDesc), len(file_decree_v1_session_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -254,8 +254,10 @@ impl<'a> Inspect<'a> {
         let limit = limit
             .map(|limit| limit.reason)
             .filter(|it| it.rule != Rule::Backoff);
+        let asked = self.0.index.questions.explain(id, now);
         let wait = self.0.queue.due(id).map(|due| wording::until(due, now));
         let why = match (limit, wait) {
+            _ if asked.is_some() => asked,
             // Objects of a file wait for nothing but a limit.
             (limit, None) => limit,
             (Some(Reason { rule, detail }), Some(wait)) => {

@@ -10,7 +10,7 @@ use std::{
 
 use super::Controller;
 use crate::{
-    config::Config,
+    config::{Config, Costs},
     decide::{Beside, Interrupted, decide_beside},
     index::{Entry, GroupId, Index, PodGroup, PodId, PodWalk, Set, SetId},
     node::Node,
@@ -240,6 +240,11 @@ impl Surroundings {
             known.or_insert_with(|| node.clone());
         }
         self.pods.push(pod);
+    }
+
+    /// Lets the decision assume that pods with these names have answered so for their costs.
+    pub fn give_costs(&mut self, costs: BTreeMap<Arc<str>, i32>) {
+        self.config.costs = Costs::Given(costs);
     }
 
     /// The number of copied objects.

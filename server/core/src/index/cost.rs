@@ -71,6 +71,7 @@ fn preferences(preferences: &Preferences) -> usize {
         scale_in,
         surge: _,
         surge_percent: _,
+        scale_in_cost,
         ignored,
     } = preferences;
     let rules = scale_in.iter().map(|rule| match rule {
@@ -78,7 +79,9 @@ fn preferences(preferences: &Preferences) -> usize {
         ScaleIn::Spread(key) => key.len(),
         ScaleIn::EmptiestNode | ScaleIn::Youngest | ScaleIn::LeavingNode => 0,
     });
-    let texts = rules.chain(ignored.iter().map(|text| text.len()));
+    let source = scale_in_cost.iter().map(|it| it.source.len());
+    let texts = rules.chain(source);
+    let texts = texts.chain(ignored.iter().map(|text| text.len()));
     // The pods that are expected to be evicted have bounded words.
     texts.map(|text| ENTRY + text).sum::<usize>() + 4 * ENTRY
 }

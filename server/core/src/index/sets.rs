@@ -159,6 +159,7 @@ impl Index {
         self.bytes -= cost::replica_set(&set.object);
         self.large.remove(id);
         self.surging.remove(&id);
+        self.questions.forget(id);
         if let Some(content) = self.namespaces.get_mut(&key.namespace) {
             content.sets.remove(&key.name);
         }

@@ -1,20 +1,20 @@
 //! The creation and deletion of pods (spec 6).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Plan,
+    Plan, asking,
     batch_result::BatchResult,
     limits::limits,
     rank::{self, Candidate, Choice, Chosen},
 };
 use crate::{
     batch::{Action, Victim},
-    config::Config,
+    config::{Config, Costs},
     index::{Entry, Index, Set, SetId, paid},
     names,
     node::Hint,
-    object::{ScaleIn, Span},
+    object::{ScaleIn, Span, Uid},
     queue::Retry,
     reason::{Reason, Rule},
     wording,
@@ -59,11 +59,15 @@ impl ManageResult {
     }
 }
 
-/// Decides the creates or deletes; `None` if there are none.
+/// Decides the creates or deletes; `None` if there are none now.
 pub(super) fn decide(index: &mut Index, config: &Config, id: SetId) -> Option<Plan> {
     paid::pay_for_shown(index, id);
     let set = index.set(id)?;
     let surplus = set.surplus();
+    if set.object.deleting || surplus <= 0 {
+        index.questions.forget(id);
+    }
+    let set = index.set(id)?;
     if set.object.deleting {
         return None;
     }
@@ -73,7 +77,9 @@ pub(super) fn decide(index: &mut Index, config: &Config, id: SetId) -> Option<Pl
     let count = burst(config, surplus);
     let mut reasons = reasons(set, count);
     if surplus > 0 {
-        return Some(delete(index, config, (id, count), reasons));
+        let (costs, asked) = asking::answers(index, config, (id, count))?;
+        reasons.extend(asked);
+        return Some(delete(index, config, (id, count), &costs, reasons));
     }
     let limits = limits(index, config, id);
     let admitted = limits.iter().map(|limit| limit.admitted);
@@ -191,9 +197,17 @@ fn delete(
     index: &Index,
     config: &Config,
     (id, count): (SetId, usize),
+    costs: &BTreeMap<Uid, i32>,
     reasons: Vec<Reason>,
 ) -> Plan {
-    let Choice { chosen, near_cut } = choose(index, candidates(index, id), count);
+    let mut candidates = candidates(index, id);
+    for candidate in &mut candidates {
+        candidate.asked = match &config.costs {
+            Costs::Given(given) => given.get(&candidate.id.name).copied(),
+            Costs::OfAnnotations | Costs::Asked => costs.get(candidate.uid).copied(),
+        };
+    }
+    let Choice { chosen, near_cut } = choose(index, candidates, count);
     let victims = chosen
         .into_iter()
         .map(|Chosen { id: pod, reason }| victim(config, pod, reason));
@@ -243,6 +257,7 @@ pub(crate) fn candidates(index: &Index, id: SetId) -> Vec<Candidate<'_, &Entry>>
         hint: preferences.and_then(|_| index.hint_of(pod)),
         domain: domain(pod).map(|it| &**it),
         height: 0,
+        asked: None,
     });
     pods.collect()
 }

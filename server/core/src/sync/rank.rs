@@ -15,16 +15,22 @@ mod reason;
 
 use std::{cmp::Ordering, sync::Arc};
 
-use self::{candidate::BUCKET_BITS, reason::explain};
 pub use self::{
     candidate::Candidate,
     near_cut::RankedPod,
     places::{DeletionPosition, deletion_positions},
 };
+use self::{
+    candidate::{BUCKET_BITS, PREFERENCE_BIT},
+    reason::explain,
+};
 use crate::{
     object::{Timestamp, Uid},
     reason::{Reason, Rule},
 };
+
+/// The maximum number of pods that are asked for their deletion costs before a choice.
+const ASKED_MAX: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen<I> {
@@ -90,6 +96,30 @@ pub(crate) fn choose<I: Copy>(
         chosen: head.choose(candidates, count, now),
         near_cut: near_cut::compare(order, candidates, count, (now, name)),
     }
+}
+
+/// Returns the candidates among which the deletion cost may decide when `count` are chosen, at most [`ASKED_MAX`], in the order of deletion
+/// without the second step: those that are equal to the pods on both sides of the cut by all rules before the cost. There are none if these
+/// two differ by one of those rules.
+pub(crate) fn comparable<I>(
+    candidates: &[Candidate<'_, I>],
+    count: usize,
+    now: Timestamp,
+) -> Vec<usize> {
+    if count == 0 || count >= candidates.len() {
+        return Vec::new();
+    }
+    let mut keys = keys(candidates, now);
+    keys.sort_unstable_by(SortKey::cmp);
+    let before_cost = |key: &SortKey<'_>| key.class >> (PREFERENCE_BIT + BUCKET_BITS);
+    let [last, next] = [&keys[count - 1], &keys[count]].map(before_cost);
+    let comparable = keys
+        .iter()
+        .filter(|key| last == next && before_cost(key) == last);
+    comparable
+        .take(ASKED_MAX)
+        .map(|key| key.candidate)
+        .collect()
 }
 
 impl Head {

@@ -1,5 +1,6 @@
 //! Scenarios of the controller: the spec's checklists 12.1–12.5, as far as they apply to this design, and properties of any scenario.
 
+mod asking;
 mod cluster_change;
 mod credit;
 mod hostile;

@@ -59,6 +59,10 @@ impl Sink for Log {
         Ok(())
     }
 
+    fn costs(&mut self, question: u64, costs: Vec<(Uid, Result<i32, Box<str>>)>) {
+        self.0.push(format!("{question}: {costs:?}"));
+    }
+
     fn view_age(&mut self, age: Span) {
         self.0.push(format!("{age:?}"));
     }

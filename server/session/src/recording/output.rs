@@ -42,7 +42,8 @@ fn without_texts(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
         Some(Frame::Batches(it)) => it.batches.iter_mut().for_each(clear_texts),
         Some(Frame::Resync(resync)) => resync.cause.clear(),
         Some(Frame::Rejection(rejection)) => clear_descriptions(rejection),
-        Some(Frame::Welcome(_) | Frame::Drain(_) | Frame::Heartbeat(_)) | None => {}
+        Some(Frame::Welcome(_) | Frame::Drain(_) | Frame::Heartbeat(_) | Frame::CostsWanted(_))
+        | None => {}
     }
     frame
 }

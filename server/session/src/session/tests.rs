@@ -119,6 +119,89 @@ fn after(seconds: u64) -> Now {
     }
 }
 
+/// A session with one pod too many, whose ReplicaSet prefers that pods are asked for their costs.
+fn asking_session() -> Session {
+    let mut hello = hello();
+    let Some(Asked::Hello(asks)) = &mut hello.frame else {
+        unreachable!("it is a Hello")
+    };
+    asks.capabilities = vec!["costs".to_owned()];
+    let session = Session::open(START, config(), "s1".to_owned(), hello);
+    let mut session = session.expect("the hello is sound");
+    let mut web = set("web", 1, "3");
+    web.preferences = Some(v1::Preferences {
+        scale_in_cost: Some(v1::ScaleInCost {
+            source: "http://:8080/busy".to_owned(),
+            on_silence: v1::OnSilence::Wait.into(),
+        }),
+        ..v1::Preferences::default()
+    });
+    let objects = v1::SnapshotObjects {
+        replica_sets: vec![web],
+        pods: ["a", "b"].map(|name| pod(name, "4")).into(),
+    };
+    for frame in [
+        begin(v1::Kind::ReplicaSet),
+        begin(v1::Kind::Pod),
+        request(Asked::SnapshotObjects(objects)),
+        end(v1::Kind::ReplicaSet, 1, "5"),
+        end(v1::Kind::Pod, 2, "5"),
+    ] {
+        session.handle_frame(START, frame);
+    }
+    session
+}
+
+#[test]
+fn questions_for_costs_leave_before_the_batch_that_needs_the_answers() {
+    let mut session = asking_session();
+    let polled = |session: &mut Session, at| {
+        let frames = std::iter::from_fn(|| session.poll_frame(after(at)));
+        frames.filter_map(|it| it.frame).collect::<Vec<_>>()
+    };
+    let frames = polled(&mut session, 0);
+    let Some(Frame::CostsWanted(question)) = frames.last() else {
+        panic!("{frames:?}")
+    };
+    let uids: Vec<_> = question.pods.iter().map(|pod| &*pod.uid).collect();
+    assert_eq!((question.id, uids), (1, vec!["uid-a", "uid-b"]));
+    let cause = |session: &Session, at: u64| {
+        let known = session.describe(after(at).wall, "default", "web");
+        let cause = known.and_then(|it| it.summary?.cause);
+        cause.expect("it is known").text
+    };
+    let due = "Deletes wait: asked 2 pods for their costs, answers due in 3s";
+    assert_eq!(cause(&session, 0), due);
+    let answer = |costs: &[(&str, Option<i32>)]| {
+        let cost = |(pod, cost): &(&str, Option<i32>)| v1::PodCost {
+            uid: format!("uid-{pod}"),
+            cost: *cost,
+            failure: cost.map_or_else(|| format!("{pod}: refused"), |_| String::new()),
+        };
+        let costs = costs.iter().map(cost).collect();
+        request(Asked::Costs(v1::Costs { id: 1, costs }))
+    };
+    session.handle_frame(after(1), answer(&[("a", Some(5)), ("b", None)]));
+    let frames = polled(&mut session, 1);
+    assert!(
+        !frames.iter().any(|it| matches!(it, Frame::Batches(_))),
+        "{frames:?}"
+    );
+    let silent = "Deletes wait: 1 of 2 pods did not answer (b: refused), asked again in 1s";
+    assert_eq!(cause(&session, 1), silent);
+    let again = polled(&mut session, 2);
+    assert!(
+        matches!(&again[..], [Frame::CostsWanted(it)] if it.id == 2),
+        "{again:?}"
+    );
+    let long = "x".repeat(64 << 10);
+    session.handle_frame(after(2), answer(&[(&long, None)]));
+    assert!(matches!(
+        session.poll_end(),
+        Some(End::Refused(Refusal::Invalid(..)))
+    ));
+}
+
 #[test]
 fn equal_inputs_give_equal_frames() {
     let run = || {

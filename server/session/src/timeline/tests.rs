@@ -100,6 +100,7 @@ impl Timeline {
     /// Adds a scale-down to a number of pods, with these victims and a pod that stays.
     fn down(&mut self, name: &str, batch: u64, (from, to): (i32, i32), victims: &str) {
         let pod = |name: &str, chosen| RankedPod {
+            asked: None,
             name: name.into(),
             uid: Uid(name.into()),
             node: Some("node-a".into()),

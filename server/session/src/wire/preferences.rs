@@ -4,7 +4,7 @@ use decree_api::v1;
 use decree_core::{Labels, Node, Preferences, ScaleIn};
 
 use super::{
-    Fault, Violation,
+    Fault, Violation, costs,
     field::{self, Faults},
 };
 
@@ -35,6 +35,7 @@ pub(super) fn read(
         scale_in,
         surge,
         surge_percent,
+        scale_in_cost,
     } = preferences.cloned().unwrap_or_default();
     if scale_in.len() > SCALE_IN_MAX {
         let found = format!("are {}; at most {SCALE_IN_MAX} are allowed", scale_in.len());
@@ -63,6 +64,7 @@ pub(super) fn read(
         scale_in,
         surge,
         surge_percent,
+        scale_in_cost: scale_in_cost.as_ref().map(costs::preference),
         ignored: ignored
             .map(|text| text[..text.floor_char_boundary(IGNORED_BYTES_MAX)].into())
             .collect(),
@@ -112,6 +114,7 @@ pub(super) fn write(preferences: Preferences) -> v1::Preferences {
         scale_in,
         surge,
         surge_percent,
+        scale_in_cost,
         ignored: _,
     } = preferences;
     let scale_in = scale_in.into_iter().map(|it| {
@@ -134,6 +137,7 @@ pub(super) fn write(preferences: Preferences) -> v1::Preferences {
         scale_in: scale_in.collect(),
         surge: Some(surge).filter(|it| *it > 0),
         surge_percent: Some(surge_percent).filter(|it| *it > 0),
+        scale_in_cost: scale_in_cost.map(costs::preference_out),
     }
 }
 

@@ -55,5 +55,6 @@ pub(crate) const fn rule(rule: Rule) -> v1::Rule {
         Rule::Replaced => v1::Rule::Replaced,
         Rule::LeavingNode => v1::Rule::LeavingNode,
         Rule::FullestDomain => v1::Rule::FullestDomain,
+        Rule::CostsAsked => v1::Rule::CostsAsked,
     }
 }

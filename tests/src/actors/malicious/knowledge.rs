@@ -69,6 +69,7 @@ impl Knowledge {
             }
             Frame::Hello(_)
             | Frame::Heartbeat(_)
+            | Frame::Costs(_)
             | Frame::SnapshotBegin(_)
             | Frame::SnapshotEnd(_) => {}
         }

@@ -433,6 +433,7 @@ impl Story {
             }
             AgentCommand::Watch(kind, WatchCommand::Stop) => format!("stop {}", plural(kind)),
             AgentCommand::WatchNodes => "watch nodes".into(),
+            AgentCommand::AskCost(call) => format!("cost of {}?", call.pod.name),
             AgentCommand::AskVersion(kind) => {
                 self.questions.insert(kind);
                 format!("newest {}?", plural(kind))

@@ -36,6 +36,8 @@ pub struct Candidate<'a, I> {
     pub domain: Option<&'a str>,
     /// The number of pods in its domain when it is the next of them to go. The choice counts them; give 0.
     pub height: u32,
+    /// The deletion cost that it answered when it was asked; `None` if it counts as its annotation says.
+    pub asked: Option<i32>,
 }
 
 impl<I> Candidate<'_, I> {
@@ -48,7 +50,7 @@ impl<I> Candidate<'_, I> {
             deleting: _,
             phase,
             ready,
-            deletion_cost,
+            deletion_cost: _,
             restarts,
             sidecar_restarts,
             disruption_target: _,
@@ -57,13 +59,17 @@ impl<I> Candidate<'_, I> {
         let assigned = u128::from(self.node.is_some()) << 99;
         let phase = u128::from(phase.ordinal()) << 97;
         let is_ready = u128::from(ready.ready) << 96;
-        let cost = u128::from(ascending(deletion_cost)) << 32;
+        let cost = u128::from(ascending(self.cost())) << 32;
         let class = assigned | phase | is_ready | cost | u128::from(!self.rank);
         let since = bucket(self.ready_since(), now);
         let restarts = u128::from(!ascending(restarts)) << 39;
         let sidecar_restarts = u128::from(!ascending(sidecar_restarts)) << BUCKET_BITS;
         let tail = restarts | sidecar_restarts | u128::from(bucket(created, now));
         ((class << BUCKET_BITS) | u128::from(since), tail)
+    }
+
+    pub(super) fn cost(&self) -> i32 {
+        self.asked.unwrap_or(self.state.deletion_cost)
     }
 
     /// Returns since when the pod is ready; `None` if it is not ready or the time is unknown.

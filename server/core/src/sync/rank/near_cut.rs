@@ -31,6 +31,8 @@ pub struct RankedPod {
     pub rank: u32,
     /// Its values by the preferences of its ReplicaSet, in their order.
     pub preferred: Box<[(Rule, String)]>,
+    /// The deletion cost that it answered when it was asked.
+    pub asked: Option<i32>,
     /// The time of the comparison.
     pub at: Timestamp,
     /// Whether it was chosen.
@@ -62,6 +64,7 @@ pub(super) fn compare<I: Copy>(
             state: *pod.state,
             rank: pod.rank,
             preferred: preferred(pod, now),
+            asked: pod.asked,
             at: now,
             chosen: at < count,
             reason,
@@ -85,6 +88,7 @@ impl RankedPod {
             hint: None,
             domain: None,
             height: 0,
+            asked: self.asked,
         };
         values(&pod, &self.preferred, self.at)
     }

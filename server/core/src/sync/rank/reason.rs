@@ -67,15 +67,21 @@ fn by_class<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     if let Some(reason) = by_preference([victim, other], now) {
         return Some(reason);
     }
-    let (mine, others) = (mine.deletion_cost, others.deletion_cost);
-    if mine != others {
-        let detail = format!("deletion cost {mine} < {others}");
+    if victim.cost() != other.cost() {
+        let detail = format!("deletion cost {} < {}", cost(victim), cost(other));
         return Some(Reason::new(Rule::DeletionCost, detail));
     }
     (victim.rank != other.rank).then(|| {
         let detail = format!("{} vs {}", crowd(victim), crowd(other));
         Reason::new(Rule::CrowdedNode, detail)
     })
+}
+
+fn cost<I>(pod: &Candidate<'_, I>) -> String {
+    match pod.asked {
+        Some(cost) => format!("{cost} (asked)"),
+        None => pod.state.deletion_cost.to_string(),
+    }
 }
 
 fn by_preference<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
@@ -254,7 +260,7 @@ pub(super) fn values<I>(
         (Rule::NotReady, says(ready.ready, "ready", "not ready")),
     ];
     let after = [
-        (Rule::DeletionCost, state.deletion_cost.to_string()),
+        (Rule::DeletionCost, cost(pod)),
         (Rule::CrowdedNode, on_node(pod.rank, pod.node)),
         (Rule::ReadyRecently, ready_for),
         (Rule::Restarts, restarts),

@@ -27,6 +27,7 @@ struct TestPod {
     domain: Option<&'static str>,
     /// The pods of its domain that are left when it is the next of them to go, as the model counts them.
     height: usize,
+    asked: Option<i32>,
     /// The same for all pods.
     preferences: Preferences,
 }
@@ -52,6 +53,7 @@ fn pod(text: &str) -> TestPod {
         hint: None,
         domain: None,
         height: 0,
+        asked: None,
         preferences: Preferences::default(),
     };
     for difference in differences.split_whitespace() {
@@ -70,6 +72,7 @@ fn pod(text: &str) -> TestPod {
             }
             "created" => state.created = time(value),
             "cost" => state.deletion_cost = value.parse().expect("a number"),
+            "asked" => pod.asked = Some(value.parse().expect("a number")),
             "label" => pod.labels = Labels::from([label(value)]),
             "beside" => pod.on_node = value.parse().expect("a number"),
             "cordoned" => pod.hint = Some(Hint::CordonedNode),
@@ -139,6 +142,7 @@ impl TestPod {
             hint: self.hint,
             domain: self.domain,
             height: 0,
+            asked: self.asked,
         }
     }
 }

@@ -260,6 +260,7 @@ impl Story {
                 Frame::Rejection(_) => "rejection".to_owned(),
                 Frame::Heartbeat(_) => "heartbeat".to_owned(),
                 Frame::Drain(_) => "drain".to_owned(),
+                Frame::CostsWanted(it) => format!("question {}", it.id),
             };
             if let Frame::Batches(batches) = frame {
                 self.batches.extend(batches.batches);

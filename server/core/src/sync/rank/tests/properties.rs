@@ -36,7 +36,10 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
     let class = (
         prop::option::weighted(0.9, select(vec!["n", "m"])),
         prop_oneof![9 => Just(Phase::Running), 1 => Just(Phase::Pending), 1 => Just(Phase::Unknown)],
-        prop_oneof![5 => Just(0), 1 => -1..=1],
+        (
+            prop_oneof![5 => Just(0), 1 => -1..=1],
+            prop_oneof![5 => Just(None), 1 => (-1..=1).prop_map(Some)],
+        ),
         prop_oneof![5 => Just(1_u32), 1 => 0..3_u32],
     );
     let ready = (prop::bool::weighted(0.8), time());
@@ -53,7 +56,7 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
     let all = (class, ready, tail, "[a-e]", any::<bool>(), preferred);
     all.prop_map(
         |(class, (ready, since), tail, uid, disruption_target, preferred)| {
-            let (node, phase, deletion_cost, rank) = class;
+            let (node, phase, (deletion_cost, asked), rank) = class;
             let (restarts, sidecar_restarts, created) = tail;
             let ready = Ready { ready, since };
             TestPod {
@@ -76,6 +79,7 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
                 hint: preferred.2,
                 domain: preferred.3,
                 height: 0,
+                asked,
                 preferences: Preferences::default(),
             }
         },
@@ -158,7 +162,7 @@ fn naive_class(pod: &TestPod) -> NaiveClass {
         pod.state.phase.ordinal(),
         ready,
         naive_preferred(pod),
-        pod.state.deletion_cost,
+        pod.asked.unwrap_or(pod.state.deletion_cost),
         -i64::from(pod.rank),
     )
 }
@@ -295,6 +299,27 @@ proptest! {
         let named = rules.find(|(_, differs)| *differs).map(|(rule, _)| rule);
         let is_of_class = |rule: &Rule| *rule <= Rule::CrowdedNode || *rule >= Rule::First;
         prop_assert_eq!(Some(chosen[0].reason.rule).filter(is_of_class), named);
+    }
+
+    /// A pod is asked if and only if another cost of its own could save it, or let it be deleted.
+    #[test]
+    fn pods_are_asked_whose_costs_decide(pods in pods(2..30), count in 1..30_usize) {
+        let count = count.min(pods.len() - 1);
+        let chosen_with = |at: usize, cost: i32| {
+            let mut pods = pods.clone();
+            pods[at].asked = Some(cost);
+            uids(&pods, count).contains(&&*pods[at].uid.0)
+        };
+        let decides = |at: &usize| chosen_with(*at, i32::MIN) && !chosen_with(*at, i32::MAX);
+        let order = naive_order(&pods);
+        let mut expected: Vec<_> = (0..pods.len()).filter(decides).collect();
+        let candidates: Vec<_> = pods.iter().map(TestPod::candidate).collect();
+        let mut asked = comparable(&candidates, count, NOW);
+        let is_free = |pod: &TestPod| pod.asked.unwrap_or(pod.state.deletion_cost) != i32::MIN;
+        prop_assert!(pods.iter().all(is_free));
+        asked.sort_unstable();
+        expected.sort_unstable_by_key(|at| *at);
+        prop_assert_eq!(asked, expected, "{:?}", order);
     }
 
     #[test]

@@ -22,6 +22,7 @@ fn each_rule_has_a_value_in_the_order_of_the_rules() {
         },
         rank: 7,
         preferred: Box::default(),
+        asked: None,
         at: NOW,
         chosen: true,
         reason: None,

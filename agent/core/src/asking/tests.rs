@@ -1,0 +1,219 @@
+//! Questions of any server, and the calls and answers that they lead to.
+
+use super::*;
+use crate::tests::{at, owner, pod_of, pod_ref, replica_set, view};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// default/web, whose pods may be asked.
+fn asking_view(pods: &[&str]) -> View {
+    let pods: Vec<_> = pods.iter().map(|text| pod_of(text)).collect();
+    let mut view = view(&pods);
+    let mut web = replica_set(11, 1);
+    web.projected.preferences = Some(v1::Preferences {
+        scale_in_cost: Some(v1::ScaleInCost {
+            source: "http://:8080/busy".to_owned(),
+            ..v1::ScaleInCost::default()
+        }),
+        ..v1::Preferences::default()
+    });
+    view.apply_replica_set(&web);
+    view
+}
+
+fn wanted(id: u64, pods: &[&str]) -> v1::CostsWanted {
+    v1::CostsWanted {
+        id,
+        replica_set: Some(owner()),
+        pods: pods.iter().map(|name| pod_ref(name)).collect(),
+        timeout: Some(prost_types::Duration {
+            seconds: 2,
+            nanos: 0,
+        }),
+    }
+}
+
+fn calls(asking: &mut Asking, seconds: u64) -> Vec<(u64, String)> {
+    let calls = std::iter::from_fn(|| asking.poll_call(at(seconds)));
+    calls.map(|call| (call.id, call.pod.name)).collect()
+}
+
+/// The answers so far: the number of the question, and the cost or the failure of each pod.
+fn answers(asking: &mut Asking) -> Vec<String> {
+    let answers = std::iter::from_fn(|| asking.poll_answer());
+    let told = answers.map(|v1::Costs { id, costs }| {
+        let costs = costs.into_iter().map(|it| match it.cost {
+            Some(cost) => format!("{} {cost}{}", it.uid, it.failure),
+            None => it.failure,
+        });
+        format!("{id}: {}", costs.collect::<Vec<_>>().join(", "))
+    });
+    told.collect()
+}
+
+#[test]
+fn pods_are_asked_once_and_the_answer_has_all_of_them() {
+    let (mut asking, view) = (Asking::default(), asking_view(&["a", "b"]));
+    asking
+        .handle_question(at(0), &view, wanted(7, &["a", "b"]))
+        .expect("it is sound");
+    let call = asking.poll_call(at(1)).expect("a pod is to be asked");
+    let source = CostSource::Http {
+        port: 8080,
+        path: "/busy".to_owned(),
+    };
+    assert_eq!(
+        (call.source, call.timeout, call.pod),
+        (source, SECOND, pod_ref("a"))
+    );
+    let rest = calls(&mut asking, 1);
+    assert_eq!(rest, [(2, "b".to_owned())]);
+    asking.handle_cost(2, Ok(-3));
+    asking.handle_cost(2, Ok(5));
+    asking.handle_cost(99, Ok(5));
+    assert_eq!(answers(&mut asking), [""; 0], "one is still asked");
+    asking.handle_cost(1, Err("refused".to_owned()));
+    assert_eq!(answers(&mut asking), ["7: a: refused, uid-b -3"]);
+    assert_eq!(asking.poll_timeout(), None);
+}
+
+#[test]
+fn costs_that_are_late_are_left_out() {
+    let (mut asking, view) = (Asking::default(), asking_view(&["a", "b"]));
+    asking
+        .handle_question(at(0), &view, wanted(7, &["a", "b"]))
+        .expect("it is sound");
+    assert_eq!(calls(&mut asking, 0).len(), 2);
+    asking.handle_cost(1, Ok(4));
+    asking.handle_timeout(at(1));
+    assert_eq!(
+        (answers(&mut asking), asking.poll_timeout()),
+        (vec![], Some(at(2)))
+    );
+    asking.handle_timeout(at(2));
+    assert_eq!(answers(&mut asking), ["7: uid-a 4, b: no answer in time"]);
+    asking.handle_cost(2, Ok(4));
+    assert_eq!(answers(&mut asking), [""; 0]);
+    // A server may allow any time, and none.
+    let forever = v1::CostsWanted {
+        timeout: None,
+        ..wanted(8, &["a"])
+    };
+    asking
+        .handle_question(at(10), &view, forever)
+        .expect("it is sound");
+    assert_eq!(asking.poll_timeout(), Some(at(20)));
+}
+
+#[test]
+fn only_active_pods_of_a_replica_set_that_prefers_it_are_asked() {
+    let pods = [
+        "a",
+        "ended:ended",
+        "deleting:deleting",
+        "foreign:foreign",
+        "orphan:orphan",
+    ];
+    let (mut asking, asks) = (Asking::default(), asking_view(&pods));
+    let names = ["a", "ended", "deleting", "foreign", "orphan", "unknown"];
+    asking
+        .handle_question(at(0), &asks, wanted(1, &names))
+        .expect("it is sound");
+    assert_eq!(calls(&mut asking, 0), [(1, "a".to_owned())]);
+    asking.handle_cost(1, Ok(0));
+    let not = |name: &str| format!("{name}: not an active pod of the ReplicaSet");
+    let expected = names[1..]
+        .iter()
+        .map(|name| not(name))
+        .collect::<Vec<_>>()
+        .join(", ");
+    assert_eq!(answers(&mut asking), [format!("1: uid-a 0, {expected}")]);
+    let elsewhere = |id, change: fn(&mut v1::CostsWanted)| {
+        let mut wanted = wanted(id, &["a"]);
+        change(&mut wanted);
+        wanted
+    };
+    let others = [
+        elsewhere(2, |it| it.replica_set = None),
+        elsewhere(3, |it| {
+            it.replica_set.get_or_insert_default().name = "other".to_owned()
+        }),
+        elsewhere(4, |it| {
+            it.replica_set.get_or_insert_default().namespace = "other".to_owned()
+        }),
+        elsewhere(5, |it| it.pods[0].namespace = "other".to_owned()),
+    ];
+    for other in others {
+        asking
+            .handle_question(at(0), &asks, other)
+            .expect("it is sound");
+    }
+    asking
+        .handle_question(at(0), &view(&[pod_of("a")]), wanted(6, &["a"]))
+        .expect("it is sound");
+    assert_eq!(calls(&mut asking, 0), []);
+    assert_eq!(answers(&mut asking).len(), 5, "each has its answer at once");
+}
+
+#[test]
+fn few_pods_are_asked_at_a_time_and_few_questions_are_open() {
+    let names: Vec<_> = (0..100).map(|at| format!("p{at}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let (mut asking, view) = (Asking::default(), asking_view(&names));
+    for id in 1..=1_000 {
+        asking
+            .handle_question(at(0), &view, wanted(id, &names))
+            .expect("it is sound");
+    }
+    assert_eq!(calls(&mut asking, 0).len(), 100);
+    assert_eq!(calls(&mut asking, 0), []);
+    asking.handle_cost(1, Ok(0));
+    assert_eq!(calls(&mut asking, 0), [(101, "p0".to_owned())]);
+    asking
+        .handle_question(at(0), &view, wanted(1_001, &names))
+        .expect("nobody is asked");
+    assert_eq!(answers(&mut asking), ["1001: "]);
+    // The calls of an ended session still count, and its answers go nowhere.
+    asking.clear();
+    assert_eq!(
+        (calls(&mut asking, 0), asking.poll_timeout()),
+        (vec![], None)
+    );
+    asking
+        .handle_question(at(0), &view, wanted(1, &["p1"]))
+        .expect("it is sound");
+    assert_eq!(calls(&mut asking, 0), []);
+    asking.handle_cost(2, Ok(9));
+    assert_eq!(calls(&mut asking, 0), [(102, "p1".to_owned())]);
+    asking.handle_cost(102, Ok(1));
+    assert_eq!(answers(&mut asking), ["1: uid-p1 1"]);
+}
+
+#[test]
+fn questions_of_no_correct_server_end_the_session() {
+    let (mut asking, view) = (Asking::default(), asking_view(&["a"]));
+    asking
+        .handle_question(at(0), &view, wanted(1, &["a"]))
+        .expect("it is sound");
+    assert!(
+        asking
+            .handle_question(at(0), &view, wanted(1, &["a"]))
+            .is_err(),
+        "open"
+    );
+    assert!(
+        asking
+            .handle_question(at(0), &view, wanted(2, &["a"; 101]))
+            .is_err(),
+        "large"
+    );
+    asking
+        .handle_question(at(0), &view, wanted(2, &[]))
+        .expect("it is sound");
+    let unread = (3..).find(|id| {
+        asking
+            .handle_question(at(0), &view, wanted(*id, &[]))
+            .is_err()
+    });
+    assert_eq!(unread, Some(100_002));
+}
