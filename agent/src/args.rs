@@ -82,7 +82,7 @@ pub struct AgentArgs {
     )]
     pub namespaces: Vec<String>,
 
-    /// Execute decisions, compare them with another controller, or only show them.
+    /// Execute decisions, compare them with another controller, only show them, or advise another controller.
     #[arg(long, env = "DECREE_MODE", value_enum, default_value_t = Mode::Enforce)]
     pub mode: Mode,
 
@@ -316,6 +316,10 @@ pub enum Mode {
     Shadow,
     /// Change nothing, and show decisions.
     DryRun,
+    /// Write deletion costs, so that another controller deletes pods in the preferred order.
+    Advise,
+    /// Take all advice away, and end.
+    Withdraw,
 }
 
 impl AgentArgs {
@@ -323,12 +327,18 @@ impl AgentArgs {
     pub fn agent_config(&self, instance: String, seed: u64) -> agent_core::agent::AgentConfig {
         let namespaces = self.namespaces.iter().filter(|it| !it.is_empty());
         let (shard, budget) = (self.shard.shard(), self.budget.config());
+        let mut preferences =
+            PreferencePolicy::new(self.preferences.clone(), &self.default_preferences);
+        if matches!(self.mode, Mode::Advise | Mode::Withdraw) {
+            preferences = preferences.for_advice(self.mode == Mode::Withdraw);
+        }
         agent_core::agent::AgentConfig {
             instance,
             cluster_name: self.cluster_name.clone(),
             shard: self.shard.name(),
             namespaces_of: shard,
             mode: self.mode.into(),
+            withdraw: self.mode == Mode::Withdraw,
             options: v1::Options {
                 burst_replicas: Some(self.burst_replicas),
                 create_back_off: Some(self.create_back_off),
@@ -336,10 +346,7 @@ impl AgentArgs {
                 unassigned_creates_per_second: Some(UNASSIGNED_CREATES),
                 ..v1::Options::default()
             },
-            preferences: PreferencePolicy {
-                cost_sources: self.scale_in_costs.iter().cloned().collect(),
-                ..PreferencePolicy::new(self.preferences.clone(), &self.default_preferences)
-            },
+            preferences,
             nodes: self.nodes.fields(),
             namespaces: namespaces.cloned().collect(),
             calls_max: self.calls_max.into(),
@@ -486,6 +493,7 @@ impl From<Mode> for v1::Mode {
             Mode::Enforce => Self::Enforce,
             Mode::Shadow => Self::Shadow,
             Mode::DryRun => Self::DryRun,
+            Mode::Advise | Mode::Withdraw => Self::Advise,
         }
     }
 }

@@ -109,6 +109,9 @@ pub async fn run_on_kubernetes(
         config.holds.clear();
         config.metrics.clear();
         led?;
+        if args.mode == Mode::Withdraw {
+            break;
+        }
     }
     Ok(())
 }

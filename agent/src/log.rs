@@ -209,6 +209,15 @@ fn described(batch: &v1::Batch) -> (&'static str, usize, Vec<String>) {
             let releases = claim.releases.iter().map(|pod| named("release", pod));
             ("claim", adopts.chain(releases).collect())
         }
+        Some(Action::Advise(advise)) => {
+            let advices = advise.advices.iter();
+            let pod = |it: &v1::Advice| {
+                it.pod
+                    .as_ref()
+                    .map(|pod| format!("{}={}", pod.name, it.cost))
+            };
+            ("advise", advices.filter_map(pod).collect())
+        }
         Some(Action::WriteStatus(_)) => return ("status", 1, Vec::new()),
         None => return ("nothing", 0, Vec::new()),
     };

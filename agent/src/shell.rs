@@ -230,6 +230,11 @@ impl<C: Cluster> Shell<C> {
             if self.agent.is_stopped(self.clock.now()) {
                 return Ok(());
             }
+            if !stopping && self.agent.has_withdrawn() {
+                stopping = true;
+                self.agent.handle_shutdown();
+                continue;
+            }
             let blocked = self.uplink.frames().filter(|_| self.agent.has_frames());
             select! {
                 biased;

@@ -132,7 +132,7 @@ impl Cluster {
                 set.resource_version = version.to_string();
                 vec![Object::ReplicaSet(set.clone())]
             }
-            Action::Claim(claim) => panic!("nothing is there to claim: {claim:?}"),
+            other @ (Action::Claim(_) | Action::Advise(_)) => panic!("needs no {other:?}"),
         };
         let pods = done
             .iter()

@@ -168,7 +168,7 @@ impl Client {
                 object.resource_version = self.next_version();
                 vec![Object::ReplicaSet(object)]
             }
-            other @ (Action::Delete(_) | Action::Claim(_)) => {
+            other @ (Action::Delete(_) | Action::Claim(_) | Action::Advise(_)) => {
                 return Err(format!("{owner} needs no {other:?}").into());
             }
         };

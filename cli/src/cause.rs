@@ -87,12 +87,13 @@ pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> (i32, i64) {
     (severity, since.map_or(i64::MAX, |since| since.seconds))
 }
 
-/// The mode of an agent that executes no decisions; `None` if it executes them.
+/// The mode of an agent beside another controller or without effect; `None` if it acts.
 pub(crate) const fn mode_without_effect(mode: v1::Mode) -> Option<&'static str> {
     match mode {
         v1::Mode::Unspecified | v1::Mode::Enforce => None,
         v1::Mode::Shadow => Some("shadow"),
         v1::Mode::DryRun => Some("dry-run"),
+        v1::Mode::Advise => Some("advise"),
     }
 }
 

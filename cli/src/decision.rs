@@ -104,6 +104,7 @@ pub(crate) const fn action(action: v1::Action) -> &'static str {
         v1::Action::Delete => "delete",
         v1::Action::Claim => "claim",
         v1::Action::WriteStatus => "status",
+        v1::Action::Advise => "advise",
     }
 }
 
@@ -222,6 +223,7 @@ pub(crate) fn reason_for(reason: &v1::Reason, is_wide: bool) -> String {
 /// The pods of a decision; a victim with the rule that chose it.
 pub(crate) fn targets(record: &v1::DecisionRecord) -> String {
     let each = record.targets.iter().map(|target| match &target.reason {
+        Some(it) if it.rule() == Rule::Advice => format!("{} ({})", target.name, it.detail),
         Some(reason) => format!("{} ({})", target.name, word(reason.rule())),
         None => target.name.clone(),
     });

@@ -219,6 +219,7 @@ const SESSIONS: [Column<v1::SessionSummary>; 13] = [
             v1::Mode::Unspecified | v1::Mode::Enforce => "Enforce",
             v1::Mode::Shadow => "Shadow",
             v1::Mode::DryRun => "DryRun",
+            v1::Mode::Advise => "Advise",
         };
         mode.to_owned()
     }),

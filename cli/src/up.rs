@@ -117,6 +117,10 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
             "Shadow mode: the agent writes nothing; the server compares its decisions with the controller of the cluster."
         }
         Mode::DryRun => "Dry-run mode: the agent writes nothing; the server only shows decisions.",
+        Mode::Advise => {
+            "Advise mode: the agent writes deletion costs, so that the controller of the cluster deletes pods in the preferred order."
+        }
+        Mode::Withdraw => "Withdraw mode: the agent takes all advice away.",
     };
     let context = context.unwrap_or_default();
     let target = format!("{}{context}\n{effect}", api.api_server);

@@ -226,7 +226,7 @@ impl Author<'_> {
             }
             Some(Action::Delete(_)) => Object::Gone(self.rng.chance(900)),
             Some(Action::WriteStatus(_)) => Object::ReplicaSet(contract::replica_set(self.rng)),
-            Some(Action::Claim(_)) | None => Object::Pod(pod),
+            Some(Action::Claim(_) | Action::Advise(_)) | None => Object::Pod(pod),
         };
         v1::Done {
             uid: String::new(),

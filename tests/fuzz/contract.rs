@@ -216,6 +216,7 @@ pub(crate) fn pod(rng: &mut Rng) -> v1::Pod {
         disruption_target: rng.chance(100),
         waiting_reason: text(rng, &["", "ImagePullBackOff"]),
         leaving: rng.chance(100),
+        advised_cost: rng.chance(100).then(|| text(rng, &["-5", "7"])),
     }
 }
 

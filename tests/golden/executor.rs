@@ -47,6 +47,7 @@ impl Executor {
             } => self.create(names.len(), *slow_start_initial),
             Action::Delete(victims) => victims.iter().map(|victim| self.delete(victim)).collect(),
             Action::Claim { adopts, releases } => self.claim(adopts, releases),
+            Action::Advise(advices) => vec![DONE; advices.len()],
             Action::WriteStatus(status) => {
                 self.status = Some((**status).clone());
                 vec![DONE]
@@ -185,6 +186,7 @@ fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<Aft
             Some(orphan) => owned_by(orphan, Some(reference(key))),
             None => owned_by(releases.get(operation - adopts.len())?, None),
         },
+        Action::Advise(_) => None,
         Action::WriteStatus(status) => Some(After::ReplicaSet(Box::new(ReplicaSet {
             version,
             status: (**status).clone(),

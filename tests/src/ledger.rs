@@ -83,9 +83,9 @@ impl Ledger {
                 name: create.name.clone(),
             },
             Request::DeletePod { pod, .. } => Target::Delete(pod.uid.clone()),
-            Request::AdoptPod { pod, .. } | Request::ReleasePod { pod, .. } => {
-                Target::Claim(pod.uid.clone())
-            }
+            Request::AdoptPod { pod, .. }
+            | Request::ReleasePod { pod, .. }
+            | Request::AdvisePod { pod, .. } => Target::Claim(pod.uid.clone()),
             Request::WriteStatus(write) => Target::Status(write.replica_set.uid.clone()),
             Request::ReadPod { .. } | Request::ReadReplicaSet { .. } => return None,
         };
@@ -175,6 +175,10 @@ fn targets(set: &str, batch: &v1::Batch) -> Vec<Target> {
         Some(Action::Claim(it)) => {
             let pods = it.adopts.iter().chain(&it.releases);
             pods.map(|pod| Target::Claim(uid(Some(pod)))).collect()
+        }
+        Some(Action::Advise(it)) => {
+            let pods = it.advices.iter().map(|advice| uid(advice.pod.as_ref()));
+            pods.map(Target::Claim).collect()
         }
         Some(Action::WriteStatus(_)) => vec![Target::Status(set.to_owned())],
         None => Vec::new(),

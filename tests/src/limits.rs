@@ -122,6 +122,7 @@ impl Limits {
                 Request::WriteStatus(write) => written.push(write.replica_set.uid.clone()),
                 Request::CreatePod(_)
                 | Request::AdoptPod { .. }
+                | Request::AdvisePod { .. }
                 | Request::ReadPod { .. }
                 | Request::ReadReplicaSet { .. } => {}
             }
@@ -205,6 +206,9 @@ impl Limits {
             }
             Request::ReleasePod { pod, owner_uid } => {
                 there(pod).map_or(Ok(()), |pod| self.judge_release(world, owner_uid, pod))
+            }
+            Request::AdvisePod { pod, .. } => {
+                limit("advice", false, || format!("{} has advice", pod.name))
             }
             Request::WriteStatus(write) => self.judge_status(world, write),
             Request::ReadPod { namespace, name } | Request::ReadReplicaSet { namespace, name } => {

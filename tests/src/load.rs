@@ -122,7 +122,9 @@ impl Load {
                 let pods = victims.iter().map(|Victim { pod, .. }| pod.clone());
                 pods.map(|pod| self.pod_deleted(pod)).collect()
             }
-            Action::Claim { .. } => unreachable!("loads have no orphans"),
+            Action::Claim { .. } | Action::Advise(_) => {
+                unreachable!("loads have no orphans, and agents that act")
+            }
         };
         for (operation, event) in (0..).zip(&events) {
             let (version, after) = written(event);

@@ -136,9 +136,13 @@ impl Oracle {
             Some(done::Object::Gone(false)) | None => {
                 let kind = match &batch.action {
                     Some(Action::WriteStatus(_)) => v1::Kind::ReplicaSet,
-                    Some(Action::Create(_) | Action::Delete(_) | Action::Claim(_)) | None => {
-                        v1::Kind::Pod
-                    }
+                    Some(
+                        Action::Create(_)
+                        | Action::Delete(_)
+                        | Action::Claim(_)
+                        | Action::Advise(_),
+                    )
+                    | None => v1::Kind::Pod,
                 };
                 let next = self.listing(kind).begun + 1;
                 self.unseen.insert((set_uid(batch).to_owned(), kind), next);
@@ -258,6 +262,7 @@ impl Oracle {
             Action::Delete(delete) => self.check_delete(set, delete),
             Action::Claim(claim) => self.check_claim(set, claim),
             Action::WriteStatus(write) => self.ready.check(set, latest, write.status.as_ref()),
+            Action::Advise(_) => Err("it advises an agent that acts".to_owned()),
         }
     }
 
@@ -331,6 +336,7 @@ pub fn operations(batch: &v1::Batch) -> usize {
         Some(Action::Delete(delete)) => delete.victims.len(),
         Some(Action::Claim(claim)) => claim.adopts.len() + claim.releases.len(),
         Some(Action::WriteStatus(_)) => 1,
+        Some(Action::Advise(advise)) => advise.advices.len(),
         None => 0,
     }
 }
@@ -340,6 +346,7 @@ fn pod_of(batch: &v1::Batch, operation: usize) -> Option<String> {
     let pod = match batch.action.as_ref()? {
         Action::Delete(delete) => delete.victims.get(operation)?.pod.as_ref()?,
         Action::Claim(claim) => claim.adopts.iter().chain(&claim.releases).nth(operation)?,
+        Action::Advise(advise) => advise.advices.get(operation)?.pod.as_ref()?,
         Action::Create(_) | Action::WriteStatus(_) => return None,
     };
     Some(pod.uid.clone())

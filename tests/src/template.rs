@@ -89,6 +89,7 @@ impl Template {
             }),
             deletion_cost: self.text("cost", number),
             leaving: self.value("leaving", number).unwrap_or(false),
+            advised_cost: self.text("advised", number),
             max_regular_restarts: self.value("restarts", number).unwrap_or(0),
             max_sidecar_restarts: self.value("sidecar-restarts", number).unwrap_or(0),
             disruption_target: false,

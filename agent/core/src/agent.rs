@@ -279,8 +279,9 @@ impl Agent {
         let end = unsettled.filter(|_| self.link.is_stopped());
         let reading = self.reading.poll_timeout();
         let asking = self.asking.poll_timeout();
+        let paced = self.batches.paced_until;
         let due = reading.into_iter().chain(link).chain(end);
-        due.chain(asking).min()
+        due.chain(asking).chain(paced).min()
     }
 
     /// Returns whether a frame waits to be sent.
@@ -297,6 +298,12 @@ impl Agent {
         let unsettled = self.batches.unsettled.until();
         let is_settled = unsettled.is_none_or(|until| until <= now);
         self.link.is_stopped() && self.batches.calls_in_flight() == 0 && is_settled
+    }
+
+    /// Returns whether an agent that withdraws its advice is done: no pod that it knows has any.
+    pub fn has_withdrawn(&self) -> bool {
+        let is_listed = self.guard.config.withdraw && self.reading.heard().is_some();
+        is_listed && self.view.pods.advised == 0 && self.batches.calls_in_flight() == 0
     }
 
     /// Returns the id of the open session.
@@ -462,7 +469,7 @@ impl Agent {
         let idle = match self.guard.config.mode {
             v1::Mode::Shadow => Some("the agent only watches"),
             v1::Mode::DryRun => Some("the agent executes nothing"),
-            v1::Mode::Enforce | v1::Mode::Unspecified => {
+            v1::Mode::Enforce | v1::Mode::Advise | v1::Mode::Unspecified => {
                 (!self.link.takes_work()).then_some("the session drains")
             }
         };

@@ -1,6 +1,6 @@
 //! The agent's requests to its cluster, the cluster's answers, and the classes of refusals.
 //!
-//! **Invariant:** [`Request`] is closed: five effects and two reads, and no way to express another.
+//! **Invariant:** [`Request`] is closed: six effects and two reads, and no way to express another.
 //! **Invariant:** the agent copies a [`Template`] from a ReplicaSet to its pods without reading it, so a field unknown to this version
 //! reaches the pod.
 
@@ -90,6 +90,15 @@ pub enum Request {
         pod: v1::ObjectRef,
         /// The uid of the ReplicaSet.
         owner_uid: String,
+    },
+    /// Writes the deletion cost of a pod, marked as ours.
+    AdvisePod {
+        /// The pod, with the uid that it must have.
+        pod: v1::ObjectRef,
+        /// The version that it must have.
+        resource_version: String,
+        /// The cost; 0 takes it away.
+        cost: i32,
     },
     /// Writes the whole status of a ReplicaSet.
     WriteStatus(WriteStatus),
@@ -325,6 +334,7 @@ impl Request {
             Self::DeletePod { .. } => "delete_pod",
             Self::AdoptPod { .. } => "adopt_pod",
             Self::ReleasePod { .. } => "release_pod",
+            Self::AdvisePod { .. } => "advise_pod",
             Self::WriteStatus(_) => "write_status",
             Self::ReadPod { .. } => "read_pod",
             Self::ReadReplicaSet { .. } => "read_replica_set",

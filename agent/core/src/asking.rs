@@ -92,20 +92,15 @@ impl FromStr for CostSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not http://:PORT/PATH");
-        let address = text.strip_prefix("http://:").ok_or_else(wrong)?;
-        let (port, path) = address.split_once('/').ok_or_else(wrong)?;
-        let port = port.parse().ok().filter(|port| *port != 0);
-        let is_sound = path
-            .bytes()
-            .all(|byte| byte.is_ascii_graphic() && byte != b'#');
-        match port {
-            Some(port) if is_sound && !text.starts_with("http://:+") => Ok(Self::Http {
-                port,
-                path: format!("/{path}"),
-            }),
-            Some(_) | None => Err(wrong()),
-        }
+        let read = || {
+            let (port, path) = text.strip_prefix("http://:")?.split_once('/')?;
+            let is_sound = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+            let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+            let port = port.parse().ok().filter(|port| *port != 0)?;
+            let path = format!("/{path}");
+            (is_number && path.bytes().all(is_sound)).then_some(Self::Http { port, path })
+        };
+        read().ok_or_else(|| format!("{text:?} is not http://:PORT/PATH"))
     }
 }
 

@@ -12,10 +12,11 @@ use decree_api::v1::{self, NotStartedCause, batch::Action};
 use jiff::Timestamp;
 
 use self::{
+    advice::Advice,
     batch::{ActiveBatch, unstarted},
     creates::{CreateLimits, Unsettled},
     guard::{Guard, operation_count},
-    operation::{Stage, Step, read_replica_set},
+    operation::{PodWrite, Stage, Step, read_replica_set},
     turns::{Turns, Weight},
 };
 use crate::{
@@ -49,6 +50,9 @@ pub(crate) struct Batches {
     reports: VecDeque<Report>,
     pub(crate) unsettled: Unsettled,
     pub(crate) budget: Budget,
+    advice: Advice,
+    /// When the next advice may start, if its pace alone holds it back.
+    pub(crate) paced_until: Option<Timestamp>,
     call_last: u64,
     /// The number of operations without an outcome.
     pub(crate) operations: usize,
@@ -201,7 +205,12 @@ impl Batches {
         if let Some(call) = self.follow_ups.pop_front() {
             return Some(call);
         }
+        let advises = guard.config.mode == v1::Mode::Advise;
         while self.calls.len() < self.calls_max {
+            self.paced_until = self.advice.paced_until(now).filter(|_| advises);
+            if self.paced_until.is_some() {
+                return None;
+            }
             let batch = self.turns.pop(self.calls_max)?;
             let Some(active) = self.active.get_mut(&batch) else {
                 continue;
@@ -222,6 +231,9 @@ impl Batches {
             let started = active.start(operation, view, guard);
             let admitted = started.and_then(|step| {
                 if let Step::Call(stage, _) = &step {
+                    if let Stage::Write(PodWrite::Advise, pod) = stage {
+                        self.advice.admit(now, pod)?;
+                    }
                     admit(&mut self.budget, now, view, &owner, stage)?;
                     stage.note_start(view, &key);
                 }
@@ -375,6 +387,7 @@ fn admit(
     })
 }
 
+mod advice;
 mod batch;
 pub mod creates;
 pub(crate) mod guard;

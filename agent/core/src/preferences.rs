@@ -248,6 +248,19 @@ impl PreferencePolicy {
         }
     }
 
+    /// Returns the policy of an agent that advises: costs express the order of deletion alone. To withdraw, it follows nothing.
+    #[must_use]
+    pub fn for_advice(mut self, withdraw: bool) -> Self {
+        let is_advice = |it: &Preference| *it == Preference::ScaleIn && !withdraw;
+        self.allowed.retain(is_advice);
+        for other in Preference::ALL.into_iter().filter(|it| !is_advice(it)) {
+            for default in self.defaults.values_mut() {
+                other.clear(default);
+            }
+        }
+        self
+    }
+
     /// Applies the policy to a ReplicaSet as its annotations describe it. `nodes` are the fields of nodes that are sent.
     pub(crate) fn apply(&self, set: &mut v1::ReplicaSet, nodes: Option<&NodeFields>) {
         let is_default = set.preferences.is_none();

@@ -36,6 +36,8 @@ pub enum Rule {
     Budget,
     /// Another controller creates pods of the ReplicaSet.
     OtherController,
+    /// The mode, the preferences of the ReplicaSet, the owner of the cost or the pace does not allow advice; or the mode allows nothing else.
+    Advice,
 }
 
 /// Why an operation is not started.
@@ -51,7 +53,7 @@ pub struct Refusal {
 
 impl Rule {
     /// All rules with the values of a metric's label, in order.
-    pub const ALL: [(Self, &'static str); 14] = [
+    pub const ALL: [(Self, &'static str); 15] = [
         (Self::Session, "session"),
         (Self::Limit, "limit"),
         (Self::Reference, "reference"),
@@ -66,6 +68,7 @@ impl Rule {
         (Self::Status, "status"),
         (Self::Budget, "budget"),
         (Self::OtherController, "other_controller"),
+        (Self::Advice, "advice"),
     ];
 
     /// Returns the value of a metric's label.

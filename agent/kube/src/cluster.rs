@@ -191,6 +191,7 @@ impl KubeCluster {
             Request::CreatePod(_)
             | Request::AdoptPod { .. }
             | Request::ReleasePod { .. }
+            | Request::AdvisePod { .. }
             | Request::ReadPod { .. } => codec::object(Kind::Pod, &body).map(Reply::from),
             Request::WriteStatus(_) | Request::ReadReplicaSet { .. } => {
                 codec::object(Kind::ReplicaSet, &body).map(Reply::from)

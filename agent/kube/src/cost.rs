@@ -14,7 +14,7 @@ use decree_api::v1;
 use http::{Request, StatusCode, Uri, uri};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_util::{client::legacy, rt::TokioExecutor};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{requests, transport::Transport};
 
@@ -22,33 +22,6 @@ use crate::{requests, transport::Transport};
 const ANSWER_BYTES_MAX: usize = 64;
 /// The most bytes of the head of an answer.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Pod {
-    metadata: Metadata,
-    spec: Spec,
-    status: Status,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    uid: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec {
-    host_network: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    #[serde(rename = "podIP")]
-    pod_ip: Option<String>,
-}
 
 /// Asks a pod. The caller limits the time.
 pub(crate) async fn ask(
@@ -66,14 +39,14 @@ pub(crate) async fn ask(
 
 /// The address of a pod, as the API server describes it.
 fn address(pod: &[u8], uid: &str) -> Result<IpAddr, String> {
-    let pod: Pod = serde_json::from_slice(pod).map_err(|error| error.to_string())?;
-    if pod.metadata.uid != uid {
+    let pod: Value = serde_json::from_slice(pod).map_err(|error| error.to_string())?;
+    if pod["metadata"]["uid"] != uid {
         return Err("the pod is gone".to_owned());
     }
-    if pod.spec.host_network {
+    if pod["spec"]["hostNetwork"] == true {
         return Err("the pod has the network of its node".to_owned());
     }
-    let address = pod.status.pod_ip.filter(|it| !it.is_empty());
+    let address = pod["status"]["podIP"].as_str().filter(|it| !it.is_empty());
     let address = address.ok_or("the pod has no address yet")?;
     let read = address.parse::<IpAddr>().ok().filter(is_of_a_pod);
     read.ok_or_else(|| format!("{address:?} is no address of a pod"))

@@ -40,7 +40,7 @@ pub(crate) use self::{
 };
 pub use self::{
     made::new_pod,
-    patch::{adoption, release, status_to_json, status_update},
+    patch::{adoption, advice, release, status_to_json, status_update},
     template::pod_to_json,
 };
 

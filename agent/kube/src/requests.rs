@@ -63,6 +63,11 @@ pub(crate) fn of(resource: &Resource, request: &Request) -> Expressed {
             patch_pod(pod, &objects::adoption(pod, controller))
         }
         Request::ReleasePod { pod, owner_uid } => patch_pod(pod, &objects::release(pod, owner_uid)),
+        Request::AdvisePod {
+            pod,
+            resource_version,
+            cost,
+        } => patch_pod(pod, &objects::advice(pod, resource_version, *cost)),
         Request::WriteStatus(write) => write_status(resource, write),
         Request::ReadPod { namespace, name } => read(&pod_path(namespace, name)?, codec::OBJECTS),
         Request::ReadReplicaSet { namespace, name } => {

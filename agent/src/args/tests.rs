@@ -83,6 +83,11 @@ fn flags_reach_the_agent() {
     let config = parse(&flags).expect("valid").agent_config("i".into(), 1);
     assert_eq!(config.namespaces, ["a", "b"].map(str::to_owned).into());
     assert_eq!(config.mode, v1::Mode::DryRun);
+    for (mode, withdraw) in [("advise", false), ("withdraw", true)] {
+        let config = parse(&["--mode", mode]).expect("valid");
+        let config = config.agent_config(String::new(), 0);
+        assert_eq!((config.mode, config.withdraw), (v1::Mode::Advise, withdraw));
+    }
     assert_eq!(config.shard, "s");
 }
 

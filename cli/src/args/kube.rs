@@ -65,7 +65,7 @@ pub(crate) struct CheckArgs {
     /// A context of the kubeconfig other than its current one
     #[arg(long, env = "DECREE_CONTEXT", value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// The mode in which the agent will run: `shadow` and `dry-run` need fewer permissions
+    /// The mode in which the agent will run: all but `enforce` need fewer permissions
     #[arg(long, env = "DECREE_MODE", value_enum, default_value_t = decree_agent::Mode::Enforce)]
     pub(crate) mode: decree_agent::Mode,
     /// The namespace that the agent will manage; by default, all namespaces

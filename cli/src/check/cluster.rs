@@ -215,7 +215,9 @@ async fn others(
             let ago = age::human(now.duration_since(write.at).try_into().unwrap_or_default());
             let detail = format!("{} {ago} ago", write.what);
             match mode {
-                Mode::Shadow | Mode::DryRun => Finding::ok(CHECK, detail),
+                Mode::Shadow | Mode::DryRun | Mode::Advise | Mode::Withdraw => {
+                    Finding::ok(CHECK, detail)
+                }
                 Mode::Enforce if off_since.is_some_and(|since| since < write.at) => {
                     Finding::fail(CHECK, detail, TURN_OFF)
                 }
@@ -223,8 +225,11 @@ async fn others(
             }
         }
         (Mode::Shadow, None) => Finding::warn(CHECK, NOTHING, "there is nothing to compare with"),
-        (Mode::Enforce | Mode::DryRun, None) if is_complete => Finding::ok(CHECK, NOTHING),
-        (Mode::Enforce | Mode::DryRun, None) => {
+        (Mode::Advise, None) => Finding::warn(CHECK, NOTHING, "there is nobody to advise"),
+        (Mode::Enforce | Mode::DryRun | Mode::Withdraw, None) if is_complete => {
+            Finding::ok(CHECK, NOTHING)
+        }
+        (Mode::Enforce | Mode::DryRun | Mode::Withdraw, None) => {
             let detail = format!("{NOTHING}, as far as the first 50000 pods and ReplicaSets show");
             Finding::warn(CHECK, detail, "check each namespace with --namespace")
         }

@@ -58,6 +58,9 @@ fn needed<'a>(
     if args.nodes && args.mode != Mode::Shadow {
         need(None, &["list", "watch"], ("", "nodes", ""), ANY);
     }
+    if matches!(args.mode, Mode::Advise | Mode::Withdraw) {
+        need(everywhere, &["patch"], pods, ANY);
+    }
     if args.mode == Mode::Enforce {
         need(everywhere, &["get", "create", "patch", "delete"], pods, ANY);
         need(everywhere, &["get"], sets, ANY);

@@ -178,6 +178,10 @@ fn batch(batch: &v1::Batch, most: usize) -> String {
                 _ => format!("{adopts}; {releases}"),
             }
         }
+        Some(Action::Advise(advise)) => {
+            let pods = advise.advices.iter().filter_map(|it| it.pod.as_ref());
+            counted("advise", &names(pods))
+        }
         Some(Action::WriteStatus(write)) => {
             let status = write.status.as_ref();
             let said = status.map_or_else(|| "none".to_owned(), decision::status);
@@ -212,11 +216,7 @@ pub(super) fn objects(input: &Input) -> Vec<String> {
         reconcile_request::Frame::Hello(_) => vec!["hello".to_owned()],
         reconcile_request::Frame::Heartbeat(_) => vec!["heartbeat".to_owned()],
         reconcile_request::Frame::Costs(costs) => {
-            let costs = costs.costs.iter().map(|it| match it.cost {
-                Some(cost) => format!("cost {cost} of pod {}", it.uid),
-                None => format!("no cost of {}", it.failure),
-            });
-            costs.collect()
+            vec![format!("costs of {} pods", costs.costs.len())]
         }
         reconcile_request::Frame::Nodes(nodes) => {
             let (changed, deleted) = (nodes.applied.len(), nodes.deleted.len());

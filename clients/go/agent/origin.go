@@ -198,6 +198,7 @@ func isSameState(one, other *v1.Pod) bool {
 		(one.Ready == nil) == (other.Ready == nil) && one.Ready.GetReady() == other.Ready.GetReady() &&
 		isSameTime(one.Ready.GetLastTransitionTime(), other.Ready.GetLastTransitionTime()) &&
 		(one.DeletionCost == nil) == (other.DeletionCost == nil) && one.GetDeletionCost() == other.GetDeletionCost() &&
+		(one.AdvisedCost == nil) == (other.AdvisedCost == nil) && one.GetAdvisedCost() == other.GetAdvisedCost() &&
 		one.MaxRegularRestarts == other.MaxRegularRestarts && one.MaxSidecarRestarts == other.MaxSidecarRestarts &&
 		one.DisruptionTarget == other.DisruptionTarget && one.Leaving == other.Leaving &&
 		one.WaitingReason == other.WaitingReason

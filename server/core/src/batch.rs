@@ -53,6 +53,8 @@ pub enum Action {
     },
     /// Replace the status; operation 0.
     WriteStatus(Box<Status>),
+    /// Write deletion costs; operation k is the k-th advice.
+    Advise(Vec<Advice>),
 }
 
 /// The kind of an action, without its objects.
@@ -66,6 +68,8 @@ pub enum ActionKind {
     Claim,
     /// Replace the status.
     WriteStatus,
+    /// Write deletion costs.
+    Advise,
 }
 
 #[derive(Clone, Debug)]
@@ -75,6 +79,7 @@ pub(crate) enum Operation {
     Adopt(PodRef),
     Release(PodRef),
     WriteStatus,
+    Advise(Advice),
 }
 
 /// A pod by name and UID, in the namespace of the batch's ReplicaSet.
@@ -84,6 +89,15 @@ pub struct PodRef {
     pub name: Arc<str>,
     /// The UID.
     pub uid: Uid,
+}
+
+/// The deletion cost of a pod, as advice for another controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The pod.
+    pub pod: PodRef,
+    /// The cost; 0 takes it away.
+    pub cost: i32,
 }
 
 /// A pod chosen for deletion.
@@ -105,6 +119,7 @@ impl Action {
             Self::Delete(_) => ActionKind::Delete,
             Self::Claim { .. } => ActionKind::Claim,
             Self::WriteStatus(_) => ActionKind::WriteStatus,
+            Self::Advise(_) => ActionKind::Advise,
         }
     }
 
@@ -115,6 +130,7 @@ impl Action {
             Self::Delete(victims) => victims.len(),
             Self::Claim { adopts, releases } => adopts.len() + releases.len(),
             Self::WriteStatus(_) => 1,
+            Self::Advise(advices) => advices.len(),
         }
     }
 
@@ -132,6 +148,7 @@ impl Action {
                 adopts.chain(releases).collect()
             }
             Self::WriteStatus(_) => vec![Operation::WriteStatus],
+            Self::Advise(advices) => advices.iter().cloned().map(Operation::Advise).collect(),
         }
     }
 }
@@ -139,7 +156,11 @@ impl Action {
 impl Operation {
     pub(crate) const fn kind(&self) -> Kind {
         match self {
-            Self::Create(_) | Self::Delete(_) | Self::Adopt(_) | Self::Release(_) => Kind::Pod,
+            Self::Create(_)
+            | Self::Delete(_)
+            | Self::Adopt(_)
+            | Self::Release(_)
+            | Self::Advise(_) => Kind::Pod,
             Self::WriteStatus => Kind::ReplicaSet,
         }
     }

@@ -27,6 +27,8 @@ pub struct Config {
     pub nodes: bool,
     /// The costs of pods whose ReplicaSet prefers that pods are asked.
     pub costs: Costs,
+    /// Whether another controller acts, and gets advice: nothing but deletion costs is decided.
+    pub advises: bool,
     /// The seed of the names of new pods. Each session has its own, so that sessions do not reuse names.
     pub names: NameSeed,
 }
@@ -65,6 +67,7 @@ impl Default for Config {
             brake: None,
             nodes: false,
             costs: Costs::default(),
+            advises: false,
             names: NameSeed::default(),
         }
     }

@@ -50,6 +50,7 @@ use crate::{
     names::NameSeed,
     object::{Key, Kind, Pod, ReplicaSet, Timestamp, Uid},
     pod_view::{OwnerView, PodView},
+    sync::advise::Advised,
     sync::asking::Questions,
 };
 
@@ -104,6 +105,8 @@ pub(crate) struct Index {
     pub(crate) questions: Questions,
     /// Whether the cluster does not store `terminatingReplicas`: a status was written with it, and came back without.
     pub(crate) drops_terminating: bool,
+    /// The pods that were advised of late.
+    pub(crate) advised: Advised,
 }
 
 /// How to treat an object that is shown and not known.
@@ -402,10 +405,12 @@ impl Held for Index {
             resumed: _,
             questions,
             drops_terminating: _,
+            advised,
         } = self;
         let shared = groups.bytes() + namespaces.bytes() + nodes.bytes() + waiting.bytes();
         let deletions = deletions.len() * cost::DELETION;
         let beside = tombstones.bytes() + deletions + large.bytes() + ledger.bytes();
-        bytes + pods.vacant_bytes() + shared + beside + questions.bytes()
+        let beside = beside + questions.bytes() + advised.bytes();
+        bytes + pods.vacant_bytes() + shared + beside
     }
 }

@@ -66,7 +66,7 @@ pub mod syntax;
 #[doc(hidden)]
 pub mod wording;
 
-pub use batch::{PodRef, Victim};
+pub use batch::{Advice, PodRef, Victim};
 pub use config::{Brake, Config, Costs};
 pub use decide::{Interrupted, decide, decide_while};
 pub use labels::{Label, Labels};

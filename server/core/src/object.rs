@@ -120,6 +120,8 @@ pub struct PodState {
     pub ready: Ready,
     /// The annotation `controller.kubernetes.io/pod-deletion-cost`; 0 if absent or invalid (spec 7.2).
     pub deletion_cost: i32,
+    /// Whether somebody else than an agent that advises has set that annotation.
+    pub foreign_cost: bool,
     /// The highest restart count of the regular containers.
     pub restarts: i32,
     /// The highest restart count of the sidecars.

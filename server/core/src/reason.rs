@@ -49,6 +49,7 @@ pub enum Rule {
     LeavingNode,
     FullestDomain,
     CostsAsked,
+    Advice,
 }
 
 /// One reason.

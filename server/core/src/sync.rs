@@ -4,6 +4,7 @@
 //! status counts the pods as they were when the manage step decided. Manage decides only once nothing is left to claim: the sync adopts an
 //! orphan that appeared meanwhile, and does not create a pod instead.
 
+pub(crate) mod advise;
 pub(crate) mod asking;
 pub(crate) mod batch_result;
 pub(crate) mod claim;
@@ -37,6 +38,7 @@ const DISPROVED_DELAY: Span = Span::seconds(1);
 pub(crate) enum SyncStep {
     Claim(Claimed),
     Manage(StatusBasis),
+    Advise,
     /// With the time of the next availability check.
     Status(ManageResult, Option<Timestamp>),
 }
@@ -79,7 +81,7 @@ impl Held for SyncStep {
     fn bytes(&self) -> usize {
         let held = match self {
             Self::Claim(claimed) => claimed.iter().map(|uid| CLAIMED + uid.0.len()).sum(),
-            Self::Manage(_) => 0,
+            Self::Manage(_) | Self::Advise => 0,
             Self::Status(managed, _) => managed.error.as_ref().map_or(0, String::len),
         };
         size_of::<Self>() + held
@@ -95,6 +97,7 @@ pub(crate) fn advance(
     answered: Option<(SyncStep, BatchResult)>,
 ) -> Next {
     match answered {
+        None if config.advises => advise::advise(index, id),
         None => claim_or_manage(index, config, (id, adoptable), Claimed::default()),
         Some((SyncStep::Claim(_), result)) if result.ends_sync() => {
             Next::Finished(end(ManageResult::default(), result, None))
@@ -106,6 +109,10 @@ pub(crate) fn advance(
             let managed = ManageResult::of(basis.surplus(), result);
             status_or_end(index, id, basis, managed)
         }
+        Some((SyncStep::Advise, result)) if result.ends_sync() => {
+            Next::Finished(end(ManageResult::default(), result, None))
+        }
+        Some((SyncStep::Advise, _)) => advise::advise(index, id),
         Some((SyncStep::Status(managed, requeue_at), result)) => {
             Next::Finished(end(managed, result, requeue_at))
         }
@@ -120,6 +127,7 @@ pub(crate) fn operations_max(
     answered: Option<&SyncStep>,
 ) -> usize {
     match (set, answered) {
+        (Some(_), None | Some(SyncStep::Advise)) if config.advises => advise::ADVICES_MAX,
         (Some(set), None | Some(SyncStep::Claim(_))) if !set.object.deleting => {
             let claims = (adoptable.len() + set.releases.len()).min(config.claims_max);
             claims.max(manage::operations_max(config, set)).max(1)

@@ -19,9 +19,6 @@ const ABSENT: &str = "is absent; exactly one must be set";
 const NODE_BYTES_MAX: usize = 16 << 10;
 const EMPTY: &str = "is empty; must have at least one";
 
-/// The maximum size in bytes of an answer with the costs of pods: a question has few pods.
-const COSTS_BYTES_MAX: usize = 64 << 10;
-
 /// The number of bytes that are read of the reason why a pod has not answered.
 const FAILURE_BYTES_MAX: usize = 128;
 
@@ -70,16 +67,8 @@ impl FrameReader {
         frame: &IncomingFrame,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        let Head {
-            sequence,
-            list,
-            has_costs,
-        } = frame.head()?;
+        let Head { sequence, list } = frame.head()?;
         self.advance(sequence)?;
-        let length = frame.as_bytes().len();
-        if has_costs && length > COSTS_BYTES_MAX {
-            return Err(Refusal::field(Violation::too_large("costs", length)));
-        }
         let Some(list) = list else {
             return self.read_message(frame.to_message()?, sink);
         };

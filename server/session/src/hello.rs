@@ -100,13 +100,19 @@ pub(crate) fn read(
     }
     let identity = identity(now, session_id, hello);
     let names = NameSeed::of_session(identity.epoch, &identity.session_id);
-    let nodes = !hello.capabilities.is_empty();
-    let options = decree_core::Config {
+    let asks_for = |capability: &str| hello.capabilities.iter().any(|name| name == capability);
+    let advises = identity.mode == v1::Mode::Advise;
+    let mut core = decree_core::Config {
         names,
-        nodes,
+        nodes: asks_for(NODES),
+        advises,
         ..options
     };
-    Ok((identity, options))
+    if advises {
+        // The other controller limits no creates.
+        (core.create_back_off, core.brake) = (false, None);
+    }
+    Ok((identity, core))
 }
 
 fn violations(hello: &v1::Hello) -> Vec<Violation> {
@@ -169,7 +175,7 @@ const fn operations_max(config: &Config) -> usize {
 fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> SessionIdentity {
     let mode = match hello.mode() {
         v1::Mode::Unspecified => v1::Mode::Enforce,
-        mode @ (v1::Mode::Enforce | v1::Mode::Shadow | v1::Mode::DryRun) => mode,
+        mode @ (v1::Mode::Enforce | v1::Mode::Shadow | v1::Mode::DryRun | v1::Mode::Advise) => mode,
     };
     SessionIdentity {
         session_id,

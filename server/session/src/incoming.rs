@@ -12,8 +12,6 @@ use crate::{
 
 /// The field of `ReconcileRequest` with the number of the frame.
 const SEQUENCE: u32 = 1;
-/// The field with the costs of pods.
-const COSTS: u32 = 10;
 
 /// A frame as it came: the bytes of a `ReconcileRequest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +22,6 @@ pub struct IncomingFrame(Bytes);
 pub(crate) struct Head {
     pub(crate) sequence: u64,
     pub(crate) list: Option<List>,
-    pub(crate) has_costs: bool,
 }
 
 /// The lists that a frame may have.
@@ -83,7 +80,6 @@ impl IncomingFrame {
                         return Err(MalformedFrame::Twice);
                     }
                     head.list = List::of_field(field);
-                    head.has_costs = field == COSTS;
                 }
                 (..=10, _) => return Err(MalformedFrame::WireType(field)),
                 (11.., _) => {}

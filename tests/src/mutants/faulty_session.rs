@@ -299,7 +299,7 @@ impl FaultySession {
                     self.status(mutant, &set.uid, status);
                 }
             }
-            None => {}
+            Some(Action::Advise(_)) | None => {}
         }
     }
 

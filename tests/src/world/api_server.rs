@@ -181,6 +181,7 @@ impl World {
             }
             Request::AdoptPod { .. }
             | Request::ReleasePod { .. }
+            | Request::AdvisePod { .. }
             | Request::WriteStatus(_)
             | Request::ReadPod { .. }
             | Request::ReadReplicaSet { .. } => calls::call(&mut self.cluster, request),
@@ -203,7 +204,8 @@ impl World {
         let pod = match request {
             Request::DeletePod { pod, .. }
             | Request::AdoptPod { pod, .. }
-            | Request::ReleasePod { pod, .. } => {
+            | Request::ReleasePod { pod, .. }
+            | Request::AdvisePod { pod, .. } => {
                 self.cluster.peek(Kind::Pod, &pod.namespace, &pod.name)
             }
             Request::CreatePod(_)

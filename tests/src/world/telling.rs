@@ -135,7 +135,8 @@ fn target(request: &Request) -> String {
         Request::CreatePod(create) => create.name.clone(),
         Request::DeletePod { pod, .. }
         | Request::AdoptPod { pod, .. }
-        | Request::ReleasePod { pod, .. } => format!("{} {}", pod.name, pod.uid),
+        | Request::ReleasePod { pod, .. }
+        | Request::AdvisePod { pod, .. } => format!("{} {}", pod.name, pod.uid),
         Request::WriteStatus(write) => {
             let (name, version) = (&write.replica_set.name, &write.resource_version);
             format!("{name} v{version} {:?}", write.status)

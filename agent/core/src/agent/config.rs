@@ -27,6 +27,8 @@ pub struct AgentConfig {
     pub epoch: i64,
     /// The mode of the agent.
     pub mode: v1::Mode,
+    /// In mode ADVISE: whether the agent ends once its advice is taken away. Its policy must then follow no preferences.
+    pub withdraw: bool,
     /// The options of decisions.
     pub options: v1::Options,
     /// The annotations of ReplicaSets that the agent follows, except in shadow mode.
@@ -96,6 +98,7 @@ impl Default for AgentConfig {
             shard: String::new(),
             epoch: 0,
             mode: v1::Mode::Enforce,
+            withdraw: false,
             options: v1::Options::default(),
             preferences: PreferencePolicy::default(),
             nodes: None,

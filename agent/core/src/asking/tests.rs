@@ -215,5 +215,5 @@ fn questions_of_no_correct_server_end_the_session() {
             .handle_question(at(0), &view, wanted(*id, &[]))
             .is_err()
     });
-    assert_eq!(unread, Some(100_002));
+    assert_eq!(unread, Some(100_003));
 }

@@ -100,7 +100,10 @@ impl ActiveBatch {
         let total = u32::try_from(operation_count(&batch)).unwrap_or(u32::MAX);
         let initial = match &batch.action {
             Some(Action::Create(create)) => u32::try_from(create.slow_start_initial).unwrap_or(1),
-            Some(Action::Delete(_) | Action::Claim(_) | Action::WriteStatus(_)) | None => total,
+            Some(
+                Action::Delete(_) | Action::Claim(_) | Action::WriteStatus(_) | Action::Advise(_),
+            )
+            | None => total,
         };
         let mut active = Self {
             owner: batch.replica_set.clone().unwrap_or_default(),
@@ -201,6 +204,19 @@ impl ActiveBatch {
                 unless_lenient(rules::check_claimed(view, set, &pod, adopts))?;
                 Ok(self.start_claim(pod, adopts, guard))
             }
+            Some(Action::Advise(advise)) => {
+                let v1::Advice { pod, cost } = advise.advices[index].clone();
+                let pod = pod.unwrap_or_default();
+                if !rules::check_ownership(view, &self.owner, &pod, false)? {
+                    return Ok(absent(&pod));
+                }
+                let request = Request::AdvisePod {
+                    resource_version: rules::check_advice(view, set, &pod, cost)?,
+                    pod: pod.clone(),
+                    cost,
+                };
+                Ok(Step::Call(Stage::Write(PodWrite::Advise, pod), request))
+            }
             Some(Action::WriteStatus(write)) => {
                 let status = write.status.clone().unwrap_or_default();
                 unless_lenient(rules::check_status(view, set, &status))?;
@@ -232,7 +248,10 @@ impl ActiveBatch {
     fn adopt_count(&self) -> u32 {
         match &self.batch.action {
             Some(Action::Claim(claim)) => u32::try_from(claim.adopts.len()).unwrap_or(u32::MAX),
-            Some(Action::Create(_) | Action::Delete(_) | Action::WriteStatus(_)) | None => 0,
+            Some(
+                Action::Create(_) | Action::Delete(_) | Action::WriteStatus(_) | Action::Advise(_),
+            )
+            | None => 0,
         }
     }
 
@@ -376,7 +395,8 @@ fn bytes(batch: &v1::Batch) -> usize {
         Some(Action::WriteStatus(write)) => {
             write.status.as_ref().map_or(0, |it| it.conditions.len())
         }
-        Some(Action::Create(_) | Action::Delete(_) | Action::Claim(_)) | None => 0,
+        Some(Action::Create(_) | Action::Delete(_) | Action::Claim(_) | Action::Advise(_))
+        | None => 0,
     };
     let entries = operation_count(batch) + batch.reasons.len() + conditions;
     batch.encoded_len() + entries * ENTRY_BYTES

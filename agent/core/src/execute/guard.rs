@@ -130,6 +130,11 @@ impl Guard {
                 "replica set {owner} has another uid than {uid}, which is that of {known}"
             ));
         }
+        let advises = matches!(batch.action, Some(Action::Advise(_)));
+        if advises != (self.config.mode == v1::Mode::Advise) {
+            let text = "an agent advises in mode advise, and does nothing else then";
+            return Err(Refusal::new(Rule::Advice, text.to_owned()));
+        }
         let writes_status = matches!(batch.action, Some(Action::WriteStatus(_)));
         if known.deletion_timestamp.is_some() && !writes_status {
             return overtaken(format!("replica set {} is being deleted", display(owner)));
@@ -145,6 +150,7 @@ pub(crate) fn operation_count(batch: &v1::Batch) -> usize {
         Some(Action::Delete(delete)) => delete.victims.len(),
         Some(Action::Claim(claim)) => claim.adopts.len() + claim.releases.len(),
         Some(Action::WriteStatus(_)) => 1,
+        Some(Action::Advise(advise)) => advise.advices.len(),
     }
 }
 

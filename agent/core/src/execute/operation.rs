@@ -3,6 +3,7 @@
 //! ```text
 //! create ─ AlreadyExists | no answer ─▶ read the name ─▶ ours | taken | unknown
 //! delete, adopt, release ─ no answer ─▶ read the pod ─▶ done | unknown
+//! advise ─▶ done | unknown
 //! status ─ conflict ─▶ read the replica set ─▶ write again, once
 //! ```
 
@@ -34,6 +35,8 @@ pub(crate) enum PodWrite {
     Delete,
     Adopt,
     Release,
+    /// Writes its deletion cost.
+    Advise,
 }
 
 /// What follows the start of an operation, or an answer: a call, or the end.
@@ -67,7 +70,7 @@ impl Stage {
         let verb = match write {
             PodWrite::Create => Verb::Create,
             PodWrite::Delete => Verb::Delete,
-            PodWrite::Adopt | PodWrite::Release => return None,
+            PodWrite::Adopt | PodWrite::Release | PodWrite::Advise => return None,
         };
         Some((verb, pod))
     }
@@ -168,8 +171,10 @@ fn written(write: PodWrite, pod: v1::ObjectRef, answer: Answer) -> Step {
     }
     let write_failure = refused(&error);
     let class = write_failure.failure_class();
+    // Advice of unknown effect is decided again.
+    let is_read = class == FailureClass::Timeout && write != PodWrite::Advise;
     let may_be_ours = write == PodWrite::Create && class == FailureClass::NameTaken;
-    if class != FailureClass::Timeout && !may_be_ours {
+    if !is_read && !may_be_ours {
         return Step::Finish(OutcomeKind::Failed(write_failure));
     }
     let request = Request::ReadPod {
@@ -186,7 +191,7 @@ fn found(
     write_failure: v1::Failed,
     answer: Answer,
 ) -> Step {
-    use PodWrite::{Adopt, Create, Delete, Release};
+    use PodWrite::{Adopt, Advise, Create, Delete, Release};
     match answer {
         Ok(Reply::Pod(live)) => {
             let is_owned = is_controlled_by(&live, owner);
@@ -206,7 +211,9 @@ fn found(
                     format!("pod {} is another", display(&pod)),
                 ),
                 Adopt | Release if is_owned == (write == Adopt) => done_pod(*live, false),
-                Delete | Adopt | Release => Step::Finish(OutcomeKind::Failed(write_failure)),
+                Delete | Adopt | Release | Advise => {
+                    Step::Finish(OutcomeKind::Failed(write_failure))
+                }
             }
         }
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
@@ -215,7 +222,7 @@ fn found(
             (Delete, true) => done_gone(pod, String::new()),
             (Adopt | Release, true) => failed(FailureClass::NotFound, error.message),
             // The pod to create was deleted between the two calls; or the create may still arrive.
-            (Create, true) | (Delete | Adopt | Release, false) => {
+            (Create, true) | (Delete | Adopt | Release, false) | (Advise, _) => {
                 Step::Finish(OutcomeKind::Failed(write_failure))
             }
         },

@@ -10,6 +10,8 @@
 //! 3. A pod is adopted only if it is an active orphan that the ReplicaSet selects, and released only if it is active and not selected.
 //! 4. A status reports no more pods than there have been since the last status, and no later generation. It changes only the condition
 //!    `ReplicaFailure`, to a short text.
+//! 5. An agent of mode ADVISE does nothing but advise. It writes the deletion cost of a pod only if nobody else has set one, and only if
+//!    the ReplicaSet prefers an order of deletion; otherwise it only takes its own costs away. Its [pace](super::advice) is limited.
 //!
 //! The [`guard`](super::guard) checks that the batch names exactly the ReplicaSet that the agent knows, and that nobody has deleted that
 //! ReplicaSet. A server whose view is as new as the agent's breaks none of these rules; a server with an older view decides again.
@@ -22,7 +24,7 @@ use crate::{
     refusal::{Refusal, Rule},
     view::{
         View,
-        pods::{self, Labels, Pod},
+        pods::{self, Cost, Labels, Pod, State},
         template::replicas,
     },
 };
@@ -138,6 +140,36 @@ fn check_selected(
         return Err(Refusal::new(Rule::Selector, text));
     }
     Ok(())
+}
+
+/// Checks the advice on a pod, and returns the version of the pod that it may change.
+pub(crate) fn check_advice(
+    view: &View,
+    set: &v1::ReplicaSet,
+    pod: &v1::ObjectRef,
+    cost: i32,
+) -> Result<String, Refusal> {
+    let known = view.pods.get(&pod.uid);
+    let is_there = known.filter(|it| it.state != State::Terminating);
+    let Some(version) = is_there.and_then(|it| it.version) else {
+        let text = format!("pod {} is being deleted, or has no version", display(pod));
+        return Err(Refusal::new(Rule::Inactive, text));
+    };
+    let prefers = set
+        .preferences
+        .as_ref()
+        .is_some_and(|it| !it.scale_in.is_empty());
+    let why = if known.is_some_and(|it| it.cost == Cost::Others) {
+        format!(
+            "somebody else has set the deletion cost of pod {}",
+            display(pod)
+        )
+    } else if cost != 0 && !prefers {
+        format!("{} prefers no order of deletion", set.name)
+    } else {
+        return Ok(version.to_string());
+    };
+    Err(Refusal::new(Rule::Advice, why))
 }
 
 /// Checks that a pod to delete or release is controlled by the ReplicaSet, or, to be adopted, by no other. False if the pod is gone, as far

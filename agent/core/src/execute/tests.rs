@@ -10,6 +10,7 @@ use crate::{
     tests::*,
 };
 
+mod advice;
 mod memory;
 
 /// Batches on a view, stepped by hand.
@@ -191,9 +192,12 @@ fn answer_to(request: &Request, code: u16) -> Result<Reply, ApiError> {
             replied_set(replica_set(12, 1))
         }
         (200, Request::DeletePod { pod: it, .. }) => replied(deleting(pod(&it.name, 12))),
-        (200, Request::AdoptPod { pod: it, .. } | Request::ReleasePod { pod: it, .. }) => {
-            replied(pod(&it.name, 12))
-        }
+        (
+            200,
+            Request::AdoptPod { pod: it, .. }
+            | Request::ReleasePod { pod: it, .. }
+            | Request::AdvisePod { pod: it, .. },
+        ) => replied(pod(&it.name, 12)),
         (200, Request::ReadPod { name, .. }) => replied(pod(name, 12)),
         (0, _) => Err(ApiError::no_answer("reset")),
         (code, _) => Err(refusal(code, reason)),

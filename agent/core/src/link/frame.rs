@@ -42,6 +42,7 @@ type Fields = &'static [(u32, &'static Shape)];
 
 static PLAIN: Shape = Shape::Message(&[]);
 static CREATE: Shape = Shape::Message(&[(1, &Shape::Text)]);
+/// An Advise has the same shape.
 static DELETE: Shape = Shape::Message(&[(1, &PLAIN)]);
 static CLAIM: Shape = Shape::Message(&[(1, &PLAIN), (2, &PLAIN)]);
 static STATUS: Shape = Shape::Message(&[(7, &PLAIN)]);
@@ -52,6 +53,7 @@ static BATCH: Shape = Shape::Message(&[
     (9, &CLAIM),
     (10, &WRITE_STATUS),
     (11, &PLAIN),
+    (13, &DELETE),
 ]);
 static BATCHES: Shape = Shape::Message(&[(1, &BATCH)]);
 static REJECTED_OBJECT: Shape = Shape::Message(&[(3, &PLAIN)]);

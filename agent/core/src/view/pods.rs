@@ -34,6 +34,8 @@ pub(crate) struct Pods {
     controllers: HashMap<Arc<str>, Controller>,
     /// The active pods of all ReplicaSets.
     pub(crate) of_replica_sets: u32,
+    /// The pods of all ReplicaSets with a deletion cost of ours that nobody deletes.
+    pub(crate) advised: u32,
     /// The latest labels of an orphan: orphans that come together mostly have the same.
     orphan_labels: Arc<Labels>,
     /// While a list is open, the pods under deletion that the list has not shown yet.
@@ -48,6 +50,7 @@ pub(crate) struct Pod {
     pub(crate) controller: Arc<str>,
     pub(crate) labels: Arc<Labels>,
     pub(crate) state: State,
+    pub(crate) cost: Cost,
     /// The agent deletes the pod, or has tried to with an unknown result.
     leaving: bool,
     /// Its node, if the agent reads nodes.
@@ -56,7 +59,16 @@ pub(crate) struct Pod {
     is_announced: bool,
     /// What its node or its annotation announce.
     pub(crate) hint: Hint,
-    version: Option<NonZeroU64>,
+    pub(crate) version: Option<NonZeroU64>,
+}
+
+/// Who has set the deletion cost of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cost {
+    Nobody,
+    /// An agent that advises.
+    Ours,
+    Others,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +154,7 @@ impl Pods {
         for controller in self.controllers.values_mut() {
             controller.counts = Counts::default();
         }
-        self.of_replica_sets = 0;
+        (self.of_replica_sets, self.advised) = (0, 0);
     }
 
     /// An older state of the pod changes nothing.
@@ -170,6 +182,7 @@ impl Pods {
             node: nodes.map(|(nodes, name)| nodes.shared(name)),
             is_announced: pod.leaving,
             hint: Hint::Stays,
+            cost: Cost::of(pod),
             version,
         };
         entry.hint = entry.hint(self.nodes.as_ref());
@@ -341,6 +354,7 @@ impl Pods {
             it.peak = it.peak.max(it.counts);
             let is_counted = it.is_replica_set && pod.state.is_active();
             self.of_replica_sets += u32::from(is_counted);
+            self.advised += u32::from(it.is_replica_set && pod.is_advised());
         }
     }
 
@@ -353,6 +367,7 @@ impl Pods {
             it.counts.ended -= u32::from(it.is_replica_set && pod.is_kept());
             let is_counted = it.is_replica_set && pod.state.is_active();
             self.of_replica_sets -= u32::from(is_counted);
+            self.advised -= u32::from(it.is_replica_set && pod.is_advised());
         }
     }
 
@@ -400,6 +415,20 @@ impl Pod {
     /// Whether it has ended, and nobody deletes it.
     const fn is_kept(&self) -> bool {
         matches!(self.state, State::Ended { kept: true }) && !self.leaving
+    }
+
+    fn is_advised(&self) -> bool {
+        self.cost == Cost::Ours && self.state.can_leave()
+    }
+}
+
+impl Cost {
+    fn of(pod: &v1::Pod) -> Self {
+        match pod.deletion_cost.as_deref().filter(|it| !it.is_empty()) {
+            None => Self::Nobody,
+            cost if cost == pod.advised_cost.as_deref() => Self::Ours,
+            Some(_) => Self::Others,
+        }
     }
 }
 

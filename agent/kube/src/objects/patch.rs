@@ -5,7 +5,10 @@ use decree_api::v1;
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 
-use super::metadata::OwnerReference;
+use super::{
+    metadata::OwnerReference,
+    pod::{ADVISED_COST, DELETION_COST},
+};
 
 /// Returns the strategic merge patch that makes a ReplicaSet the controller of a pod (spec 5.3).
 pub fn adoption(pod: &v1::ObjectRef, controller: &v1::OwnerReference) -> Value {
@@ -15,6 +18,16 @@ pub fn adoption(pod: &v1::ObjectRef, controller: &v1::OwnerReference) -> Value {
 /// Returns the strategic merge patch that removes a ReplicaSet from the owners of a pod (spec 5.3).
 pub fn release(pod: &v1::ObjectRef, owner_uid: &str) -> Value {
     json!({"metadata": {"uid": pod.uid, "ownerReferences": [{"$patch": "delete", "uid": owner_uid}]}})
+}
+
+/// Returns the strategic merge patch that writes the deletion cost of a pod, marked as ours, or takes both away: of this version only, so that
+/// nobody else's cost is lost.
+pub fn advice(pod: &v1::ObjectRef, resource_version: &str, cost: i32) -> Value {
+    let cost = (cost != 0).then(|| cost.to_string());
+    json!({"metadata": {
+        "uid": pod.uid, "resourceVersion": resource_version,
+        "annotations": {DELETION_COST: cost, ADVISED_COST: cost},
+    }})
 }
 
 /// The only owner of a created pod, and the owner that an adoption adds.

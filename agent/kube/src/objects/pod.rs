@@ -10,8 +10,10 @@ use super::{
     projected::Projected,
 };
 
-/// The annotations that decisions read.
-const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The annotation that the order of deletion reads.
+pub(super) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The annotation that marks a deletion cost as advice: the same value.
+pub(super) const ADVISED_COST: &str = "decree.dev/advised-cost";
 /// Announces the eviction of its pod, with any value but `false`.
 const LEAVING: &str = "decree.dev/leaving";
 /// The type of the only condition that decisions read.
@@ -161,6 +163,7 @@ impl Projected for Pod {
             phase: to_phase(status.phase.as_deref()).into(),
             ready: ready(status.conditions),
             deletion_cost: metadata.annotations.remove(DELETION_COST),
+            advised_cost: metadata.annotations.remove(ADVISED_COST),
             max_regular_restarts: restarts(&status.container_statuses, |_| true),
             max_sidecar_restarts: restarts(&status.init_container_statuses, is_sidecar),
             node_name: spec.node_name.unwrap_or_default(),

@@ -39,6 +39,14 @@ pub fn call(model: &mut Cluster, request: Request) -> Result<Reply, ApiError> {
             let patch = objects::release(&pod, &owner_uid);
             model.patch(POD, &pod.namespace, &pod.name, &patch)
         }
+        Request::AdvisePod {
+            pod,
+            resource_version,
+            cost,
+        } => {
+            let patch = objects::advice(&pod, &resource_version, cost);
+            model.patch(POD, &pod.namespace, &pod.name, &patch)
+        }
         Request::WriteStatus(write) => model.update_status(&objects::status_update(&write)),
         Request::ReadPod { namespace, name } => model.get(POD, &namespace, &name),
         Request::ReadReplicaSet { namespace, name } => {

@@ -244,6 +244,7 @@ type Batch struct {
 	//	*Batch_Delete
 	//	*Batch_Claim
 	//	*Batch_WriteStatus
+	//	*Batch_Advise
 	Action isBatch_Action `protobuf_oneof:"action"`
 	// The reasons of the decision.
 	Reasons []*Reason `protobuf:"bytes,11,rep,name=reasons,proto3" json:"reasons,omitempty"`
@@ -368,6 +369,15 @@ func (x *Batch) GetWriteStatus() *WriteStatus {
 	return nil
 }
 
+func (x *Batch) GetAdvise() *Advise {
+	if x != nil {
+		if x, ok := x.Action.(*Batch_Advise); ok {
+			return x.Advise
+		}
+	}
+	return nil
+}
+
 func (x *Batch) GetReasons() []*Reason {
 	if x != nil {
 		return x.Reasons
@@ -406,6 +416,11 @@ type Batch_WriteStatus struct {
 	WriteStatus *WriteStatus `protobuf:"bytes,10,opt,name=write_status,json=writeStatus,proto3,oneof"`
 }
 
+type Batch_Advise struct {
+	// Advise another controller which pods to delete first. Only in mode ADVISE.
+	Advise *Advise `protobuf:"bytes,13,opt,name=advise,proto3,oneof"`
+}
+
 func (*Batch_Create) isBatch_Action() {}
 
 func (*Batch_Delete) isBatch_Action() {}
@@ -413,6 +428,8 @@ func (*Batch_Delete) isBatch_Action() {}
 func (*Batch_Claim) isBatch_Action() {}
 
 func (*Batch_WriteStatus) isBatch_Action() {}
+
+func (*Batch_Advise) isBatch_Action() {}
 
 // States the conditions for the start of an operation. If they do not hold, the agent answers NOT_STARTED and writes nothing.
 type Guard struct {
@@ -748,6 +765,107 @@ func (x *WriteStatus) GetStatus() *ReplicaSetStatus {
 	return nil
 }
 
+// Writes deletion costs of pods, so that another controller deletes pods in the order that the ReplicaSet prefers. Only changed costs.
+type Advise struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At least one, one operation each, numbered from 0.
+	Advices       []*Advice `protobuf:"bytes,1,rep,name=advices,proto3" json:"advices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Advise) Reset() {
+	*x = Advise{}
+	mi := &file_decree_v1_batch_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Advise) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Advise) ProtoMessage() {}
+
+func (x *Advise) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_batch_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Advise.ProtoReflect.Descriptor instead.
+func (*Advise) Descriptor() ([]byte, []int) {
+	return file_decree_v1_batch_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Advise) GetAdvices() []*Advice {
+	if x != nil {
+		return x.Advices
+	}
+	return nil
+}
+
+// Names the deletion cost of a pod. The agent writes it only if nobody else has set a cost, and only to the version of the pod that it has seen.
+type Advice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The pod. The uid is a precondition.
+	Pod *ObjectRef `protobuf:"bytes,1,opt,name=pod,proto3" json:"pod,omitempty"`
+	// The cost. 0 takes the cost away, which Kubernetes counts as 0.
+	Cost          int32 `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Advice) Reset() {
+	*x = Advice{}
+	mi := &file_decree_v1_batch_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Advice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Advice) ProtoMessage() {}
+
+func (x *Advice) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_batch_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Advice.ProtoReflect.Descriptor instead.
+func (*Advice) Descriptor() ([]byte, []int) {
+	return file_decree_v1_batch_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Advice) GetPod() *ObjectRef {
+	if x != nil {
+		return x.Pod
+	}
+	return nil
+}
+
+func (x *Advice) GetCost() int32 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
 // Carries outcomes.
 type Outcomes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -759,7 +877,7 @@ type Outcomes struct {
 
 func (x *Outcomes) Reset() {
 	*x = Outcomes{}
-	mi := &file_decree_v1_batch_proto_msgTypes[8]
+	mi := &file_decree_v1_batch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +889,7 @@ func (x *Outcomes) String() string {
 func (*Outcomes) ProtoMessage() {}
 
 func (x *Outcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_batch_proto_msgTypes[8]
+	mi := &file_decree_v1_batch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +902,7 @@ func (x *Outcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcomes.ProtoReflect.Descriptor instead.
 func (*Outcomes) Descriptor() ([]byte, []int) {
-	return file_decree_v1_batch_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_batch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Outcomes) GetOutcomes() []*Outcome {
@@ -816,7 +934,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_decree_v1_batch_proto_msgTypes[9]
+	mi := &file_decree_v1_batch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +946,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_batch_proto_msgTypes[9]
+	mi := &file_decree_v1_batch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +959,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_decree_v1_batch_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_batch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Outcome) GetBatchId() uint64 {
@@ -925,7 +1043,7 @@ type Done struct {
 	// The version after the write, if the cluster reported it.
 	ResourceVersion string `protobuf:"bytes,2,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	// Required: the object after the write. It must show the write: a deleted pod is being deleted, and an adopted pod has the ReplicaSet as its controller. A
-	// released pod has another controller, or none. Without such an object the outcome still counts, but the server requests a list, for which the ReplicaSet
+	// released pod has another controller, or none. An advised pod has the cost. Without such an object the outcome still counts, but the server requests a list, for which the ReplicaSet
 	// waits.
 	//
 	// Types that are valid to be assigned to Object:
@@ -942,7 +1060,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_decree_v1_batch_proto_msgTypes[10]
+	mi := &file_decree_v1_batch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1072,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_batch_proto_msgTypes[10]
+	mi := &file_decree_v1_batch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1085,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_decree_v1_batch_proto_rawDescGZIP(), []int{10}
+	return file_decree_v1_batch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Done) GetUid() string {
@@ -1030,7 +1148,7 @@ type isDone_Object interface {
 }
 
 type Done_Pod struct {
-	// For create, delete, adopt and release: the pod after the write.
+	// For create, delete, adopt, release and advise: the pod after the write.
 	Pod *Pod `protobuf:"bytes,3,opt,name=pod,proto3,oneof"`
 }
 
@@ -1065,7 +1183,7 @@ type Failed struct {
 
 func (x *Failed) Reset() {
 	*x = Failed{}
-	mi := &file_decree_v1_batch_proto_msgTypes[11]
+	mi := &file_decree_v1_batch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1195,7 @@ func (x *Failed) String() string {
 func (*Failed) ProtoMessage() {}
 
 func (x *Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_batch_proto_msgTypes[11]
+	mi := &file_decree_v1_batch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1208,7 @@ func (x *Failed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failed.ProtoReflect.Descriptor instead.
 func (*Failed) Descriptor() ([]byte, []int) {
-	return file_decree_v1_batch_proto_rawDescGZIP(), []int{11}
+	return file_decree_v1_batch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Failed) GetFailureClass() FailureClass {
@@ -1127,7 +1245,7 @@ type NotStarted struct {
 
 func (x *NotStarted) Reset() {
 	*x = NotStarted{}
-	mi := &file_decree_v1_batch_proto_msgTypes[12]
+	mi := &file_decree_v1_batch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1257,7 @@ func (x *NotStarted) String() string {
 func (*NotStarted) ProtoMessage() {}
 
 func (x *NotStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_batch_proto_msgTypes[12]
+	mi := &file_decree_v1_batch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1270,7 @@ func (x *NotStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotStarted.ProtoReflect.Descriptor instead.
 func (*NotStarted) Descriptor() ([]byte, []int) {
-	return file_decree_v1_batch_proto_rawDescGZIP(), []int{12}
+	return file_decree_v1_batch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NotStarted) GetCause() NotStartedCause {
@@ -1175,7 +1293,7 @@ const file_decree_v1_batch_proto_rawDesc = "" +
 	"\n" +
 	"\x15decree/v1/batch.proto\x12\tdecree.v1\x1a\x16decree/v1/object.proto\x1a\x16decree/v1/report.proto\x1a\x1egoogle/protobuf/duration.proto\"5\n" +
 	"\aBatches\x12*\n" +
-	"\abatches\x18\x01 \x03(\v2\x10.decree.v1.BatchR\abatches\"\x83\x04\n" +
+	"\abatches\x18\x01 \x03(\v2\x10.decree.v1.BatchR\abatches\"\xb0\x04\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -1191,6 +1309,7 @@ const file_decree_v1_batch_proto_rawDesc = "" +
 	"\x05claim\x18\t \x01(\v2\x10.decree.v1.ClaimH\x00R\x05claim\x12;\n" +
 	"\fwrite_status\x18\n" +
 	" \x01(\v2\x16.decree.v1.WriteStatusH\x00R\vwriteStatus\x12+\n" +
+	"\x06advise\x18\r \x01(\v2\x11.decree.v1.AdviseH\x00R\x06advise\x12+\n" +
 	"\areasons\x18\v \x03(\v2\x11.decree.v1.ReasonR\areasons\x12 \n" +
 	"\vtraceparent\x18\f \x01(\tR\vtraceparentB\b\n" +
 	"\x06action\"<\n" +
@@ -1212,7 +1331,12 @@ const file_decree_v1_batch_proto_rawDesc = "" +
 	"\x06adopts\x18\x01 \x03(\v2\x14.decree.v1.ObjectRefR\x06adopts\x120\n" +
 	"\breleases\x18\x02 \x03(\v2\x14.decree.v1.ObjectRefR\breleases\"B\n" +
 	"\vWriteStatus\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\":\n" +
+	"\x06status\x18\x01 \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\"5\n" +
+	"\x06Advise\x12+\n" +
+	"\aadvices\x18\x01 \x03(\v2\x11.decree.v1.AdviceR\aadvices\"D\n" +
+	"\x06Advice\x12&\n" +
+	"\x03pod\x18\x01 \x01(\v2\x14.decree.v1.ObjectRefR\x03pod\x12\x12\n" +
+	"\x04cost\x18\x02 \x01(\x05R\x04cost\":\n" +
 	"\bOutcomes\x12.\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x12.decree.v1.OutcomeR\boutcomes\"\xdb\x01\n" +
 	"\aOutcome\x12\x19\n" +
@@ -1277,7 +1401,7 @@ func file_decree_v1_batch_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_batch_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_decree_v1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_decree_v1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_decree_v1_batch_proto_goTypes = []any{
 	(FailureClass)(0),           // 0: decree.v1.FailureClass
 	(NotStartedCause)(0),        // 1: decree.v1.NotStartedCause
@@ -1289,47 +1413,52 @@ var file_decree_v1_batch_proto_goTypes = []any{
 	(*Victim)(nil),              // 7: decree.v1.Victim
 	(*Claim)(nil),               // 8: decree.v1.Claim
 	(*WriteStatus)(nil),         // 9: decree.v1.WriteStatus
-	(*Outcomes)(nil),            // 10: decree.v1.Outcomes
-	(*Outcome)(nil),             // 11: decree.v1.Outcome
-	(*Done)(nil),                // 12: decree.v1.Done
-	(*Failed)(nil),              // 13: decree.v1.Failed
-	(*NotStarted)(nil),          // 14: decree.v1.NotStarted
-	(*ObjectRef)(nil),           // 15: decree.v1.ObjectRef
-	(*Reason)(nil),              // 16: decree.v1.Reason
-	(*ReplicaSetStatus)(nil),    // 17: decree.v1.ReplicaSetStatus
-	(*Pod)(nil),                 // 18: decree.v1.Pod
-	(*ReplicaSet)(nil),          // 19: decree.v1.ReplicaSet
-	(*durationpb.Duration)(nil), // 20: google.protobuf.Duration
+	(*Advise)(nil),              // 10: decree.v1.Advise
+	(*Advice)(nil),              // 11: decree.v1.Advice
+	(*Outcomes)(nil),            // 12: decree.v1.Outcomes
+	(*Outcome)(nil),             // 13: decree.v1.Outcome
+	(*Done)(nil),                // 14: decree.v1.Done
+	(*Failed)(nil),              // 15: decree.v1.Failed
+	(*NotStarted)(nil),          // 16: decree.v1.NotStarted
+	(*ObjectRef)(nil),           // 17: decree.v1.ObjectRef
+	(*Reason)(nil),              // 18: decree.v1.Reason
+	(*ReplicaSetStatus)(nil),    // 19: decree.v1.ReplicaSetStatus
+	(*Pod)(nil),                 // 20: decree.v1.Pod
+	(*ReplicaSet)(nil),          // 21: decree.v1.ReplicaSet
+	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
 }
 var file_decree_v1_batch_proto_depIdxs = []int32{
 	3,  // 0: decree.v1.Batches.batches:type_name -> decree.v1.Batch
-	15, // 1: decree.v1.Batch.replica_set:type_name -> decree.v1.ObjectRef
+	17, // 1: decree.v1.Batch.replica_set:type_name -> decree.v1.ObjectRef
 	4,  // 2: decree.v1.Batch.guard:type_name -> decree.v1.Guard
 	5,  // 3: decree.v1.Batch.create:type_name -> decree.v1.Create
 	6,  // 4: decree.v1.Batch.delete:type_name -> decree.v1.Delete
 	8,  // 5: decree.v1.Batch.claim:type_name -> decree.v1.Claim
 	9,  // 6: decree.v1.Batch.write_status:type_name -> decree.v1.WriteStatus
-	16, // 7: decree.v1.Batch.reasons:type_name -> decree.v1.Reason
-	7,  // 8: decree.v1.Delete.victims:type_name -> decree.v1.Victim
-	15, // 9: decree.v1.Victim.pod:type_name -> decree.v1.ObjectRef
-	16, // 10: decree.v1.Victim.reason:type_name -> decree.v1.Reason
-	15, // 11: decree.v1.Claim.adopts:type_name -> decree.v1.ObjectRef
-	15, // 12: decree.v1.Claim.releases:type_name -> decree.v1.ObjectRef
-	17, // 13: decree.v1.WriteStatus.status:type_name -> decree.v1.ReplicaSetStatus
-	11, // 14: decree.v1.Outcomes.outcomes:type_name -> decree.v1.Outcome
-	12, // 15: decree.v1.Outcome.done:type_name -> decree.v1.Done
-	13, // 16: decree.v1.Outcome.failed:type_name -> decree.v1.Failed
-	14, // 17: decree.v1.Outcome.not_started:type_name -> decree.v1.NotStarted
-	18, // 18: decree.v1.Done.pod:type_name -> decree.v1.Pod
-	19, // 19: decree.v1.Done.replica_set:type_name -> decree.v1.ReplicaSet
-	0,  // 20: decree.v1.Failed.failure_class:type_name -> decree.v1.FailureClass
-	20, // 21: decree.v1.Failed.retry_after:type_name -> google.protobuf.Duration
-	1,  // 22: decree.v1.NotStarted.cause:type_name -> decree.v1.NotStartedCause
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	10, // 7: decree.v1.Batch.advise:type_name -> decree.v1.Advise
+	18, // 8: decree.v1.Batch.reasons:type_name -> decree.v1.Reason
+	7,  // 9: decree.v1.Delete.victims:type_name -> decree.v1.Victim
+	17, // 10: decree.v1.Victim.pod:type_name -> decree.v1.ObjectRef
+	18, // 11: decree.v1.Victim.reason:type_name -> decree.v1.Reason
+	17, // 12: decree.v1.Claim.adopts:type_name -> decree.v1.ObjectRef
+	17, // 13: decree.v1.Claim.releases:type_name -> decree.v1.ObjectRef
+	19, // 14: decree.v1.WriteStatus.status:type_name -> decree.v1.ReplicaSetStatus
+	11, // 15: decree.v1.Advise.advices:type_name -> decree.v1.Advice
+	17, // 16: decree.v1.Advice.pod:type_name -> decree.v1.ObjectRef
+	13, // 17: decree.v1.Outcomes.outcomes:type_name -> decree.v1.Outcome
+	14, // 18: decree.v1.Outcome.done:type_name -> decree.v1.Done
+	15, // 19: decree.v1.Outcome.failed:type_name -> decree.v1.Failed
+	16, // 20: decree.v1.Outcome.not_started:type_name -> decree.v1.NotStarted
+	20, // 21: decree.v1.Done.pod:type_name -> decree.v1.Pod
+	21, // 22: decree.v1.Done.replica_set:type_name -> decree.v1.ReplicaSet
+	0,  // 23: decree.v1.Failed.failure_class:type_name -> decree.v1.FailureClass
+	22, // 24: decree.v1.Failed.retry_after:type_name -> google.protobuf.Duration
+	1,  // 25: decree.v1.NotStarted.cause:type_name -> decree.v1.NotStartedCause
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_batch_proto_init() }
@@ -1344,13 +1473,14 @@ func file_decree_v1_batch_proto_init() {
 		(*Batch_Delete)(nil),
 		(*Batch_Claim)(nil),
 		(*Batch_WriteStatus)(nil),
+		(*Batch_Advise)(nil),
 	}
-	file_decree_v1_batch_proto_msgTypes[9].OneofWrappers = []any{
+	file_decree_v1_batch_proto_msgTypes[11].OneofWrappers = []any{
 		(*Outcome_Done)(nil),
 		(*Outcome_Failed)(nil),
 		(*Outcome_NotStarted)(nil),
 	}
-	file_decree_v1_batch_proto_msgTypes[10].OneofWrappers = []any{
+	file_decree_v1_batch_proto_msgTypes[12].OneofWrappers = []any{
 		(*Done_Pod)(nil),
 		(*Done_ReplicaSet)(nil),
 		(*Done_Gone)(nil),
@@ -1361,7 +1491,7 @@ func file_decree_v1_batch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_batch_proto_rawDesc), len(file_decree_v1_batch_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

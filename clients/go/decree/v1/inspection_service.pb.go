@@ -166,6 +166,8 @@ const (
 	Action_ACTION_CLAIM Action = 3
 	// The agent writes the status.
 	Action_ACTION_WRITE_STATUS Action = 4
+	// The agent writes deletion costs, as advice for another controller.
+	Action_ACTION_ADVISE Action = 5
 )
 
 // Enum value maps for Action.
@@ -176,6 +178,7 @@ var (
 		2: "ACTION_DELETE",
 		3: "ACTION_CLAIM",
 		4: "ACTION_WRITE_STATUS",
+		5: "ACTION_ADVISE",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":  0,
@@ -183,6 +186,7 @@ var (
 		"ACTION_DELETE":       2,
 		"ACTION_CLAIM":        3,
 		"ACTION_WRITE_STATUS": 4,
+		"ACTION_ADVISE":       5,
 	}
 )
 
@@ -3603,13 +3607,14 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x10SEVERITY_BLOCKED\x10\x01\x12\x11\n" +
 	"\rSEVERITY_SLOW\x10\x02\x12\x14\n" +
 	"\x10SEVERITY_WORKING\x10\x03\x12\x14\n" +
-	"\x10SEVERITY_IN_SYNC\x10\x04*q\n" +
+	"\x10SEVERITY_IN_SYNC\x10\x04*\x84\x01\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_CREATE\x10\x01\x12\x11\n" +
 	"\rACTION_DELETE\x10\x02\x12\x10\n" +
 	"\fACTION_CLAIM\x10\x03\x12\x17\n" +
-	"\x13ACTION_WRITE_STATUS\x10\x04*t\n" +
+	"\x13ACTION_WRITE_STATUS\x10\x04\x12\x11\n" +
+	"\rACTION_ADVISE\x10\x05*t\n" +
 	"\aSubject\x12\x17\n" +
 	"\x13SUBJECT_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSUBJECT_COUNT\x10\x01\x12\x13\n" +

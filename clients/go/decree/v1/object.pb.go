@@ -505,7 +505,10 @@ type Pod struct {
 	WaitingReason string `protobuf:"bytes,16,opt,name=waiting_reason,json=waitingReason,proto3" json:"waiting_reason,omitempty"`
 	// Whether somebody has announced that the pod will be evicted, by the annotation `decree.dev/leaving`. Read only for a ReplicaSet that prefers replacements
 	// before evictions.
-	Leaving       bool `protobuf:"varint,17,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Leaving bool `protobuf:"varint,17,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// The value of the annotation `decree.dev/advised-cost` as text: the deletion cost that an agent in mode ADVISE has written. If `deletion_cost` is set and
+	// differs, somebody else has set it, and it is never changed.
+	AdvisedCost   *string `protobuf:"bytes,18,opt,name=advised_cost,json=advisedCost,proto3,oneof" json:"advised_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -657,6 +660,13 @@ func (x *Pod) GetLeaving() bool {
 		return x.Leaving
 	}
 	return false
+}
+
+func (x *Pod) GetAdvisedCost() string {
+	if x != nil && x.AdvisedCost != nil {
+		return *x.AdvisedCost
+	}
+	return ""
 }
 
 // Carries the fields of one node that preferences read.
@@ -1454,7 +1464,7 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x15_block_owner_deletion\"t\n" +
 	"\x0eReadyCondition\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x12L\n" +
-	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xbb\x06\n" +
+	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xf4\x06\n" +
 	"\x03Pod\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1475,11 +1485,13 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x14max_sidecar_restarts\x18\x0e \x01(\x05R\x12maxSidecarRestarts\x12+\n" +
 	"\x11disruption_target\x18\x0f \x01(\bR\x10disruptionTarget\x12%\n" +
 	"\x0ewaiting_reason\x18\x10 \x01(\tR\rwaitingReason\x12\x18\n" +
-	"\aleaving\x18\x11 \x01(\bR\aleaving\x1a9\n" +
+	"\aleaving\x18\x11 \x01(\bR\aleaving\x12&\n" +
+	"\fadvised_cost\x18\x12 \x01(\tH\x01R\vadvisedCost\x88\x01\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_deletion_cost\"\xca\x01\n" +
+	"\x0e_deletion_costB\x0f\n" +
+	"\r_advised_cost\"\xca\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
 	"\runschedulable\x18\x02 \x01(\bR\runschedulable\x12\x18\n" +

@@ -108,6 +108,8 @@ const (
 	Rule_RULE_FULLEST_DOMAIN Rule = 38
 	// The choice of victims waits for the costs of pods, or was made with these costs.
 	Rule_RULE_COSTS_ASKED Rule = 39
+	// Deletion costs differ from the order that the ReplicaSet prefers: the server advises another controller.
+	Rule_RULE_ADVICE Rule = 42
 )
 
 // Enum value maps for Rule.
@@ -153,6 +155,7 @@ var (
 		37: "RULE_LEAVING_NODE",
 		38: "RULE_FULLEST_DOMAIN",
 		39: "RULE_COSTS_ASKED",
+		42: "RULE_ADVICE",
 	}
 	Rule_value = map[string]int32{
 		"RULE_UNSPECIFIED":           0,
@@ -195,6 +198,7 @@ var (
 		"RULE_LEAVING_NODE":          37,
 		"RULE_FULLEST_DOMAIN":        38,
 		"RULE_COSTS_ASKED":           39,
+		"RULE_ADVICE":                42,
 	}
 )
 
@@ -287,7 +291,7 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x16decree/v1/report.proto\x12\tdecree.v1\"E\n" +
 	"\x06Reason\x12#\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x0f.decree.v1.RuleR\x04rule\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail*\xa0\a\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail*\xb1\a\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RULE_TOO_FEW_REPLICAS\x10\x01\x12\x1a\n" +
@@ -332,7 +336,8 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\rRULE_REPLACED\x10$\x12\x15\n" +
 	"\x11RULE_LEAVING_NODE\x10%\x12\x17\n" +
 	"\x13RULE_FULLEST_DOMAIN\x10&\x12\x14\n" +
-	"\x10RULE_COSTS_ASKED\x10'Br\n" +
+	"\x10RULE_COSTS_ASKED\x10'\x12\x0f\n" +
+	"\vRULE_ADVICE\x10*Br\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 

@@ -37,6 +37,8 @@ const (
 	Mode_MODE_SHADOW Mode = 2
 	// The agent answers every operation with NOT_STARTED.
 	Mode_MODE_DRY_RUN Mode = 3
+	// Another controller acts, and the agent advises it. The server sends only batches of Advise, and the agent refuses all others.
+	Mode_MODE_ADVISE Mode = 4
 )
 
 // Enum value maps for Mode.
@@ -46,12 +48,14 @@ var (
 		1: "MODE_ENFORCE",
 		2: "MODE_SHADOW",
 		3: "MODE_DRY_RUN",
+		4: "MODE_ADVISE",
 	}
 	Mode_value = map[string]int32{
 		"MODE_UNSPECIFIED": 0,
 		"MODE_ENFORCE":     1,
 		"MODE_SHADOW":      2,
 		"MODE_DRY_RUN":     3,
+		"MODE_ADVISE":      4,
 	}
 )
 
@@ -707,8 +711,7 @@ func (x *CostsWanted) GetTimeout() *durationpb.Duration {
 	return nil
 }
 
-// Answers a CostsWanted. The server ignores an answer that it does not wait for, and costs of other pods. A frame of more than 64 KiB ends the session with
-// INVALID_ARGUMENT.
+// Answers a CostsWanted. The server ignores an answer that it does not wait for, and costs of other pods.
 type Costs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The question.
@@ -1248,12 +1251,13 @@ const file_decree_v1_session_proto_rawDesc = "" +
 	"clusterUid\x12\x14\n" +
 	"\x05shard\x18\x03 \x01(\tR\x05shard\x12+\n" +
 	"\x03age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
-	"\amissing\x18\x05 \x01(\bR\amissing*Q\n" +
+	"\amissing\x18\x05 \x01(\bR\amissing*b\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x0f\n" +
 	"\vMODE_SHADOW\x10\x02\x12\x10\n" +
-	"\fMODE_DRY_RUN\x10\x03*Q\n" +
+	"\fMODE_DRY_RUN\x10\x03\x12\x0f\n" +
+	"\vMODE_ADVISE\x10\x04*Q\n" +
 	"\bPlatform\x12\x18\n" +
 	"\x14PLATFORM_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13PLATFORM_KUBERNETES\x10\x01\x12\x12\n" +

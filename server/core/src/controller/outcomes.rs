@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Controller, events::UNSEEN, in_flight::SentBatch, stream::ListWait};
 use crate::{
-    batch::{ActionKind, BatchId, Operation, PodRef},
+    batch::{ActionKind, Advice, BatchId, Operation, PodRef},
     event::{After, FailureClass, OperationResult, Outcome},
     index::{Ledger, Loss, SetId, paid},
     object::{Key, Kind, Pod, ReplicaSet, ResourceVersion, Span, Timestamp},
@@ -122,8 +122,14 @@ impl Controller {
                             set.cursor.mark_taken(name);
                         }
                         Operation::WriteStatus => set.pace.rewrites.note_done(),
-                        Operation::Delete(_) | Operation::Adopt(_) | Operation::Release(_) => {}
+                        Operation::Delete(_)
+                        | Operation::Adopt(_)
+                        | Operation::Release(_)
+                        | Operation::Advise(_) => {}
                     }
+                }
+                if let Operation::Advise(Advice { pod, .. }) = operation {
+                    self.index.advised.note(self.clock, pod.uid.clone());
                 }
                 let stream = self.streams.of_mut(operation.kind());
                 stream.wrote(self.clock, version);
@@ -140,7 +146,10 @@ impl Controller {
                 Operation::Delete(pod) => {
                     paid::mark_victims(&mut self.index, &key.namespace, [&*pod.name], false);
                 }
-                Operation::Adopt(_) | Operation::Release(_) | Operation::WriteStatus => {}
+                Operation::Adopt(_)
+                | Operation::Release(_)
+                | Operation::WriteStatus
+                | Operation::Advise(_) => {}
             },
         }
         true
@@ -189,6 +198,13 @@ impl Controller {
             {
                 self.changed(&after);
             }
+            (Operation::Advise(Advice { pod, cost }), Some(After::Pod(after)))
+                if is_same(key, pod, &after)
+                    && after.state.deletion_cost == *cost
+                    && !after.state.foreign_cost =>
+            {
+                self.changed(&after);
+            }
             (Operation::WriteStatus, Some(After::ReplicaSet(object))) if object.key == *key => {
                 self.status_written(set, *object);
             }
@@ -222,7 +238,10 @@ impl Controller {
                     paid::pay(&mut self.index, set, (&key.namespace, name, None));
                 }
             }
-            Operation::Delete(pod) | Operation::Adopt(pod) | Operation::Release(pod)
+            Operation::Delete(pod)
+            | Operation::Adopt(pod)
+            | Operation::Release(pod)
+            | Operation::Advise(Advice { pod, .. })
                 if class == FailureClass::NotFound =>
             {
                 self.gone(key, pod, None);
@@ -233,7 +252,8 @@ impl Controller {
             Operation::Delete(_)
             | Operation::Adopt(_)
             | Operation::Release(_)
-            | Operation::WriteStatus => {}
+            | Operation::WriteStatus
+            | Operation::Advise(_) => {}
         }
     }
 

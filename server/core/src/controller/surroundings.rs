@@ -273,8 +273,8 @@ impl Surroundings {
         pods.find(|pod| &*pod.namespace == namespace && &*pod.name == name)
     }
 
-    /// Returns the decision for `replicas` desired pods, or for the current number, if all operations succeed. Returns `None` if the
-    /// ReplicaSet does not exist.
+    /// Returns the decision for `replicas` desired pods, or for the current number, if all operations succeed. If another controller acts
+    /// by our advice, it is that controller's decision, with the costs that are written. Returns `None` if the ReplicaSet does not exist.
     ///
     /// # Errors
     /// If `go_on` ended the computation.
@@ -284,6 +284,11 @@ impl Surroundings {
         go_on: &dyn Fn() -> bool,
     ) -> Result<Option<Decision>, Interrupted> {
         let (key, mut sets) = ((&*self.namespace, &*self.name), self.replica_sets);
+        let mut config = self.config;
+        if std::mem::take(&mut config.advises) {
+            // The other controller knows no preferences.
+            sets.iter_mut().for_each(|set| set.preferences = None);
+        }
         let mut known = sets.iter_mut();
         let asked = known.find(|set| (&*set.key.namespace, &*set.key.name) == key);
         if let (Some(set), Some(replicas)) = (asked, replicas) {
@@ -293,6 +298,6 @@ impl Surroundings {
             nodes: self.nodes.into_values().collect(),
             others: self.others,
         };
-        decide_beside(beside, self.now, self.config, key, sets, self.pods, go_on)
+        decide_beside(beside, self.now, config, key, sets, self.pods, go_on)
     }
 }

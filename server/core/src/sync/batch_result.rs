@@ -85,6 +85,9 @@ impl BatchResult {
             FailureClass::Precondition if !matches!(operation, Operation::Adopt(_)) => {
                 self.afresh = true
             }
+            FailureClass::Conflict if matches!(operation, Operation::Advise(_)) => {
+                self.afresh = true
+            }
             FailureClass::NamespaceTerminating if matches!(operation, Operation::Create(_)) => {
                 self.namespace_terminating = true;
             }
@@ -185,7 +188,9 @@ fn keep_lowest(kept: &mut Option<u32>, at: u32) {
 /// release (spec 5.3, 6.6).
 const fn is_none(operation: &Operation, class: FailureClass) -> bool {
     match operation {
-        Operation::Delete(_) | Operation::Adopt(_) => matches!(class, FailureClass::NotFound),
+        Operation::Delete(_) | Operation::Adopt(_) | Operation::Advise(_) => {
+            matches!(class, FailureClass::NotFound)
+        }
         Operation::Release(_) => {
             matches!(
                 class,

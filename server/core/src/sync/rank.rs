@@ -15,6 +15,7 @@ mod reason;
 
 use std::{cmp::Ordering, sync::Arc};
 
+pub(crate) use self::places::preferred_places;
 pub use self::{
     candidate::Candidate,
     near_cut::RankedPod,

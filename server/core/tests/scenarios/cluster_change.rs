@@ -68,7 +68,7 @@ fn settle(rig: &mut Rig) -> BTreeMap<String, (i64, i64)> {
         match &batch.action {
             Action::Create { names, .. } => *creates += i64::try_from(names.len()).expect("few"),
             Action::Delete(victims) => *deletes += i64::try_from(victims.len()).expect("few"),
-            Action::Claim { .. } | Action::WriteStatus(_) => {}
+            Action::Claim { .. } | Action::WriteStatus(_) | Action::Advise(_) => {}
         }
     }
     done.retain(|_, done| *done != (0, 0));

@@ -209,7 +209,7 @@ impl World {
                 let paid = names.filter(|name| self.creates.contains(name));
                 self.victims.extend(paid);
             }
-            Action::Claim { .. } | Action::WriteStatus(_) => {}
+            Action::Claim { .. } | Action::WriteStatus(_) | Action::Advise(_) => {}
         }
         let operations = 0..batch.action.operations() as u32;
         self.open
@@ -240,7 +240,7 @@ impl World {
                 }
             }
             Action::WriteStatus(_) if how == 0 => failed(FailureClass::Conflict, "no"),
-            Action::WriteStatus(_) => {
+            Action::WriteStatus(_) | Action::Advise(_) => {
                 self.rig.succeed_one(&batch, operation as usize);
                 return Some(());
             }

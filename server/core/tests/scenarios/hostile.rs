@@ -149,7 +149,9 @@ impl Hostile {
                     let result = done(orphan.clone());
                     self.rig.answer(batch, operation, result);
                 }
-                Action::WriteStatus(_) => self.rig.succeed_one(batch, operation as usize),
+                Action::WriteStatus(_) | Action::Advise(_) => {
+                    self.rig.succeed_one(batch, operation as usize);
+                }
                 Action::Claim { .. } => {
                     self.rig.succeed_one(batch, operation as usize);
                     let known = self.rig.controller.inspect();

@@ -1,5 +1,6 @@
 //! Scenarios of the controller: the spec's checklists 12.1–12.5, as far as they apply to this design, and properties of any scenario.
 
+mod advice;
 mod asking;
 mod cluster_change;
 mod credit;
@@ -31,6 +32,7 @@ fn scenarios_lead_to_the_expected_batches() {
         "status.txt",
         "preferences.txt",
         "surge.txt",
+        "advice.txt",
     ] {
         table::play(file);
     }

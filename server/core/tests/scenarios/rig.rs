@@ -190,6 +190,12 @@ impl Rig {
                     ..known
                 }
             }
+            Action::Advise(advices) => {
+                let advice = advices.get(operation)?;
+                let mut pod = inspect.pod(&key.namespace, &advice.pod.name)?;
+                pod.state.deletion_cost = advice.cost;
+                pod
+            }
             Action::WriteStatus(status) => {
                 return Some(After::ReplicaSet(Box::new(ReplicaSet {
                     version,

@@ -123,6 +123,7 @@ impl Table {
                 "in-flight" => config.operations_in_flight_max = number(value),
                 "slow-start" => config.slow_start_initial = number(value),
                 "nodes" => config.nodes = *value == "1",
+                "advises" => config.advises = *value == "1",
                 "by-version" => config.delete_by_version = *value == "1",
                 _ => panic!("{name} is no option"),
             }

@@ -91,6 +91,7 @@ const fn refused(action: ActionKind) -> &'static str {
         ActionKind::Delete => "to delete pods",
         ActionKind::Claim => "to adopt or release pods",
         ActionKind::WriteStatus => "the status",
+        ActionKind::Advise => "deletion costs",
     }
 }
 

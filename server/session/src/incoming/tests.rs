@@ -50,7 +50,7 @@ fn frames(items: usize) -> Vec<v1::ReconcileRequest> {
 /// Reads a frame item by item, and puts the items together again.
 fn read(bytes: Vec<u8>) -> Result<v1::ReconcileRequest, MalformedFrame> {
     let frame = IncomingFrame::from(Bytes::from(bytes));
-    let Head { sequence, list, .. } = frame.head()?;
+    let Head { sequence, list } = frame.head()?;
     let Some(list) = list else {
         return Ok(v1::ReconcileRequest::decode(&**frame.as_bytes())?);
     };

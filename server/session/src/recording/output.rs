@@ -52,7 +52,8 @@ fn without_texts(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
 fn clear_texts(batch: &mut v1::Batch) {
     let of_victims = match &mut batch.action {
         Some(Action::Delete(delete)) => &mut delete.victims[..],
-        Some(Action::Create(_) | Action::Claim(_) | Action::WriteStatus(_)) | None => &mut [],
+        Some(Action::Create(_) | Action::Claim(_) | Action::WriteStatus(_) | Action::Advise(_))
+        | None => &mut [],
     };
     let of_victims = of_victims.iter_mut().flat_map(|it| &mut it.reason);
     let reasons = batch.reasons.iter_mut().chain(of_victims);

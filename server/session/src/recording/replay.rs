@@ -289,7 +289,7 @@ impl Decisions {
                     self.releases += claim.releases.len() as u64;
                 }
                 Some(Action::WriteStatus(_)) => self.status_writes += 1,
-                None => {}
+                Some(Action::Advise(_)) | None => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use decree_api::v1;
-use decree_core::{Action, Batch, Condition, Key, PodRef, ResourceVersion, Status, Victim};
+use decree_core::{Action, Advice, Batch, Condition, Key, PodRef, ResourceVersion, Status, Victim};
 
 use super::{
     field,
@@ -107,6 +107,15 @@ fn action(namespace: &Arc<str>, action: Action) -> v1::batch::Action {
         Action::WriteStatus(written) => v1::batch::Action::WriteStatus(v1::WriteStatus {
             status: Some(status(*written)),
         }),
+        Action::Advise(advices) => {
+            let advices = advices.into_iter().map(|Advice { pod, cost }| v1::Advice {
+                pod: Some(pod_ref(namespace, &pod)),
+                cost,
+            });
+            v1::batch::Action::Advise(v1::Advise {
+                advices: advices.collect(),
+            })
+        }
     }
 }
 

@@ -79,6 +79,7 @@ pub(crate) fn pod_view<'a>(
         disruption_target,
         waiting_reason: waiting,
         leaving,
+        advised_cost,
     } = *pod;
     let mut faults = Faults::default();
     let identity = texts(namespace, name, uid, &mut faults);
@@ -114,6 +115,7 @@ pub(crate) fn pod_view<'a>(
             phase,
             ready,
             deletion_cost: deletion_cost(annotation),
+            foreign_cost: !annotation.is_empty() && annotation != advised_cost,
             restarts,
             sidecar_restarts,
             disruption_target,

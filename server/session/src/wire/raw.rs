@@ -29,6 +29,7 @@ pub(crate) struct RawPod<'a> {
     pub(crate) disruption_target: bool,
     pub(crate) waiting_reason: &'a str,
     pub(crate) leaving: bool,
+    pub(crate) advised_cost: &'a str,
 }
 
 /// The labels of a pod, sorted by key, each key once.
@@ -58,6 +59,7 @@ impl<'a> RawPod<'a> {
                 (15, Value::Number(number)) => pod.disruption_target = number != 0,
                 (16, Value::Bytes(bytes)) => pod.waiting_reason = text(bytes)?,
                 (17, Value::Number(number)) => pod.leaving = number != 0,
+                (18, Value::Bytes(bytes)) => pod.advised_cost = text(bytes)?,
                 _ => return None,
             }
             Some(())

@@ -56,5 +56,6 @@ pub(crate) const fn rule(rule: Rule) -> v1::Rule {
         Rule::LeavingNode => v1::Rule::LeavingNode,
         Rule::FullestDomain => v1::Rule::FullestDomain,
         Rule::CostsAsked => v1::Rule::CostsAsked,
+        Rule::Advice => v1::Rule::Advice,
     }
 }

@@ -2,7 +2,7 @@
 
 use decree_api::v1;
 use decree_core::{
-    Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, NotReady,
+    Action, ActionKind, Advice, Batch, Brake, Condition, Config, Decision, Impact, Need, NotReady,
     OwnerReference, REPLICA_FAILURE, ScaleDown, State, Status, Timestamp, Victim, View,
 };
 
@@ -330,6 +330,7 @@ pub(crate) const fn action(action: ActionKind) -> &'static str {
         ActionKind::Delete => "delete",
         ActionKind::Claim => "claim",
         ActionKind::WriteStatus => "status",
+        ActionKind::Advise => "advise",
     }
 }
 
@@ -340,6 +341,7 @@ pub(crate) const fn action_out(action: ActionKind) -> v1::Action {
         ActionKind::Delete => v1::Action::Delete,
         ActionKind::Claim => v1::Action::Claim,
         ActionKind::WriteStatus => v1::Action::WriteStatus,
+        ActionKind::Advise => v1::Action::Advise,
     }
 }
 
@@ -363,5 +365,15 @@ fn targets(action: &Action) -> Vec<v1::DecisionTarget> {
             pods.map(|pod| target(&pod.name, None)).collect()
         }
         Action::WriteStatus(_) => Vec::new(),
+        Action::Advise(advices) => {
+            let advices = advices.iter().take(TARGETS_MAX);
+            let cost = |it: &Advice| v1::Reason {
+                rule: v1::Rule::Advice.into(),
+                detail: format!("deletion cost {}", it.cost),
+            };
+            advices
+                .map(|it| target(&it.pod.name, Some(cost(it))))
+                .collect()
+        }
     }
 }

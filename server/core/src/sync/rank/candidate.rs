@@ -51,6 +51,7 @@ impl<I> Candidate<'_, I> {
             phase,
             ready,
             deletion_cost: _,
+            foreign_cost: _,
             restarts,
             sidecar_restarts,
             disruption_target: _,

@@ -1,8 +1,14 @@
-//! The whole order of deletion, with the positions that upstream leaves open, for shadow mode.
+//! The whole order of deletion, with the positions that upstream leaves open, for shadow mode, and the order of the preferences alone, for advice.
 
 use std::collections::BTreeSet;
 
-use super::{SortKey, candidate::Candidate, keys, preference::measured, share_out};
+use super::{
+    SortKey,
+    candidate::{BUCKET_BITS, Candidate, PREFERENCE_BIT},
+    keys,
+    preference::measured,
+    share_out,
+};
 use crate::object::Timestamp;
 
 /// The position of a pod in the order of deletion, counted from 1: a choice of this number of pods or more takes it.
@@ -50,6 +56,16 @@ pub fn deletion_positions<I: Copy>(
                 count_instants(tied, |key| pods[key.candidate].state.created),
             );
         }
+    }
+    places
+}
+
+/// Returns the place of each pod by the preferences of its ReplicaSet alone, in the order of `pods`. Pods that tie have the same place.
+pub(crate) fn preferred_places<I: Copy>(pods: &[Candidate<'_, I>], now: Timestamp) -> Vec<u32> {
+    let pods = &*measured(pods, now);
+    let mut places = vec![0; pods.len()];
+    for key in keys(pods, now) {
+        places[key.candidate] = (key.class >> (PREFERENCE_BIT + BUCKET_BITS)) as u32;
     }
     places
 }

@@ -51,7 +51,7 @@ impl ScaleIn {
 }
 
 impl<'a, I> Candidate<'a, I> {
-    pub(super) fn scale_in(&self) -> &'a [ScaleIn] {
+    pub(in crate::sync) fn scale_in(&self) -> &'a [ScaleIn] {
         self.preferences.map_or(&[], |it| &it.scale_in)
     }
 

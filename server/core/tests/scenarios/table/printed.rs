@@ -56,6 +56,11 @@ impl Names {
                 told.extend(signed.map(|(sign, it)| format!(" {sign}{}", self.short(&it.name))));
                 "claim"
             }
+            Action::Advise(advices) => {
+                let advices = advices.iter();
+                told.extend(advices.map(|it| format!(" {}={}", it.pod.name, it.cost)));
+                "advise"
+            }
             Action::WriteStatus(status) => {
                 told = status_of(status);
                 "status"

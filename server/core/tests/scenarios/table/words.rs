@@ -2,7 +2,7 @@
 
 use decree_core::{
     FailureClass, Kind, Labels, Node, Phase, Pod, Preferences, Ready, ReplicaSet, ResourceVersion,
-    Span,
+    ScaleIn, Span,
 };
 
 use crate::{
@@ -96,6 +96,8 @@ pub(super) fn pod_of(words: &Words<'_>, name: &str) -> Pod {
             "ns" => pod.namespace = (*value).into(),
             "node" => pod.node = Some((*value).into()),
             "labels" => pod.labels = labels_of(value),
+            "cost" => pod.state.deletion_cost = number(value),
+            "foreign" => (pod.state.deletion_cost, pod.state.foreign_cost) = (number(value), true),
             "restarts" => pod.state.restarts = number(value),
             "created" => pod.state.created = Some(START.plus(millis(value))),
             "since" => {
@@ -122,6 +124,7 @@ pub(super) fn set_of(words: &Words<'_>) -> ReplicaSet {
             "invalid" => set.selector = Err(invalid()),
             "unterminated" => set.status.terminating_replicas = None,
             "after-termination" => prefer(&mut set).create_after_termination = true,
+            "oldest-stays" => prefer(&mut set).scale_in.push(ScaleIn::Youngest),
             _ => panic!("{flag} is no flag of a ReplicaSet"),
         }
     }
@@ -131,6 +134,11 @@ pub(super) fn set_of(words: &Words<'_>) -> ReplicaSet {
             "v" => set.version = version(value),
             "generation" => set.generation = number(value),
             "min" => set.min_ready_seconds = number(value),
+            "first" => {
+                let (key, value) = value.split_once(':').expect("a label");
+                let first = ScaleIn::First(key.into(), value.into());
+                prefer(&mut set).scale_in.push(first);
+            }
             "keep-ended" => prefer(&mut set).keep_ended = Some(number(value)),
             "surge" => match value.strip_suffix('%') {
                 Some(percent) => prefer(&mut set).surge_percent = number(percent),

@@ -289,6 +289,7 @@ fn told(batch: &v1::Batch) -> String {
         Some(Action::Delete(it)) => format!("delete {}", it.victims.len()),
         Some(Action::Claim(it)) => format!("claim {}", it.adopts.len() + it.releases.len()),
         Some(Action::WriteStatus(_)) => "status".to_owned(),
+        Some(Action::Advise(it)) => format!("advise {}", it.advices.len()),
         None => "nothing".to_owned(),
     };
     format!("batch {} {name}: {action}", batch.id)

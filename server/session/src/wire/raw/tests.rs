@@ -27,6 +27,7 @@ impl<'a> RawPod<'a> {
             disruption_target,
             waiting_reason,
             leaving,
+            advised_cost,
         } = pod;
         labels.clear();
         labels.extend(map.iter().map(|(key, value)| (&**key, &**value)));
@@ -48,6 +49,7 @@ impl<'a> RawPod<'a> {
             disruption_target: *disruption_target,
             waiting_reason,
             leaving: *leaving,
+            advised_cost: advised_cost.as_deref().unwrap_or_default(),
         }
     }
 }
@@ -75,12 +77,13 @@ prop_compose! {
         controller in proptest::option::of(owners()),
         times in proptest::array::uniform3(proptest::option::of(time_of())),
         ready in any::<Option<bool>>(),
-        deletion_cost in proptest::option::of(text_of()),
+        costs in proptest::array::uniform2(proptest::option::of(text_of())),
         numbers in any::<[i32; 3]>(),
         [disruption_target, leaving] in any::<[bool; 2]>(),
     ) -> v1::Pod {
         let [namespace, name, uid, resource_version, node_name, waiting_reason] = texts;
         let [created, deleted, since] = times;
+        let [deletion_cost, advised_cost] = costs;
         let [phase, max_regular_restarts, max_sidecar_restarts] = numbers;
         v1::Pod {
             namespace,
@@ -100,6 +103,7 @@ prop_compose! {
             disruption_target,
             waiting_reason,
             leaving,
+            advised_cost,
         }
     }
 }

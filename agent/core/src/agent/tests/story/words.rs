@@ -74,7 +74,9 @@ pub(super) fn success(request: &Request, version: u64) -> Answer {
     match request {
         Request::CreatePod(create) => replied(pod(&create.name, version)),
         Request::DeletePod { pod: it, .. } => replied(deleting(pod(&it.name, version))),
-        Request::AdoptPod { pod: it, .. } => replied(pod(&it.name, version)),
+        Request::AdoptPod { pod: it, .. } | Request::AdvisePod { pod: it, .. } => {
+            replied(pod(&it.name, version))
+        }
         Request::ReleasePod { pod: it, .. } => replied(orphan(&it.name, version)),
         Request::ReadPod { name, .. } => replied(pod(name, version)),
         Request::WriteStatus(_) | Request::ReadReplicaSet { .. } => {
@@ -95,6 +97,11 @@ pub(super) fn requested(request: &Request) -> String {
         }
         Request::AdoptPod { pod, controller } => format!("adopt {} by {}", pod.uid, controller.uid),
         Request::ReleasePod { pod, owner_uid } => format!("release {} of {owner_uid}", pod.uid),
+        Request::AdvisePod {
+            pod,
+            resource_version,
+            cost,
+        } => format!("advise {}@{resource_version}: {cost}", pod.uid),
         Request::WriteStatus(it) => {
             let (set, version, status) = (&it.replica_set, &it.resource_version, &it.status);
             format!("status of {}@{version}: {}", set.uid, status.replicas)

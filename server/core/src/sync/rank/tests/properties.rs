@@ -63,6 +63,7 @@ fn any_pod() -> impl Strategy<Value = TestPod> {
                 uid: Uid(uid.into()),
                 node,
                 state: PodState {
+                    foreign_cost: false,
                     created,
                     deleting: false,
                     phase,

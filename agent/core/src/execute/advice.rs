@@ -1,0 +1,60 @@
+//! The pace of advice, whatever the server says: one write a minute for each pod, and 20 a second in all.
+
+use std::{collections::HashMap, time::Duration};
+
+use decree_api::v1;
+use jiff::Timestamp;
+
+use crate::{
+    api::display,
+    pace::{TokenBucket, after, since},
+    refusal::{Refusal, Rule},
+};
+
+/// The interval of writes.
+const WRITE_EVERY: Duration = Duration::from_millis(50);
+/// How long the cost of a pod stays once it is written.
+const STAYS: Duration = Duration::from_mins(1);
+
+/// The writes of the last minute. Owned by [`Batches`](super::Batches).
+#[derive(Clone, Debug)]
+pub(crate) struct Advice {
+    writes: TokenBucket,
+    written: HashMap<String, Timestamp>,
+    /// When old writes are forgotten next.
+    forget: Timestamp,
+}
+
+impl Default for Advice {
+    fn default() -> Self {
+        Self {
+            writes: TokenBucket::new(WRITE_EVERY, 1),
+            written: HashMap::new(),
+            forget: Timestamp::MIN,
+        }
+    }
+}
+
+impl Advice {
+    /// When the next write may start, if that is not now.
+    pub(crate) fn paced_until(&self, now: Timestamp) -> Option<Timestamp> {
+        Some(self.writes.next(now)).filter(|next| *next > now)
+    }
+
+    /// Counts a write that is about to start.
+    pub(crate) fn admit(&mut self, now: Timestamp, pod: &v1::ObjectRef) -> Result<(), Refusal> {
+        if self.forget <= now {
+            self.written.retain(|_, at| since(now, *at) < STAYS);
+            self.forget = after(now, STAYS);
+        }
+        let before = self.written.get(&pod.uid).map(|at| since(now, *at));
+        if let Some(ago) = before.filter(|ago| *ago < STAYS) {
+            let (pod, ago) = (display(pod), ago.as_secs());
+            let text = format!("the deletion cost of pod {pod} was written {ago} s ago");
+            return Err(Refusal::new(Rule::Advice, text));
+        }
+        self.writes.take(now);
+        self.written.insert(pod.uid.clone(), now);
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! Advice for another controller: deletion costs that make its order of deletion the one that the ReplicaSet prefers, as far as costs decide.
+//!
+//! Costs keep their values as far as possible, since each change is a write. An absent cost is 0, as in Kubernetes. **Invariant:** once
+//! written, the same costs are decided again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Next, Plan, SyncResult, SyncStep, manage::candidates, rank};
+use crate::{
+    batch::{Action, Advice},
+    index::{Entry, Index, SetId},
+    object::{PodState, Span, Timestamp, Uid},
+    reason::{Reason, Rule},
+    wording,
+};
+
+/// The maximum number of operations of a batch: what an agent writes in a second, so that no advice is old when it is written.
+pub(super) const ADVICES_MAX: usize = 20;
+/// How long the cost of a pod stays once it is written.
+pub(crate) const STAYS: Span = Span::seconds(60);
+/// When to look again at what changes without an event of the ReplicaSet: nodes.
+const LOOK_AGAIN: Span = Span::seconds(60);
+/// The difference of neighboring costs, with room for others between them.
+const STEP: i64 = 1_000;
+
+/// The pods that take part, from the first to delete to the last; pods that tie are in one group. A group has the cost that most of its pods
+/// have, and their number.
+type Groups = [(i32, usize)];
+
+/// Decides the next costs of the pods of a ReplicaSet.
+pub(super) fn advise(index: &Index, id: SetId) -> Next {
+    let Some(set) = index.set(id).filter(|set| !set.object.deleting) else {
+        return Next::Finished(SyncResult::default());
+    };
+    let wanted = wanted(index, id);
+    let mut requeue_at = (!wanted.is_empty()).then(|| index.now.plus(LOOK_AGAIN));
+    let owned = set.owned.iter().filter_map(|pod| index.pod(*pod));
+    let mut changed = Vec::new();
+    for pod in owned.filter(|pod| !pod.state.deleting && !pod.state.foreign_cost) {
+        let cost = wanted.get(&pod.uid).copied().unwrap_or(0);
+        let until = index.advised.until(&pod.uid);
+        if cost == pod.state.deletion_cost {
+            continue;
+        } else if let Some(until) = until.filter(|until| index.now < *until) {
+            requeue_at = Some(requeue_at.map_or(until, |at| at.min(until)));
+        } else {
+            let pod = pod.pod_ref();
+            changed.push(Advice { pod, cost });
+        }
+    }
+    if changed.is_empty() {
+        return Next::Finished(SyncResult {
+            requeue_at,
+            ..SyncResult::default()
+        });
+    }
+    let detail = format!(
+        "{} to change",
+        wording::count(changed.len(), "deletion cost")
+    );
+    changed.truncate(ADVICES_MAX);
+    let reasons = vec![Reason::new(Rule::Advice, detail)];
+    Next::Send(
+        Plan::new(Action::Advise(changed), reasons),
+        SyncStep::Advise,
+    )
+}
+
+/// Returns the costs of the active pods, without those that others have set; none if the ReplicaSet prefers no order, or has one pod.
+fn wanted(index: &Index, id: SetId) -> BTreeMap<&Uid, i32> {
+    let pods = candidates(index, id);
+    if pods.len() < 2 || pods[0].scale_in().is_empty() {
+        return BTreeMap::new();
+    }
+    // What was advised before must not decide.
+    let states = pods.iter().map(|pod| PodState {
+        deletion_cost: if pod.state.foreign_cost {
+            pod.state.deletion_cost
+        } else {
+            0
+        },
+        ..*pod.state
+    });
+    let states: Vec<_> = states.collect();
+    let bare = pods.iter().zip(&states);
+    let bare: Vec<_> = bare
+        .map(|(pod, state)| rank::Candidate { state, ..*pod })
+        .collect();
+    let places = rank::preferred_places(&bare, index.now);
+    let mut groups: BTreeMap<u32, Vec<&Entry>> = BTreeMap::new();
+    for (place, pod) in places.into_iter().zip(&pods) {
+        if !pod.state.foreign_cost {
+            groups.entry(place).or_default().push(pod.id);
+        }
+    }
+    let held: Vec<_> = groups.values().map(|pods| most_frequent(pods)).collect();
+    let costs = costs(&held).into_iter().zip(groups.values());
+    let costs = costs.flat_map(|(cost, pods)| pods.iter().map(move |pod| (&pod.uid, cost)));
+    costs.collect()
+}
+
+fn most_frequent(pods: &[&Entry]) -> (i32, usize) {
+    let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
+    for pod in pods {
+        *counts.entry(pod.state.deletion_cost).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.unwrap_or_default()
+}
+
+/// Returns the cost of each group, growing, so that as many pods as possible keep what they have.
+fn costs(groups: &Groups) -> Vec<i32> {
+    let kept = kept(groups);
+    filled(groups, &kept).unwrap_or_else(|| {
+        let count = i64::try_from(groups.len()).unwrap_or(i64::MAX);
+        let step = STEP.min(i64::from(u32::MAX) / (count + 1));
+        let costs = (0..count).map(|at| (at - count / 2) * step);
+        costs.filter_map(|cost| i32::try_from(cost).ok()).collect()
+    })
+}
+
+/// Returns the groups that keep their cost: growing ones, with the most pods.
+fn kept(groups: &Groups) -> BTreeSet<usize> {
+    // By last cost, the number of pods of the best choice and its last group. Both grow.
+    let mut best: BTreeMap<i32, (usize, usize)> = BTreeMap::new();
+    let mut before = Vec::new();
+    for (at, (cost, pods)) in groups.iter().enumerate() {
+        let last = best.range(..cost).next_back().map(|(_, last)| *last);
+        before.push(last.map(|(_, at)| at));
+        let all = pods + last.map_or(0, |(all, _)| all);
+        if best.get(cost).is_some_and(|(known, _)| *known > all) {
+            continue;
+        }
+        while let Some((worse, (known, _))) = best.range(cost..).next()
+            && *known <= all
+        {
+            let worse = *worse;
+            best.remove(&worse);
+        }
+        best.insert(*cost, (all, at));
+    }
+    let last = best.last_key_value().map(|(_, (_, at))| *at);
+    std::iter::successors(last, |at| before[*at]).collect()
+}
+
+/// Returns the costs with new ones between those that are kept; `None` if there is no room.
+fn filled(groups: &Groups, kept: &BTreeSet<usize>) -> Option<Vec<i32>> {
+    let mut costs: Vec<i64> = Vec::new();
+    while let Some((cost, _)) = groups.get(costs.len()) {
+        let at = costs.len();
+        let next = kept.range(at..).next();
+        if next == Some(&at) {
+            costs.push(i64::from(*cost));
+            continue;
+        }
+        let count = i64::try_from(next.map_or(groups.len(), |next| *next) - at).ok()?;
+        let high = next.map(|next| i64::from(groups[*next].0));
+        let (low, step) = match (costs.last().copied(), high) {
+            (Some(low), Some(high)) => (low, (high - low) / (count + 1)),
+            (None, Some(high)) => (high - STEP * (count + 1), STEP),
+            (low, None) => (low.unwrap_or(0), STEP),
+        };
+        if step == 0 {
+            return None;
+        }
+        costs.extend((1..=count).map(|more| low + step * more));
+    }
+    costs
+        .into_iter()
+        .map(|cost| i32::try_from(cost).ok())
+        .collect()
+}
+
+/// The pods whose cost was written of late, in two generations, so that old ones are forgotten.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Advised {
+    latest: BTreeMap<Uid, Timestamp>,
+    before: BTreeMap<Uid, Timestamp>,
+    began: Timestamp,
+}
+
+impl Advised {
+    /// Notes a write.
+    pub(crate) fn note(&mut self, now: Timestamp, pod: Uid) {
+        if self.began.plus(STAYS) <= now {
+            self.before = std::mem::take(&mut self.latest);
+            self.began = now;
+        }
+        self.latest.insert(pod, now.plus(STAYS));
+    }
+
+    fn until(&self, pod: &Uid) -> Option<Timestamp> {
+        let known = self.latest.get(pod).or_else(|| self.before.get(pod));
+        known.copied()
+    }
+
+    /// The memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.latest.len() + self.before.len()) * ADVISED
+    }
+}
+
+/// The memory of a pod that was advised, with a UID of the longest text.
+const ADVISED: usize = 256;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Advice: once it is written, the order of the other controller is the one that the ReplicaSet prefers.
+
+use decree_core::{
+    Action, Candidate, Config, Labels, OperationResult, Phase, Pod, PodState, Preferences, Ready,
+    ReplicaSet, ScaleIn, Span, deletion_positions,
+};
+use proptest::prelude::*;
+
+use crate::{
+    objects::{START, labels, pod, set},
+    rig::Rig,
+};
+
+const MINUTE: Span = Span::seconds(60);
+
+/// A pod by number: its node, readiness and labels change, its cost is of others if it is given.
+fn any_pod() -> impl Strategy<Value = Pod> {
+    let place = (0..12_u32, 0..4_usize, 0..4_u8, any::<bool>(), 0..9_i64);
+    (place, 0..4_i32, proptest::option::weighted(0.1, -3..3_i32)).prop_map(
+        |((name, node, readiness, idle, age), restarts, foreign)| {
+            let name = format!("pod-{name}");
+            let since = Some(START.plus(Span::seconds(-age)));
+            let ready = Ready {
+                ready: readiness != 0,
+                since,
+            };
+            let base = pod(&name, "web");
+            let idle = if idle { "idle" } else { "busy" };
+            Pod {
+                labels: labels(&[("app", "web"), ("state", idle)]),
+                node: ["a", "b", "c"].get(node).map(|node| (*node).into()),
+                state: PodState {
+                    created: since,
+                    ready,
+                    phase: if readiness == 1 {
+                        Phase::Unknown
+                    } else {
+                        Phase::Running
+                    },
+                    deletion_cost: foreign.unwrap_or(0),
+                    foreign_cost: foreign.is_some(),
+                    restarts,
+                    ..base.state
+                },
+                ..base
+            }
+        },
+    )
+}
+
+fn any_preference() -> impl Strategy<Value = ScaleIn> {
+    prop_oneof![
+        Just(ScaleIn::First("state".into(), "idle".into())),
+        Just(ScaleIn::EmptiestNode),
+        Just(ScaleIn::Youngest),
+    ]
+}
+
+/// The pods as an agent would list them now.
+fn known(rig: &Rig) -> Vec<Pod> {
+    let names = (0..12).map(|name| format!("pod-{name}"));
+    let inspect = rig.controller.inspect();
+    names
+        .filter_map(|name| inspect.pod("default", &name))
+        .collect()
+}
+
+/// The pods in the order of deletion, with a change of each.
+fn order(
+    rig: &Rig,
+    preferences: Option<&Preferences>,
+    change: impl Fn(&mut PodState),
+) -> Vec<String> {
+    let pods = known(rig);
+    let states: Vec<_> = pods
+        .iter()
+        .map(|pod| {
+            let mut state = pod.state;
+            change(&mut state);
+            state
+        })
+        .collect();
+    let beside = |node: &Pod| {
+        pods.iter()
+            .filter(|it| it.node.is_some() && it.node == node.node)
+            .count()
+    };
+    let beside: Vec<_> = pods
+        .iter()
+        .map(|pod| u32::try_from(beside(pod)).expect("few"))
+        .collect();
+    let labels: Vec<Labels> = pods.iter().map(|pod| pod.labels.clone()).collect();
+    let candidates: Vec<_> = pods
+        .iter()
+        .enumerate()
+        .map(|(at, pod)| Candidate {
+            id: (),
+            node: pod.node.as_deref(),
+            state: &states[at],
+            rank: beside[at],
+            uid: &pod.uid,
+            preferences,
+            labels: Some(&labels[at]),
+            on_node: beside[at],
+            hint: None,
+            domain: None,
+            height: 0,
+            asked: None,
+        })
+        .collect();
+    let places = deletion_positions(rig.now, &candidates);
+    let mut named: Vec<_> = places
+        .iter()
+        .zip(&pods)
+        .map(|(place, pod)| (place.own, pod.name.to_string()))
+        .collect();
+    named.sort();
+    named.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Lets all advice succeed, while minutes pass. Returns the number of writes.
+fn advise(rig: &mut Rig) -> usize {
+    let mut writes = 0;
+    for _ in 0..9 {
+        for batch in rig.settle() {
+            assert!(matches!(batch.action, Action::Advise(_)), "{batch:?}");
+            writes += batch.action.operations();
+        }
+        rig.wait(MINUTE);
+    }
+    writes
+}
+
+proptest! {
+    #[test]
+    fn order_of_the_other_controller_becomes_the_preferred_one(
+        pods in proptest::collection::vec(any_pod(), 0..24),
+        scale_in in proptest::collection::vec(any_preference(), 1..3),
+    ) {
+        let preferences = Preferences { scale_in, ..Preferences::default() };
+        let web = ReplicaSet { preferences: Some(Box::new(preferences.clone())), ..set("web", 3) };
+        let config = Config { advises: true, ..Config::default() };
+        let mut rig = Rig::with(config).listed(vec![web.clone()], Vec::new());
+        for pod in pods {
+            let foreign = pod.state.foreign_cost.then_some((pod.name.clone(), pod.state.deletion_cost));
+            // What was advised stays, if nobody else has set a cost.
+            let before = rig.controller.inspect().pod("default", &pod.name);
+            let before = before.filter(|it| foreign.is_none() && !it.state.foreign_cost);
+            let cost = before.map_or(pod.state.deletion_cost, |it| it.state.deletion_cost);
+            rig.apply_pod(Pod { state: PodState { deletion_cost: cost, ..pod.state }, ..pod });
+            advise(&mut rig);
+            if let Some((name, cost)) = foreign {
+                let now = rig.controller.inspect().pod("default", &name).expect("it is known");
+                prop_assert_eq!(now.state.deletion_cost, cost, "others' costs stay");
+            }
+            let of_others = known(&rig).iter().any(|pod| pod.state.foreign_cost);
+            if !of_others && known(&rig).len() > 1 {
+                let preferred = order(&rig, Some(&preferences), |state| state.deletion_cost = 0);
+                prop_assert_eq!(order(&rig, None, |_| {}), preferred);
+            }
+            prop_assert_eq!(advise(&mut rig), 0, "nothing is left to say");
+        }
+        // Without the annotation, all that was advised is taken away.
+        rig.apply_replica_set(ReplicaSet { preferences: None, ..web });
+        advise(&mut rig);
+        let left = known(&rig).iter().any(|pod| !pod.state.foreign_cost && pod.state.deletion_cost != 0);
+        prop_assert!(!left);
+    }
+}
+
+#[test]
+fn costs_of_people_that_come_in_between_are_not_lost() {
+    let web = ReplicaSet {
+        preferences: Some(Box::new(Preferences {
+            scale_in: vec![ScaleIn::Youngest],
+            ..Preferences::default()
+        })),
+        ..set("web", 3)
+    };
+    let config = Config {
+        advises: true,
+        ..Config::default()
+    };
+    let young = pod("b", "web");
+    let mut rig = Rig::with(config).listed(
+        vec![web],
+        vec![
+            pod("a", "web"),
+            Pod {
+                state: PodState {
+                    created: Some(START.plus(MINUTE)),
+                    ..young.state
+                },
+                ..young
+            },
+        ],
+    );
+    let batch = rig.batch();
+    let Action::Advise(advices) = &batch.action else {
+        panic!("{batch:?}")
+    };
+    // The agent answers with a pod that does not show the cost: a list must say what is so.
+    let shown = rig
+        .controller
+        .inspect()
+        .pod("default", &advices[0].pod.name);
+    let after = shown.map(|pod| decree_core::After::Pod(Box::new(pod)));
+    rig.answer(
+        &batch,
+        0,
+        OperationResult::Done {
+            version: None,
+            after,
+        },
+    );
+    assert_eq!(rig.requests(), [decree_core::Kind::Pod]);
+}
