@@ -12,7 +12,7 @@ export const SEVERITIES = {
 };
 
 /** Modes of agents that execute no decisions. */
-const WATCHED = { MODE_SHADOW: 'shadow', MODE_DRY_RUN: 'dry-run' };
+const WATCHED = { MODE_SHADOW: 'shadow', MODE_DRY_RUN: 'dry-run', MODE_ADVISE: 'advise' };
 
 /** Returns the mode of a ReplicaSet's agent if it executes no decisions, and else an empty text. */
 export function watchedIn(row) {

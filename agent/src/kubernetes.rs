@@ -57,17 +57,7 @@ pub async fn run_on_kubernetes(
     } else if args.shard.shard().is_some() {
         return Err(KubernetesError::ShardWithoutLease);
     }
-    let take_over = if args.mode == Mode::Enforce && !args.kube.resource.is_custom() {
-        let flag = args.kube.built_in_controller.is_some();
-        let machine = take_over::TakeOver::new(lease.identity.clone(), flag);
-        let probe = Probe {
-            cluster: cluster.clone(),
-            namespace: lease.namespace.clone(),
-        };
-        TakeOver::start(probe, machine, config.metrics.clone())
-    } else {
-        TakeOver::not_needed()
-    };
+    let take_over = take_over(args, &lease, &cluster, &config);
     if !args.kube.resource.is_custom() {
         config.agent.left_out = Some((lease.namespace.clone(), PROBE.to_owned()));
     }
@@ -114,6 +104,25 @@ pub async fn run_on_kubernetes(
         }
     }
     Ok(())
+}
+
+/// Follows the probe, if the agent needs the declaration that the built-in controller is off.
+fn take_over(
+    args: &AgentArgs,
+    lease: &LeaseConfig,
+    cluster: &KubeCluster,
+    config: &ShellConfig,
+) -> TakeOver {
+    if args.mode != Mode::Enforce || args.kube.resource.is_custom() {
+        return TakeOver::not_needed();
+    }
+    let flag = args.kube.built_in_controller.is_some();
+    let machine = take_over::TakeOver::new(lease.identity.clone(), flag);
+    let probe = Probe {
+        cluster: cluster.clone(),
+        namespace: lease.namespace.clone(),
+    };
+    TakeOver::start(probe, machine, config.metrics.clone())
 }
 
 /// Runs an agent until `stop`, while it leads. When it leads, `may_act` determines when it acts and, until then, whether the process is ready.

@@ -130,9 +130,10 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     let ignored = summary.ignored_annotations.iter();
     lines.extend(ignored.map(|text| ("Ignored:", text.clone())));
     let mode = cause::mode_without_effect(summary.mode());
-    let effect = match summary.mode() {
-        v1::Mode::Advise => "another controller acts; the agent writes deletion costs",
-        _ => "the decisions are not executed",
+    let effect = if summary.mode() == v1::Mode::Advise {
+        "another controller acts; the agent writes deletion costs"
+    } else {
+        "the decisions are not executed"
     };
     lines.extend(mode.map(|mode| ("Mode:", format!("{mode}: {effect}"))));
     let because = summary.reasons.iter().filter(|it| obstacle(it).is_none());

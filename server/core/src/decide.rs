@@ -261,13 +261,8 @@ fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<Aft
                 ..index.pod_object(known)
             }
         }
-        Action::Advise(advices) => {
-            let advice = advices.get(operation)?;
-            let (_, known) = index.pod_named(&key.namespace, &advice.pod.name)?;
-            let mut pod = index.pod_object(known);
-            (pod.version, pod.state.deletion_cost) = (Some(LATER), advice.cost);
-            pod
-        }
+        // People ask what the other controller decides.
+        Action::Advise(_) => return None,
         Action::WriteStatus(status) => {
             let set = ReplicaSet {
                 version: Some(LATER),
@@ -302,7 +297,6 @@ impl Decision {
                 self.releases.extend(releases);
             }
             Action::WriteStatus(status) => self.status = Some(*status),
-            // People ask what the other controller decides.
             Action::Advise(_) => {}
         }
     }

@@ -441,6 +441,20 @@ impl ReplicaSet {
 }
 
 impl PodState {
+    /// The deletion cost, if advice may change it: nobody else has set it.
+    pub(crate) fn advised_cost(&self) -> Option<i32> {
+        (!self.foreign_cost).then_some(self.deletion_cost)
+    }
+
+    /// The state without the cost that is advice.
+    pub(crate) fn without_advice(self) -> Self {
+        let deletion_cost = self.deletion_cost * i32::from(self.foreign_cost);
+        Self {
+            deletion_cost,
+            ..self
+        }
+    }
+
     /// Whether the pod counts as a replica (spec 1.3).
     pub const fn is_active(&self) -> bool {
         !self.deleting && !self.phase.has_ended()

@@ -14,7 +14,7 @@ use decree_api::{
     causes,
     v1::{self, Rule, Severity},
 };
-use decree_core::{Answered, Span, Timestamp, wording::count};
+use decree_core::{ActionKind, Answered, Span, Timestamp, wording::count};
 
 pub(crate) use self::flapping::Flapping;
 use self::{
@@ -91,6 +91,11 @@ fn is_enforced(summary: &v1::ReplicaSetSummary) -> bool {
     matches!(summary.mode(), v1::Mode::Unspecified | v1::Mode::Enforce)
 }
 
+/// Whether the agent, which else only watches, could not write deletion costs.
+fn is_refused_advice(answered: &Answered) -> bool {
+    answered.action == ActionKind::Advise && answered.failure.is_some()
+}
+
 fn in_sync(text: &str) -> v1::Cause {
     v1::Cause {
         severity: Severity::InSync.into(),
@@ -151,7 +156,8 @@ fn refused(
     known: &Known<'_>,
     names: Names<'_>,
 ) -> Option<v1::Cause> {
-    if let Some(answered) = known.attempt.filter(|_| is_enforced(summary)) {
+    let is_ours = |it: &&Answered| is_enforced(summary) || is_refused_advice(it);
+    if let Some(answered) = known.attempt.filter(is_ours) {
         let class = Some(answered.failure?);
         let is_slow = is_slow(summary, known);
         return refused::finding(answered.action, class, &answered.message, names, is_slow);

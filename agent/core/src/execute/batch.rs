@@ -204,19 +204,7 @@ impl ActiveBatch {
                 unless_lenient(rules::check_claimed(view, set, &pod, adopts))?;
                 Ok(self.start_claim(pod, adopts, guard))
             }
-            Some(Action::Advise(advise)) => {
-                let v1::Advice { pod, cost } = advise.advices[index].clone();
-                let pod = pod.unwrap_or_default();
-                if !rules::check_ownership(view, &self.owner, &pod, false)? {
-                    return Ok(absent(&pod));
-                }
-                let request = Request::AdvisePod {
-                    resource_version: rules::check_advice(view, set, &pod, cost)?,
-                    pod: pod.clone(),
-                    cost,
-                };
-                Ok(Step::Call(Stage::Write(PodWrite::Advise, pod), request))
-            }
+            Some(Action::Advise(advise)) => self.start_advice(&advise.advices[index], view, set),
             Some(Action::WriteStatus(write)) => {
                 let status = write.status.clone().unwrap_or_default();
                 unless_lenient(rules::check_status(view, set, &status))?;
@@ -343,6 +331,24 @@ impl ActiveBatch {
             }
             Err(why) => failed(FailureClass::Invalid, why),
         })
+    }
+
+    fn start_advice(
+        &self,
+        advice: &v1::Advice,
+        view: &View,
+        set: &v1::ReplicaSet,
+    ) -> Result<Step, Refusal> {
+        let pod = advice.pod.clone().unwrap_or_default();
+        if !rules::check_ownership(view, &self.owner, &pod, false)? {
+            return Ok(absent(&pod));
+        }
+        let request = Request::AdvisePod {
+            resource_version: rules::check_advice(view, set, &pod, advice.cost)?,
+            pod: pod.clone(),
+            cost: advice.cost,
+        };
+        Ok(Step::Call(Stage::Write(PodWrite::Advise, pod), request))
     }
 
     fn start_claim(&self, pod: v1::ObjectRef, adopts: bool, guard: &Guard) -> Step {

@@ -126,6 +126,32 @@ async fn time_passes_by_itself_and_pods_become_ready() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn advice_is_written_and_taken_away_on_the_version_that_was_seen() {
+    let cluster = start(ClusterConfig::default());
+    let mut pod = create(&cluster, "a").await;
+    for (cost, expected) in [(-7, Some("-7")), (0, None)] {
+        let advise = |resource_version: &str| Request::AdvisePod {
+            pod: v1::ObjectRef {
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                uid: pod.uid.clone(),
+            },
+            resource_version: resource_version.to_owned(),
+            cost,
+        };
+        let stale = cluster.call(advise("1")).await;
+        assert_eq!(stale.err().and_then(|error| error.code), Some(409));
+        let reply = cluster.call(advise(&pod.resource_version)).await;
+        let Ok(Reply::Pod(advised)) = reply else {
+            panic!("{reply:?}")
+        };
+        pod = *advised;
+        let costs = [&pod.deletion_cost, &pod.advised_cost].map(Option::as_deref);
+        assert_eq!(costs, [expected; 2]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn changes_that_wait_come_together_and_a_slow_reader_loses_none() {
     let cluster = start(ClusterConfig {
         kubelet: Kubelet {

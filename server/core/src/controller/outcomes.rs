@@ -199,9 +199,7 @@ impl Controller {
                 self.changed(&after);
             }
             (Operation::Advise(Advice { pod, cost }), Some(After::Pod(after)))
-                if is_same(key, pod, &after)
-                    && after.state.deletion_cost == *cost
-                    && !after.state.foreign_cost =>
+                if is_same(key, pod, &after) && after.state.advised_cost() == Some(*cost) =>
             {
                 self.changed(&after);
             }

@@ -8,20 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Next, Plan, SyncResult, SyncStep, manage::candidates, rank};
 use crate::{
     batch::{Action, Advice},
-    index::{Entry, Index, SetId},
-    object::{PodState, Span, Timestamp, Uid},
+    held::Held,
+    index::{Index, SetId},
+    object::{Span, Timestamp, Uid},
     reason::{Reason, Rule},
     wording,
 };
 
 /// The maximum number of operations of a batch: what an agent writes in a second, so that no advice is old when it is written.
 pub(super) const ADVICES_MAX: usize = 20;
-/// How long the cost of a pod stays once it is written.
-pub(crate) const STAYS: Span = Span::seconds(60);
-/// When to look again at what changes without an event of the ReplicaSet: nodes.
-const LOOK_AGAIN: Span = Span::seconds(60);
+/// How long the cost of a pod stays once it is written, and when to look again at what changes without an event: nodes.
+const STAYS: Span = Span::seconds(60);
 /// The difference of neighboring costs, with room for others between them.
 const STEP: i64 = 1_000;
+/// The memory of a pod that was advised in bytes, with the longest UID.
+const ADVISED: usize = 256;
 
 /// The pods that take part, from the first to delete to the last; pods that tie are in one group. A group has the cost that most of its pods
 /// have, and their number.
@@ -33,15 +34,16 @@ pub(super) fn advise(index: &Index, id: SetId) -> Next {
         return Next::Finished(SyncResult::default());
     };
     let wanted = wanted(index, id);
-    let mut requeue_at = (!wanted.is_empty()).then(|| index.now.plus(LOOK_AGAIN));
+    let mut requeue_at = (!wanted.is_empty()).then(|| index.now.plus(STAYS));
     let owned = set.owned.iter().filter_map(|pod| index.pod(*pod));
     let mut changed = Vec::new();
-    for pod in owned.filter(|pod| !pod.state.deleting && !pod.state.foreign_cost) {
+    for pod in owned.filter(|pod| !pod.state.deleting) {
         let cost = wanted.get(&pod.uid).copied().unwrap_or(0);
-        let until = index.advised.until(&pod.uid);
-        if cost == pod.state.deletion_cost {
+        let until = index.advised.until.get(&pod.uid).copied();
+        if pod.state.advised_cost().is_none_or(|known| known == cost) {
             continue;
-        } else if let Some(until) = until.filter(|until| index.now < *until) {
+        }
+        if let Some(until) = until.filter(|until| index.now < *until) {
             requeue_at = Some(requeue_at.map_or(until, |at| at.min(until)));
         } else {
             let pod = pod.pod_ref();
@@ -73,36 +75,26 @@ fn wanted(index: &Index, id: SetId) -> BTreeMap<&Uid, i32> {
         return BTreeMap::new();
     }
     // What was advised before must not decide.
-    let states = pods.iter().map(|pod| PodState {
-        deletion_cost: if pod.state.foreign_cost {
-            pod.state.deletion_cost
-        } else {
-            0
-        },
-        ..*pod.state
-    });
-    let states: Vec<_> = states.collect();
+    let states: Vec<_> = pods.iter().map(|pod| pod.state.without_advice()).collect();
     let bare = pods.iter().zip(&states);
-    let bare: Vec<_> = bare
-        .map(|(pod, state)| rank::Candidate { state, ..*pod })
-        .collect();
-    let places = rank::preferred_places(&bare, index.now);
-    let mut groups: BTreeMap<u32, Vec<&Entry>> = BTreeMap::new();
+    let bare = bare.map(|(pod, state)| rank::Candidate { state, ..*pod });
+    let places = rank::preferred_places(&bare.collect::<Vec<_>>(), index.now);
+    let mut groups: BTreeMap<u32, Vec<(&Uid, i32)>> = BTreeMap::new();
     for (place, pod) in places.into_iter().zip(&pods) {
-        if !pod.state.foreign_cost {
-            groups.entry(place).or_default().push(pod.id);
+        if let Some(cost) = pod.state.advised_cost() {
+            groups.entry(place).or_default().push((pod.uid, cost));
         }
     }
     let held: Vec<_> = groups.values().map(|pods| most_frequent(pods)).collect();
     let costs = costs(&held).into_iter().zip(groups.values());
-    let costs = costs.flat_map(|(cost, pods)| pods.iter().map(move |pod| (&pod.uid, cost)));
+    let costs = costs.flat_map(|(cost, pods)| pods.iter().map(move |(pod, _)| (*pod, cost)));
     costs.collect()
 }
 
-fn most_frequent(pods: &[&Entry]) -> (i32, usize) {
+fn most_frequent(pods: &[(&Uid, i32)]) -> (i32, usize) {
     let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
-    for pod in pods {
-        *counts.entry(pod.state.deletion_cost).or_default() += 1;
+    for (_, cost) in pods {
+        *counts.entry(*cost).or_default() += 1;
     }
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
     most.unwrap_or_default()
@@ -171,37 +163,30 @@ fn filled(groups: &Groups, kept: &BTreeSet<usize>) -> Option<Vec<i32>> {
         .collect()
 }
 
-/// The pods whose cost was written of late, in two generations, so that old ones are forgotten.
+/// The pods whose cost was written of late, each with the time until which it stays.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Advised {
-    latest: BTreeMap<Uid, Timestamp>,
-    before: BTreeMap<Uid, Timestamp>,
-    began: Timestamp,
+    until: BTreeMap<Uid, Timestamp>,
+    /// When old writes are forgotten next.
+    forget: Timestamp,
 }
 
 impl Advised {
     /// Notes a write.
     pub(crate) fn note(&mut self, now: Timestamp, pod: Uid) {
-        if self.began.plus(STAYS) <= now {
-            self.before = std::mem::take(&mut self.latest);
-            self.began = now;
+        if self.forget <= now {
+            self.until.retain(|_, until| now < *until);
+            self.forget = now.plus(STAYS);
         }
-        self.latest.insert(pod, now.plus(STAYS));
-    }
-
-    fn until(&self, pod: &Uid) -> Option<Timestamp> {
-        let known = self.latest.get(pod).or_else(|| self.before.get(pod));
-        known.copied()
-    }
-
-    /// The memory in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        (self.latest.len() + self.before.len()) * ADVISED
+        self.until.insert(pod, now.plus(STAYS));
     }
 }
 
-/// The memory of a pod that was advised, with a UID of the longest text.
-const ADVISED: usize = 256;
+impl Held for Advised {
+    fn bytes(&self) -> usize {
+        self.until.len() * ADVISED
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -106,6 +106,10 @@ fn refusals_say_what_was_refused() {
             ActionKind::WriteStatus,
             "The API server refuses the status: no",
         ),
+        (
+            ActionKind::Advise,
+            "The API server refuses deletion costs: no",
+        ),
     ] {
         let failure = Some((FailureClass::Forbidden, "pods \"a\" is forbidden: no"));
         let attempt = answered(action, failure);
@@ -347,13 +351,37 @@ fn a_status_that_is_refused_blocks_what_has_converged() {
 }
 
 #[test]
+fn advice_is_a_cause_only_where_it_is_refused() {
+    let mut set = set([7, 7, 7, 7], None, &[(Rule::Backoff, "3 failures")]);
+    set.set_mode(v1::Mode::Advise);
+    let refused = Some((FailureClass::Forbidden, "pods \"a\" is forbidden: no"));
+    for (failure, severity, expected) in [
+        (
+            refused,
+            Severity::Blocked,
+            "The API server refuses deletion costs: no",
+        ),
+        (None, Severity::InSync, "In sync"),
+    ] {
+        let attempt = answered(ActionKind::Advise, failure);
+        let (how, [said, ..]) = told(&set, &known(Some(&attempt)));
+        assert_eq!((how, said.as_str()), (severity, expected));
+    }
+}
+
+#[test]
 fn no_rule_state_or_mode_is_without_a_cause() {
     let rules = (0..1_000).filter_map(|number| Rule::try_from(number).ok());
     let rules: Vec<_> = rules.collect();
     let states = (0..100).filter_map(|number| ReplicaSetState::try_from(number).ok());
     let states: Vec<_> = states.collect();
     assert!(rules.len() > 25 && states.len() > 5);
-    let modes = [v1::Mode::Enforce, v1::Mode::Shadow, v1::Mode::DryRun];
+    let modes = [
+        v1::Mode::Enforce,
+        v1::Mode::Shadow,
+        v1::Mode::DryRun,
+        v1::Mode::Advise,
+    ];
     let counts = [
         [7, 7, 7, 7],
         [7, 4, 4, 4],

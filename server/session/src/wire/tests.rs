@@ -95,6 +95,23 @@ fn whole_pod_is_read() {
 }
 
 #[test]
+fn cost_is_of_others_unless_it_is_marked_as_advice() {
+    for (cost, advised, of_others) in [
+        (None, None, false),
+        (Some("7"), None, true),
+        (Some("7"), Some("7"), false),
+        (Some("7"), Some("8"), true),
+        (None, Some("8"), false),
+    ] {
+        let pod = changed(|pod| {
+            pod.deletion_cost = cost.map(Into::into);
+            pod.advised_cost = advised.map(Into::into);
+        });
+        assert_eq!(pod.state.foreign_cost, of_others, "{cost:?} {advised:?}");
+    }
+}
+
+#[test]
 fn absent_fields_of_a_pod_have_their_meaning() {
     let pod = changed(|pod| {
         pod.resource_version.clear();

@@ -39,19 +39,25 @@ fn costing(name: &str, cost: &str, advised: Option<&str>) -> v1::Pod {
 fn at_millis(rig: &mut Rig, millis: i64) -> (Vec<String>, Vec<&'static str>) {
     let now = Timestamp::from_millisecond(millis).expect("a time");
     let calls = std::iter::from_fn(|| rig.batches.poll_call(now, &mut rig.view, &rig.guard));
-    let calls = calls.map(|call| match call.request {
-        Request::AdvisePod {
+    let calls = calls.map(|call| {
+        if let Request::AdvisePod {
             pod,
             resource_version,
             cost,
-        } => format!("{}@{resource_version}={cost}", pod.name),
-        other => other.verb().to_owned(),
+        } = call.request
+        {
+            format!("{}@{resource_version}={cost}", pod.name)
+        } else {
+            call.request.verb().to_owned()
+        }
     });
     let calls = calls.collect();
     let reports = rig.batches.reports.drain(..);
-    let refused = reports.filter_map(|report| match report {
-        Report::Refused(refused) => Some(refused.rule.as_str()),
-        _ => None,
+    let refused = reports.filter_map(|report| {
+        let Report::Refused(refused) = report else {
+            return None;
+        };
+        Some(refused.rule.as_str())
     });
     (calls, refused.collect())
 }

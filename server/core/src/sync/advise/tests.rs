@@ -1,3 +1,5 @@
+//! The costs of groups of pods: they grow, stay where they can, and have room.
+
 use proptest::prelude::*;
 
 use super::*;
