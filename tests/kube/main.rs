@@ -4,6 +4,7 @@
 //! tests are skipped with a notice; with `CI` set, they fail.
 
 mod acts;
+mod advice;
 mod another;
 mod audit;
 mod beside;

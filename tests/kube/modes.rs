@@ -9,13 +9,18 @@ use crate::{another, objects, rendered};
 
 /// The permissions of an agent that executes nothing, as a role and its binding.
 pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> PathBuf {
+    may(server, namespace, &["list", "watch"]).await
+}
+
+/// The permissions of an agent that does this with pods, and only reads all else.
+pub(crate) async fn may(server: &ApiServer, namespace: &Namespace, pods: &[&str]) -> PathBuf {
     let (api, name) = (namespace.api(), namespace.name());
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}});
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": pods},
             {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["list", "watch"]},
             {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]},
         ],
