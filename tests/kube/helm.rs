@@ -28,7 +28,7 @@ const ORIGINS: [&str; 4] = [
 ];
 
 /// The folders of `deploy/kustomize`, the values with which the chart renders the same, and the namespace.
-const SAME: [(&[&str], &str, &str); 10] = [
+const SAME: [(&[&str], &str, &str); 11] = [
     (&["overlays/all-in-one"], "", SYSTEM),
     (&["overlays/any-node"], "workload=StatefulSet", SYSTEM),
     (
@@ -40,6 +40,11 @@ const SAME: [(&[&str], &str, &str); 10] = [
     (
         &["overlays/sharded"],
         "topology=separate,agent.replicas=8,shards=4,autoscaler.enabled=true",
+        SYSTEM,
+    ),
+    (
+        &["overlays/advise"],
+        "workload=StatefulSet,advise=true",
         SYSTEM,
     ),
     (

@@ -32,7 +32,7 @@ const BESIDE: [&str; 5] = [
     "monitoring/service-monitor",
 ];
 /// The number of blocks of commands for a cluster in the documents.
-const BLOCKS: usize = 6;
+const BLOCKS: usize = 7;
 
 /// One kubectl with a separate cluster and cache.
 pub(crate) struct Kubectl<'a> {

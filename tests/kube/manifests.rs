@@ -14,12 +14,13 @@ use crate::{
 };
 
 /// The kustomizations in `deploy/kustomize` that can be applied.
-pub(crate) const FOLDERS: [&str; 7] = [
+pub(crate) const FOLDERS: [&str; 8] = [
     "base",
     "overlays/all-in-one",
     "overlays/any-node",
     "overlays/high-availability",
     "overlays/sharded",
+    "overlays/advise",
     TOKENS,
     CUSTOM,
 ];
@@ -28,7 +29,12 @@ pub(crate) const FOLDERS: [&str; 7] = [
 pub(crate) const CUSTOM: &str = "overlays/custom-resource";
 
 /// The overlays with server and agent in one pod.
-const IN_ONE: [&str; 3] = ["overlays/all-in-one", "overlays/any-node", CUSTOM];
+const IN_ONE: [&str; 4] = [
+    "overlays/all-in-one",
+    "overlays/any-node",
+    "overlays/advise",
+    CUSTOM,
+];
 
 /// The permissions of the static pods, and the manifest for `/etc/kubernetes/manifests`.
 pub(crate) const STATIC: &str = "../static-pods";
