@@ -188,7 +188,13 @@ fn plugin_of_kubectl_is_installed_as_written() {
 
 /// The blocks of the documents that name a test.
 pub(crate) fn shown(test: &str) -> Vec<Block> {
-    let others = ["README.md", "cli.md", "choose-pods.md", "howto.md"];
+    let others = [
+        "README.md",
+        "advise.md",
+        "cli.md",
+        "choose-pods.md",
+        "howto.md",
+    ];
     let others = others.map(|name| format!("docs/{name}"));
     let documents = fenced::OPERATORS
         .map(str::to_owned)

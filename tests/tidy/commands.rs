@@ -14,6 +14,9 @@ git worktree add "$release" | tags do not come with every clone
 kubectl apply -k deploy/kustomize/cert-manager | takes cert-manager
 kubectl get --raw /openid/v1/jwks | takes the keys of the reader's cluster
 decree simulate deployment/web -n shop --replicas 3 --context prod | takes a context of the reader
+kubectl -n batch annotate deployment/worker decree.dev/scale-in | takes a workload of the reader
+decree up --cluster kubernetes --mode advise | takes a workload of the reader
+kubectl -n decree-system delete statefulset/decree-agent | takes a server of the reader
 tar -xzf decree- | takes a release, whose tests unpack it and run the demo
 sha256sum --check SHA256SUMS | makes a release again
 apt-get install chromium | installs, and starts a tier"#;
