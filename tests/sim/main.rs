@@ -44,6 +44,7 @@ macro_rules! test_each_workload {
 mod backoff;
 mod budget;
 mod canonical;
+mod costs;
 mod crashes;
 mod lasting;
 mod malicious;
