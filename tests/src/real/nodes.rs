@@ -26,7 +26,7 @@ use super::{
     found,
     namespace::Namespace,
     scheduler::Scheduler,
-    sightings::{is_active, watch_pods},
+    sightings::{is_active, watch},
 };
 use crate::{rng::Rng, tools};
 
@@ -61,7 +61,7 @@ pub struct Nodes {
 pub struct Judged {
     /// The maximum number of active pods.
     pub most: usize,
-    /// For each time with fewer ready pods than the floor: the pods at its beginning.
+    /// For each time with fewer ready pods than the floor: the pods at its beginning. And each status of more pods than desired.
     pub dips: Vec<String>,
     /// The duration of these times.
     pub short: Duration,
@@ -123,8 +123,11 @@ impl NodeCluster {
                 tokio::spawn(act);
             }
         };
-        // It ends with the runtime.
-        let _watch = watch_pods(&namespace, see);
+        let (api, sets) = (namespace.api(), Arc::clone(&seen));
+        let see_set = move |set: &Value, _| lock(&sets).judge_status(set);
+        // They end with the runtime.
+        let _watch = watch(api, namespace.pod(""), see);
+        let _watch = watch(api, namespace.replica_set(""), see_set);
         let kubectl = self.kubectl;
         Nodes {
             namespace,
@@ -275,6 +278,16 @@ impl Seen {
                 self.short_since = None;
             }
             _ => {}
+        }
+    }
+
+    /// A Deployment would spend pods beyond the desired ones.
+    fn judge_status(&mut self, set: &Value) {
+        let (desired, status) = (set["spec"]["replicas"].as_u64(), &set["status"]);
+        let is_current = status["observedGeneration"] == set["metadata"]["generation"];
+        if is_current && desired > Some(0) && status["replicas"].as_u64() > desired {
+            let dip = format!("{status} with {desired:?} desired");
+            self.judged.dips.push(dip);
         }
     }
 

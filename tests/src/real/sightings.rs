@@ -42,7 +42,7 @@ impl Sightings {
         let see = move |pod: &Value, deleted| {
             lock(&into).see(text(pod, "uid"), Sighting::of(pod, deleted));
         };
-        let task = watch_pods(namespace, see);
+        let task = watch(namespace.api(), namespace.pod(""), see);
         Self { seen, task }
     }
 
@@ -90,17 +90,14 @@ struct Watcher<S> {
     see: S,
 }
 
-/// Passes each state of each pod of a namespace on, in the order of the API server, and whether the pod was removed with it.
-pub(super) fn watch_pods(
-    namespace: &Namespace,
+/// Passes each state of each object of a collection on, in the order of the API server, and whether the object was removed with it.
+pub(super) fn watch(
+    api: &Api,
+    path: String,
     see: impl FnMut(&Value, bool) + Send + 'static,
 ) -> JoinHandle<()> {
-    let watcher = Watcher {
-        api: namespace.api().clone(),
-        path: namespace.pod(""),
-        see,
-    };
-    tokio::spawn(watcher.run())
+    let api = api.clone();
+    tokio::spawn(Watcher { api, path, see }.run())
 }
 
 impl Sighting {
