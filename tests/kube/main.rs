@@ -13,6 +13,7 @@ mod budget;
 mod busy;
 mod check;
 mod console;
+mod costs;
 mod custom_resource;
 mod drains;
 mod extended;
