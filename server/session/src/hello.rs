@@ -66,13 +66,15 @@ pub(crate) fn read(
     config: &Config,
 ) -> Result<(SessionIdentity, decree_core::Config), Refusal> {
     let mut violations = violations(hello);
+    let asks_for = |capability: &str| hello.capabilities.iter().any(|name| name == capability);
     let base = decree_core::Config {
         operations_in_flight_max: config.operations_in_flight_max,
         backoff_max: span(config.backoff_max),
         claims_max: CLAIMS_MAX.min(operations_max(config)),
-        costs: match hello.capabilities.iter().any(|name| name == COSTS) {
-            true => Costs::Asked,
-            false => Costs::OfAnnotations,
+        costs: if asks_for(COSTS) {
+            Costs::Asked
+        } else {
+            Costs::OfAnnotations
         },
         ..decree_core::Config::default()
     };
@@ -100,7 +102,6 @@ pub(crate) fn read(
     }
     let identity = identity(now, session_id, hello);
     let names = NameSeed::of_session(identity.epoch, &identity.session_id);
-    let asks_for = |capability: &str| hello.capabilities.iter().any(|name| name == capability);
     let advises = identity.mode == v1::Mode::Advise;
     let mut core = decree_core::Config {
         names,

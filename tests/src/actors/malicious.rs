@@ -192,10 +192,8 @@ impl MaliciousServer {
         let pods = self.known.pods.values().map(pod_ref);
         let pods: Vec<_> = pods.chain(self.known.gone.iter().cloned()).collect();
         let count = *self.rng.pick(&[0, 1, 3, 3, 100, 100, 100, 101]);
-        let mut pods: Vec<_> = match pods.is_empty() {
-            true => Vec::new(),
-            false => (0..count).map(|_| self.rng.pick(&pods).clone()).collect(),
-        };
+        let count = if pods.is_empty() { 0 } else { count };
+        let mut pods: Vec<_> = (0..count).map(|_| self.rng.pick(&pods).clone()).collect();
         if let Some(pod) = pods.first_mut().filter(|_| self.rng.chance(300)) {
             pod.name = "../secrets/x?".to_owned();
         }

@@ -278,7 +278,7 @@ fn costs_are_asked_only_from_sources_that_the_operator_names() {
         .expect("a default");
     let policy = |kinds: &[&str]| PreferencePolicy {
         cost_sources: kinds.iter().map(ToString::to_string).collect(),
-        ..PreferencePolicy::new(Preference::ALL.into(), &[default.clone()])
+        ..PreferencePolicy::new(Preference::ALL.into(), std::slice::from_ref(&default))
     };
     for set in [asks.clone(), read(&[])] {
         let (mut on, mut off) = (set.clone(), set);

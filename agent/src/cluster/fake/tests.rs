@@ -74,7 +74,7 @@ async fn pods_answer_the_number_in_their_annotation() {
         let created = cluster
             .with(|model| model.create(pod(name, busy)))
             .expect("it is a pod");
-        let uid = uid.unwrap_or(created["metadata"]["uid"].as_str().expect("a uid"));
+        let uid = uid.unwrap_or_else(|| created["metadata"]["uid"].as_str().expect("a uid"));
         let pod = v1::ObjectRef {
             namespace: "default".to_owned(),
             name: name.to_owned(),

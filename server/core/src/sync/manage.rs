@@ -132,7 +132,10 @@ fn delete_replaced(index: &Index, config: &Config, id: SetId) -> Option<Plan> {
     let chosen: Vec<_> = chosen
         .take(burst(config, spare(set.counts.active) as i64))
         .collect();
-    let detail = format!("{} leave and are replaced", chosen.len());
+    let detail = format!(
+        "{} replaced before eviction",
+        wording::count(chosen.len(), "pod")
+    );
     let victims = chosen.into_iter().map(|Chosen { id: pod, .. }| {
         let node = index.node_of(pod).map(|node| &**node);
         let hint = index.hint_of(pod).map(|hint| hint.words(node));

@@ -22,7 +22,7 @@ pub use self::{
     places::{DeletionPosition, deletion_positions},
 };
 use self::{
-    candidate::{BUCKET_BITS, PREFERENCE_BIT},
+    candidate::{BUCKET_BITS, PLACE_BITS, PREFERENCE_BIT},
     reason::explain,
 };
 use crate::{
@@ -101,7 +101,7 @@ pub(crate) fn choose<I: Copy>(
 
 /// Returns the candidates among which the deletion cost may decide when `count` are chosen, at most [`ASKED_MAX`], in the order of deletion
 /// without the second step: those that are equal to the pods on both sides of the cut by all rules before the cost. There are none if these
-/// two differ by one of those rules.
+/// two differ by one of those rules. A preference to spread pods does not count, as the cost decides in each domain.
 pub(crate) fn comparable<I>(
     candidates: &[Candidate<'_, I>],
     count: usize,
@@ -112,7 +112,13 @@ pub(crate) fn comparable<I>(
     }
     let mut keys = keys(candidates, now);
     keys.sort_unstable_by(SortKey::cmp);
-    let before_cost = |key: &SortKey<'_>| key.class >> (PREFERENCE_BIT + BUCKET_BITS);
+    let mut rules = candidates[0].scale_in().iter();
+    let place = if rules.any(|it| it.spread().is_some()) {
+        PLACE_BITS
+    } else {
+        0
+    };
+    let before_cost = |key: &SortKey<'_>| key.class >> (PREFERENCE_BIT + BUCKET_BITS + place);
     let [last, next] = [&keys[count - 1], &keys[count]].map(before_cost);
     let comparable = keys
         .iter()

@@ -127,9 +127,12 @@ fn busy_pods_stay_and_the_reasons_say_why() {
 #[test]
 fn nobody_is_asked_whose_cost_decides_nothing() {
     let pods = |unready_pods: &[&str]| {
-        let pods = NAMES.map(|name| match unready_pods.contains(&name) {
-            true => unready(pod(name, "web")),
-            false => pod(name, "web"),
+        let pods = NAMES.map(|name| {
+            if unready_pods.contains(&name) {
+                unready(pod(name, "web"))
+            } else {
+                pod(name, "web")
+            }
         });
         pods.to_vec()
     };
@@ -289,18 +292,17 @@ proptest! {
         let mut rig = four(waits, 3);
         let (mut id, mut until, mut is_open, mut silences) = (rig.question().id, START.plus(Span::seconds(3)), true, 0);
         for (step, off, answered, cost) in steps {
-            let came;
-            if step < 2 {
+            let came = if step < 2 {
                 rig.wait(Span::millis([700, 4_000][usize::from(step)]));
-                came = (is_open && rig.now >= until).then(BTreeMap::new);
+                (is_open && rig.now >= until).then(BTreeMap::new)
             } else {
                 // The costs differ, and none equals an annotation.
                 let costs = NAMES.iter().take(answered).zip([4, 1, 2, 3]);
                 let costs: BTreeMap<_, _> = costs.map(|(name, by)| (*name, 10 * cost + by)).collect();
                 let all = costs.iter().map(|(name, cost)| (uid_of(name), Ok(*cost))).collect();
                 rig.controller.handle_costs(rig.now, id.saturating_sub(off), all);
-                came = (is_open && off == 0).then_some(costs);
-            }
+                (is_open && off == 0).then_some(costs)
+            };
             let asks_again = !is_open && rig.now >= until;
             let victim = came.as_ref().filter(|costs| !waits || costs.len() == NAMES.len());
             let victim = victim.and_then(|costs| NAMES.iter().min_by_key(|name| costs.get(*name).unwrap_or(&0)));

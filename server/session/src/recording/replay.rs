@@ -48,6 +48,7 @@ pub struct RecordedCall {
 
 /// A moment at which this version decides differently.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a replay has one at a time")]
 pub enum Difference {
     /// Another frame, an additional frame, or a missing frame. Texts for people do not count.
     Frame {

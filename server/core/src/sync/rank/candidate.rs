@@ -8,8 +8,9 @@ use crate::{
 
 /// The number of low bits of a key that hold a [`bucket`].
 pub(super) const BUCKET_BITS: u32 = 7;
-/// The lowest of the 32 bits above the bucket that hold the place by the preferences.
+/// The lowest of the bits above the bucket that hold the place by the preferences, and their number.
 pub(super) const PREFERENCE_BIT: u32 = 64;
+pub(super) const PLACE_BITS: u32 = 32;
 
 /// The values of one active pod that the order of deletion reads.
 #[derive(Clone, Copy, Debug)]
