@@ -33,13 +33,7 @@ fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
         node: pod.node.as_deref(),
         state: &pod.state,
         rank: *rank,
-        preferences: None,
-        labels: None,
-        on_node: 0,
-        hint: None,
-        domain: None,
-        height: 0,
-        asked: None,
+        preferred: None,
     });
     let ranked: Vec<_> = ranked.collect();
     let places = decree_core::deletion_positions(now(case), &ranked).into_iter();

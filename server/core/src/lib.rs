@@ -97,5 +97,5 @@ pub use {
     pod_view::{OwnerView, PodView},
     report::{Answered, ControllerReport, NotReady, OutcomeCounts, ScaleDown, State, View},
     sync::asking::CostsWanted,
-    sync::rank::{Candidate, DeletionPosition, RankedPod, deletion_positions},
+    sync::rank::{Candidate, DeletionPosition, Preferred, RankedPod, deletion_positions},
 };

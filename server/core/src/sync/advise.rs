@@ -77,7 +77,10 @@ fn wanted(index: &Index, id: SetId) -> BTreeMap<&Uid, i32> {
     // What was advised before must not decide.
     let states: Vec<_> = pods.iter().map(|pod| pod.state.without_advice()).collect();
     let bare = pods.iter().zip(&states);
-    let bare = bare.map(|(pod, state)| rank::Candidate { state, ..*pod });
+    let bare = bare.map(|(pod, state)| rank::Candidate {
+        state,
+        ..pod.clone()
+    });
     let places = rank::preferred_places(&bare.collect::<Vec<_>>(), index.now);
     let mut groups: BTreeMap<u32, Vec<(&Uid, i32)>> = BTreeMap::new();
     for (place, pod) in places.into_iter().zip(&pods) {

@@ -6,7 +6,7 @@ use super::{
     Plan, asking,
     batch_result::BatchResult,
     limits::limits,
-    rank::{self, Candidate, Choice, Chosen},
+    rank::{self, Candidate, Choice, Chosen, Preferred},
 };
 use crate::{
     batch::{Action, Victim},
@@ -118,7 +118,7 @@ fn delete_replaced(index: &Index, config: &Config, id: SetId) -> Option<Plan> {
         return None;
     }
     let mut leaving = candidates(index, id);
-    leaving.retain(|pod| pod.hint.is_some_and(Hint::is_leaving));
+    leaving.retain(|pod| pod.preferred().hint.is_some_and(Hint::is_leaving));
     let (available, others): (Vec<_>, Vec<_>) =
         leaving.into_iter().partition(|it| it.id.counted.available);
     let chosen = [
@@ -205,10 +205,13 @@ fn delete(
 ) -> Plan {
     let mut candidates = candidates(index, id);
     for candidate in &mut candidates {
-        candidate.asked = match &config.costs {
-            Costs::Given(given) => given.get(&candidate.id.name).copied(),
-            Costs::OfAnnotations | Costs::Asked => costs.get(candidate.uid).copied(),
+        let asked = match &config.costs {
+            Costs::Given(given) => given.get(&candidate.id.name),
+            Costs::OfAnnotations | Costs::Asked => costs.get(candidate.uid),
         };
+        if let Some(cost) = asked {
+            candidate.preferred.get_or_insert_default().asked = Some(*cost);
+        }
     }
     let Choice { chosen, near_cut } = choose(index, candidates, count);
     let victims = chosen
@@ -254,13 +257,16 @@ pub(crate) fn candidates(index: &Index, id: SetId) -> Vec<Candidate<'_, &Entry>>
         state: &pod.state,
         rank: related.get(&pod.node).copied().unwrap_or(0),
         uid: &pod.uid,
-        preferences,
-        labels: preferences.and_then(|_| index.groups.at(pod.group).labels.as_ref()),
-        on_node: preferences.map_or(0, |_| index.nodes.active_on(pod.node)),
-        hint: preferences.and_then(|_| index.hint_of(pod)),
-        domain: domain(pod).map(|it| &**it),
-        height: 0,
-        asked: None,
+        preferred: preferences.map(|_| {
+            Box::new(Preferred {
+                preferences,
+                labels: index.groups.at(pod.group).labels.as_ref(),
+                on_node: index.nodes.active_on(pod.node),
+                hint: index.hint_of(pod),
+                domain: domain(pod).map(|it| &**it),
+                ..Preferred::default()
+            })
+        }),
     });
     pods.collect()
 }

@@ -16,14 +16,14 @@ mod reason;
 use std::{cmp::Ordering, sync::Arc};
 
 pub(crate) use self::places::preferred_places;
-pub use self::{
-    candidate::Candidate,
-    near_cut::RankedPod,
-    places::{DeletionPosition, deletion_positions},
-};
 use self::{
     candidate::{BUCKET_BITS, PLACE_BITS, PREFERENCE_BIT},
     reason::explain,
+};
+pub use self::{
+    candidate::{Candidate, Preferred},
+    near_cut::RankedPod,
+    places::{DeletionPosition, deletion_positions},
 };
 use crate::{
     object::{Timestamp, Uid},

@@ -1,8 +1,8 @@
 //! Advice: once it is written, the order of the other controller is the one that the ReplicaSet prefers.
 
 use decree_core::{
-    Action, Candidate, Config, Labels, OperationResult, Phase, Pod, PodState, Preferences, Ready,
-    ReplicaSet, ScaleIn, Span, deletion_positions,
+    Action, Candidate, Config, Labels, OperationResult, Phase, Pod, PodState, Preferences,
+    Preferred, Ready, ReplicaSet, ScaleIn, Span, deletion_positions,
 };
 use proptest::prelude::*;
 
@@ -99,13 +99,12 @@ fn order(
             state: &states[at],
             rank: beside[at],
             uid: &pod.uid,
-            preferences,
-            labels: Some(&labels[at]),
-            on_node: beside[at],
-            hint: None,
-            domain: None,
-            height: 0,
-            asked: None,
+            preferred: Some(Box::new(Preferred {
+                preferences,
+                labels: Some(&labels[at]),
+                on_node: beside[at],
+                ..Preferred::default()
+            })),
         })
         .collect();
     let places = deletion_positions(rig.now, &candidates);

@@ -13,7 +13,7 @@ pub(super) const PREFERENCE_BIT: u32 = 64;
 pub(super) const PLACE_BITS: u32 = 32;
 
 /// The values of one active pod that the order of deletion reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Candidate<'a, I> {
     /// The caller's reference to the pod.
     pub id: I,
@@ -25,13 +25,20 @@ pub struct Candidate<'a, I> {
     pub rank: u32,
     /// The last criterion of the order.
     pub uid: &'a Uid,
-    /// The preferences of the ReplicaSet, the same for all candidates.
+    /// The values that preferences read; `None` without preferences, so that the choice among many pods moves little memory.
+    pub preferred: Option<Box<Preferred<'a>>>,
+}
+
+/// The values of a pod that the preferences of its ReplicaSet read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Preferred<'a> {
+    /// The preferences, the same for all candidates.
     pub preferences: Option<&'a Preferences>,
-    /// Its labels, for a preference; `None` counts as no labels.
+    /// Its labels; `None` counts as no labels.
     pub labels: Option<&'a Labels>,
-    /// The number of active pods on its node, whoever owns them, for a preference; 0 while unassigned.
+    /// The number of active pods on its node, whoever owns them; 0 while unassigned.
     pub on_node: u32,
-    /// Why it is expected to be evicted, for a preference.
+    /// Why it is expected to be evicted.
     pub hint: Option<Hint>,
     /// The domain of its node, for the preference to spread pods; `None` without one.
     pub domain: Option<&'a str>,
@@ -41,7 +48,11 @@ pub struct Candidate<'a, I> {
     pub asked: Option<i32>,
 }
 
-impl<I> Candidate<'_, I> {
+impl<'a, I> Candidate<'a, I> {
+    pub(crate) fn preferred(&self) -> Preferred<'a> {
+        self.preferred.as_deref().copied().unwrap_or_default()
+    }
+
     /// Packs the rules into two numbers, first rule highest; the smaller number comes first. The class contains the rules before restarts;
     /// the tail contains restarts, sidecar restarts and age. The class has room for the place by the preferences, which comparing all pods
     /// gives.
@@ -71,7 +82,8 @@ impl<I> Candidate<'_, I> {
     }
 
     pub(super) fn cost(&self) -> i32 {
-        self.asked.unwrap_or(self.state.deletion_cost)
+        let asked = self.preferred.as_ref().and_then(|it| it.asked);
+        asked.unwrap_or(self.state.deletion_cost)
     }
 
     /// Returns since when the pod is ready; `None` if it is not ready or the time is unknown.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    candidate::Candidate,
+    candidate::{Candidate, Preferred},
     reason::{explain, preferred, values},
 };
 use crate::{
@@ -64,7 +64,7 @@ pub(super) fn compare<I: Copy>(
             state: *pod.state,
             rank: pod.rank,
             preferred: preferred(pod, now),
-            asked: pod.asked,
+            asked: pod.preferred().asked,
             at: now,
             chosen: at < count,
             reason,
@@ -82,13 +82,12 @@ impl RankedPod {
             state: &self.state,
             rank: self.rank,
             uid: &self.uid,
-            preferences: None,
-            labels: None,
-            on_node: 0,
-            hint: None,
-            domain: None,
-            height: 0,
-            asked: self.asked,
+            preferred: self.asked.map(|_| {
+                Box::new(Preferred {
+                    asked: self.asked,
+                    ..Preferred::default()
+                })
+            }),
         };
         values(&pod, &self.preferred, self.at)
     }

@@ -39,24 +39,30 @@ impl ScaleIn {
     pub(super) fn cmp<I>(&self, left: &Candidate<'_, I>, right: &Candidate<'_, I>) -> Ordering {
         match self {
             Self::First(key, value) => right.has_label(key, value).cmp(&left.has_label(key, value)),
-            Self::EmptiestNode => (left.on_node, left.node).cmp(&(right.on_node, right.node)),
+            Self::EmptiestNode => {
+                let [left, right] = [left, right].map(|pod| (pod.preferred().on_node, pod.node));
+                left.cmp(&right)
+            }
             Self::Youngest => {
                 let [left, right] = [left, right].map(|pod| pod.state.created.map(Reverse));
                 left.cmp(&right)
             }
-            Self::LeavingNode => right.hint.is_some().cmp(&left.hint.is_some()),
-            Self::Spread(_) => right.height.cmp(&left.height),
+            Self::LeavingNode => {
+                let [left, right] = [left, right].map(|pod| pod.preferred().hint.is_some());
+                right.cmp(&left)
+            }
+            Self::Spread(_) => right.preferred().height.cmp(&left.preferred().height),
         }
     }
 }
 
 impl<'a, I> Candidate<'a, I> {
     pub(in crate::sync) fn scale_in(&self) -> &'a [ScaleIn] {
-        self.preferences.map_or(&[], |it| &it.scale_in)
+        self.preferred().preferences.map_or(&[], |it| &it.scale_in)
     }
 
     pub(super) fn has_label(&self, key: &str, value: &str) -> bool {
-        let found = self.labels.and_then(|labels| labels.get(key));
+        let found = self.preferred().labels.and_then(|labels| labels.get(key));
         found.is_some_and(|found| **found == *value)
     }
 
@@ -86,9 +92,10 @@ pub(super) fn measured<'c, 'a, I: Copy>(
     let mut domains = BTreeMap::new();
     for key in keys.iter().rev() {
         let pod = &mut measured[key.candidate];
-        let height = domains.entry(pod.domain).or_insert(0);
+        let preferred = pod.preferred.get_or_insert_default();
+        let height = domains.entry(preferred.domain).or_insert(0);
         *height += 1;
-        pod.height = *height;
+        preferred.height = *height;
     }
     Cow::Owned(measured)
 }

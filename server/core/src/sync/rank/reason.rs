@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display as _};
 
-use super::candidate::{Candidate, bucket};
+use super::candidate::{Candidate, Preferred, bucket};
 use crate::{
     node::{Hint, NAME_BYTES_MAX},
     object::{Phase, ScaleIn, Timestamp},
@@ -78,7 +78,7 @@ fn by_class<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
 }
 
 fn cost<I>(pod: &Candidate<'_, I>) -> String {
-    match pod.asked {
+    match pod.preferred().asked {
         Some(cost) => format!("{cost} (asked)"),
         None => pod.state.deletion_cost.to_string(),
     }
@@ -87,16 +87,22 @@ fn cost<I>(pod: &Candidate<'_, I>) -> String {
 fn by_preference<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     let mut rules = victim.scale_in().iter();
     // Within a domain, the other rules decide.
-    let is_within = |rule: &ScaleIn| rule.spread().is_some() && victim.domain == other.domain;
+    let is_within = |rule: &ScaleIn| {
+        rule.spread().is_some() && victim.preferred().domain == other.preferred().domain
+    };
     let rule = rules.find(|rule| rule.cmp(victim, other).is_ne() && !is_within(rule))?;
     let detail = match rule {
         ScaleIn::First(key, value) => format!("label {}", label(key, value)),
         ScaleIn::EmptiestNode => {
             let [mine, others] = [victim, other].map(|it| beginning(it.node.unwrap_or_default()));
-            let pods = count(victim.on_node, "pod");
-            let is_tie = victim.on_node == other.on_node;
-            let by_name = if is_tie { ", the first by name" } else { "" };
-            format!("{pods} on {mine} vs {} on {others}{by_name}", other.on_node)
+            let [here, there] = [victim, other].map(|it| it.preferred().on_node);
+            let pods = count(here, "pod");
+            let by_name = if here == there {
+                ", the first by name"
+            } else {
+                ""
+            };
+            format!("{pods} on {mine} vs {there} on {others}{by_name}")
         }
         ScaleIn::LeavingNode => stays(victim),
         ScaleIn::Spread(_) => format!("{} vs {}", in_domain(victim), in_domain(other)),
@@ -193,7 +199,7 @@ pub(super) fn preferred<I>(pod: &Candidate<'_, I>, now: Timestamp) -> Box<[(Rule
         }
         let value = match preference {
             ScaleIn::First(..) => labels(pod),
-            ScaleIn::EmptiestNode => on_node(pod.on_node, pod.node),
+            ScaleIn::EmptiestNode => on_node(pod.preferred().on_node, pod.node),
             ScaleIn::Youngest => ago(pod.state.created, now).to_string(),
             ScaleIn::LeavingNode => stays(pod),
             ScaleIn::Spread(_) => in_domain(pod),
@@ -221,12 +227,15 @@ fn labels<I>(pod: &Candidate<'_, I>) -> String {
 /// Says where a pod is that is expected to be evicted.
 fn stays<I>(pod: &Candidate<'_, I>) -> String {
     let words = |hint: Hint| hint.words(pod.node);
-    pod.hint.map_or_else(|| "stays".to_owned(), words)
+    pod.preferred()
+        .hint
+        .map_or_else(|| "stays".to_owned(), words)
 }
 
 fn in_domain<I>(pod: &Candidate<'_, I>) -> String {
-    let domain = pod.domain.map_or("no domain", beginning);
-    format!("{} in {domain}", count(pod.height, "pod"))
+    let Preferred { domain, height, .. } = pod.preferred();
+    let domain = domain.map_or("no domain", beginning);
+    format!("{} in {domain}", count(height, "pod"))
 }
 
 fn on_node(pods: u32, node: Option<&str>) -> String {

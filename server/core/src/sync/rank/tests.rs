@@ -136,13 +136,15 @@ impl TestPod {
             state: &self.state,
             rank: self.rank,
             uid: &self.uid,
-            preferences: Some(&self.preferences),
-            labels: Some(&self.labels),
-            on_node: self.on_node,
-            hint: self.hint,
-            domain: self.domain,
-            height: 0,
-            asked: self.asked,
+            preferred: Some(Box::new(Preferred {
+                preferences: Some(&self.preferences),
+                labels: Some(&self.labels),
+                on_node: self.on_node,
+                hint: self.hint,
+                domain: self.domain,
+                height: 0,
+                asked: self.asked,
+            })),
         }
     }
 }
