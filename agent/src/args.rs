@@ -1,24 +1,22 @@
 //! The flags of `decree-agent`. Flags go before the environment, that before defaults.
 
-use std::{collections::BTreeSet, path::PathBuf, str::FromStr, time::Duration};
+use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use agent_core::{
-    asking::CostSource,
     budget::{Action, BudgetConfig, Limits},
     execute::creates::CreateLimits,
     lease::{
         LeaseConfig,
         shard::{InvalidShard, Shard},
     },
-    preferences::{self, DefaultPreference, Preference, PreferencePolicy},
 };
-use clap::{Args, Parser, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, Parser, ValueEnum};
 use decree_api::v1;
 use service::transport::{ClientArgs, Endpoint};
 use service::{ListenAddr, LogArgs};
 use thiserror::Error;
 
-pub use self::nodes::NodeArgs;
+pub use self::{nodes::NodeArgs, preferences::PreferenceArgs};
 
 /// The number of pods created a second while many pods of a ReplicaSet have no node.
 const UNASSIGNED_CREATES: i32 = 20;
@@ -99,30 +97,8 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_UNASSIGNED_PODS_MAX", default_value_t = 1_000, value_parser = clap::value_parser!(i32).range(0..=1_000_000), value_name = "COUNT")]
     pub unassigned_pods_max: i32,
 
-    /// The annotations of ReplicaSets that the agent follows beyond Kubernetes' rules, separated by commas, or `none`.
-    #[arg(long, env = "DECREE_PREFERENCES", default_value = "create,keep-ended,scale-in,scale-in-cost,surge-on-eviction", value_parser = preferences::names, value_name = "NAMES")]
-    pub preferences: BTreeSet<Preference>,
-
-    /// A preference of the ReplicaSets of a namespace, or of all with `*`, that have no such annotation; repeatable. Example:
-    /// `batch:keep-ended=5`.
-    #[arg(
-        long = "default-preference",
-        env = "DECREE_DEFAULT_PREFERENCE",
-        value_delimiter = ';',
-        value_name = "NAMESPACE:NAME=VALUE"
-    )]
-    pub default_preferences: Vec<DefaultPreference>,
-
-    /// The sources from which pods may be asked for their deletion costs, separated by commas: `http` sends a GET to the pod's own address.
-    /// Without a source, the annotation `decree.dev/scale-in-cost` is not followed.
-    #[arg(
-        long = "scale-in-costs",
-        env = "DECREE_SCALE_IN_COSTS",
-        value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(CostSource::KINDS),
-        value_name = "SOURCES"
-    )]
-    pub scale_in_costs: Vec<String>,
+    #[command(flatten)]
+    pub preferences: PreferenceArgs,
 
     /// The maximum number of concurrent calls to the cluster. The agent makes fewer calls if they queue in the API server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
@@ -327,8 +303,7 @@ impl AgentArgs {
     pub fn agent_config(&self, instance: String, seed: u64) -> agent_core::agent::AgentConfig {
         let namespaces = self.namespaces.iter().filter(|it| !it.is_empty());
         let (shard, budget) = (self.shard.shard(), self.budget.config());
-        let mut preferences =
-            PreferencePolicy::new(self.preferences.clone(), &self.default_preferences);
+        let mut preferences = self.preferences.policy();
         if matches!(self.mode, Mode::Advise | Mode::Withdraw) {
             preferences = preferences.for_advice(self.mode == Mode::Withdraw);
         }
@@ -509,5 +484,6 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
 }
 
 mod nodes;
+mod preferences;
 #[cfg(test)]
 mod tests;

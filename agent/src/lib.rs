@@ -33,7 +33,7 @@ pub use admin::serve_admin;
 pub use agent_core::cluster::Cluster;
 pub use args::{
     AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterError, ClusterKind, FakeArgs, KubeArgs,
-    Mode, NodeArgs, ShardArg,
+    Mode, NodeArgs, PreferenceArgs, ShardArg,
 };
 pub use cluster::FakeCluster;
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};

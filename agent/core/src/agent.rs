@@ -13,14 +13,14 @@ use jiff::Timestamp;
 
 use crate::{
     api::{Answer, ApiError, CallId, Kind, Reply, Request},
-    asking::{Asking, CAPABILITY},
+    asking::Asking,
     budget::Hold,
     execute::{
         Batches,
         guard::{Guard, operation_count},
     },
     link::{Disconnect, Link, OUTCOMES_WAITING_MAX, operations_in_flight},
-    nodes::{NodeEvent, Nodes},
+    nodes::Nodes,
     outbox::Outbox,
     pace::since,
     recorder::{Note, Reason},
@@ -159,14 +159,6 @@ impl Agent {
         error: Option<&ApiError>,
     ) {
         self.reading.watch(kind).handle_closed(now, id, error);
-    }
-
-    /// Handles news of the nodes.
-    pub fn handle_nodes(&mut self, events: Vec<NodeEvent>) {
-        let changes = self.view.pods.apply_nodes(events);
-        if self.link.takes_work() {
-            self.outbox.push_nodes(changes.nodes, changes.completes);
-        }
     }
 
     /// Handles the answer to a request for the newest version of a kind. A failed request tells nothing.
@@ -431,26 +423,6 @@ impl Agent {
             }
             self.handle_batch(batch);
             self.collect_reports();
-        }
-    }
-
-    /// Takes a question for costs. An agent that answers none breaks with a server that asks all the same.
-    fn handle_question(&mut self, now: Timestamp, wanted: v1::CostsWanted) {
-        let taken = if !self
-            .link
-            .hello
-            .capabilities
-            .iter()
-            .any(|it| it == CAPABILITY)
-        {
-            Err("it asks for costs, although the agent answers none".to_owned())
-        } else if self.link.takes_work() {
-            self.asking.handle_question(now, &self.view, wanted)
-        } else {
-            Ok(())
-        };
-        if let Err(text) = taken {
-            self.handle_violation(now, &text);
         }
     }
 

@@ -11,7 +11,7 @@ const LABELS_MAX: usize = 8;
 #[command(next_help_heading = "Nodes")]
 pub struct NodeArgs {
     /// Read the nodes, and follow the preferences that depend on them: `surge-on-eviction`, and of `scale-in` the rules `leaving-node` and
-    /// `spread`. The agent needs permission to get, list and watch nodes. Without effect in shadow mode.
+    /// `spread`. The agent needs permission to list and watch nodes. Without effect in shadow mode.
     #[arg(long, env = "DECREE_NODES", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub nodes: bool,
 

@@ -114,7 +114,7 @@ pub(super) const ACTS: [(&str, &[Step]); 6] = [
                 "get rs web-new",
                 &["In sync: ", "in advance for", "on cordoned node-b"],
             ),
-            Say("The replacements are ready, so a budget lets the pods go:"),
+            Say("The replacements are ready, so a budget allows the evictions:"),
             Run("demo drain node-b", &["node-b drained"]),
             Run("get rs web-new", &["web-new 45 45 45 45 In sync"]),
             Do(check_drain),

@@ -14,7 +14,7 @@ const NAME: &str = "checkout-api-of-a-release-that-helm-named-7d4b9c7f6d";
 
 /// The lines of each command that prints a table; the others print text that is broken, or no table. `@NAME` is a ReplicaSet of
 /// `@NS`. The tables of `diff` are in its own tests, and `up` and `demo` print those of `watch` and other commands.
-const COMMANDS: [(&str, &[&str]); 21] = [
+const COMMANDS: [(&str, &[&str]); 22] = [
     ("check", &[]),
     ("completion", &[]),
     ("console", &[]),
@@ -26,6 +26,7 @@ const COMMANDS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("demo", &[]),
+    ("demo drain", &[]),
     ("demo fail", &[]),
     ("demo quota", &[]),
     ("demo restore", &[]),

@@ -56,6 +56,7 @@ mod names;
 mod node;
 mod object;
 mod pod_view;
+mod preferences;
 mod queue;
 mod reason;
 mod report;
@@ -73,9 +74,10 @@ pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use node::Node;
 pub use object::{
-    Condition, Key, OwnerReference, Phase, Pod, PodState, Preferences, Ready, ReplicaSet,
-    ResourceVersion, ScaleIn, ScaleInCost, Span, Status, Timestamp, Uid,
+    Condition, Key, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span,
+    Status, Timestamp, Uid,
 };
+pub use preferences::{Preferences, ScaleIn, ScaleInCost};
 pub use reason::{Reason, Rule};
 pub use report::Decision;
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{
-    labels::Labels,
-    object::{Preferences, ReplicaSet, ScaleIn},
-};
+use crate::{labels::Labels, object::ReplicaSet, preferences::ScaleIn};
 
 /// The maximum length of a node's name in a message.
 pub(crate) const NAME_BYTES_MAX: usize = 63;
@@ -70,15 +67,6 @@ impl Hint {
             Self::LeavingNode => format!("on leaving {node}"),
             Self::LeavingPod => "that leaves".to_owned(),
         }
-    }
-}
-
-impl Preferences {
-    /// The maximum number of pods to create in advance, for this number of desired pods.
-    pub(crate) fn surge(&self, desired: i32) -> i32 {
-        let of_all = i64::from(self.surge_percent) * i64::from(desired.max(0));
-        let of_all = i32::try_from((of_all + 99) / 100).unwrap_or(i32::MAX);
-        self.surge.max(of_all).clamp(0, desired.max(0))
     }
 }
 

@@ -4,6 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use crate::{
     labels::Labels,
+    preferences::{Preferences, ScaleIn},
     selector::{Parts, Quarantine, Selector},
 };
 
@@ -161,49 +162,6 @@ pub struct ReplicaSet {
     pub preferences: Option<Box<Preferences>>,
     /// The manager that last wrote the number of desired pods; empty if unknown. For people only.
     pub replicas_manager: Arc<str>,
-}
-
-/// The wishes of the owner of a ReplicaSet beyond Kubernetes' rules; see `Preferences` of the contract. The default is as Kubernetes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Preferences {
-    /// Pods being deleted count as replicas until they have ended.
-    pub create_after_termination: bool,
-    /// The number of ended pods to keep; `None` for all.
-    pub keep_ended: Option<usize>,
-    /// Who goes first among pods of equal phase and readiness, the most important rule first.
-    pub scale_in: Vec<ScaleIn>,
-    /// The maximum number of replacements to create before evictions.
-    pub surge: i32,
-    /// The same in percent of the desired pods, rounded up. The larger number counts.
-    pub surge_percent: i32,
-    /// Whether pods are asked for their deletion costs before a choice among them.
-    pub scale_in_cost: Option<ScaleInCost>,
-    /// Why annotations of preferences are not followed, for people.
-    pub ignored: Vec<Box<str>>,
-}
-
-/// A preference for the order of deletion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScaleIn {
-    /// Pods with this label go first: key and value.
-    First(Box<str>, Box<str>),
-    /// Pods on the node with the fewest active pods go first.
-    EmptiestNode,
-    /// The youngest pods go first.
-    Youngest,
-    /// Pods that are expected to be evicted go first.
-    LeavingNode,
-    /// A pod of the domain with the most pods goes first, and so on: the nodes of a domain have the same value of this label.
-    Spread(Box<str>),
-}
-
-/// The preference that pods are asked for their deletion costs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScaleInCost {
-    /// The source of the costs, for people.
-    pub source: Box<str>,
-    /// Whether no pod is deleted while one of them is silent.
-    pub waits: bool,
 }
 
 /// The ReplicaSets whose creates a person resumes.

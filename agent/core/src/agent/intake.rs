@@ -6,12 +6,37 @@ use jiff::Timestamp;
 use super::Agent;
 use crate::{
     api::{Kind, Object},
+    asking::CAPABILITY,
     budget::PodOfOther,
+    nodes::NodeEvent,
     report::Report,
     watch::{Items, List, WatchEvent, packed_pods},
 };
 
 impl Agent {
+    /// Handles news of the nodes.
+    pub fn handle_nodes(&mut self, events: Vec<NodeEvent>) {
+        let changes = self.view.pods.apply_nodes(events);
+        if self.link.takes_work() {
+            self.outbox.push_nodes(changes.nodes, changes.completes);
+        }
+    }
+
+    /// Takes a question for costs. An agent that answers none breaks with a server that asks all the same.
+    pub(super) fn handle_question(&mut self, now: Timestamp, wanted: v1::CostsWanted) {
+        let mut capabilities = self.link.hello.capabilities.iter();
+        let taken = if !capabilities.any(|it| it == CAPABILITY) {
+            Err("it asks for costs, although the agent answers none".to_owned())
+        } else if self.link.takes_work() {
+            self.asking.handle_question(now, &self.view, wanted)
+        } else {
+            Ok(())
+        };
+        if let Err(text) = taken {
+            self.handle_violation(now, &text);
+        }
+    }
+
     /// Takes all objects of a kind, or the next page; `count` objects have come so far.
     pub(super) fn take_list(&mut self, kind: Kind, list: List, count: usize) {
         let List {

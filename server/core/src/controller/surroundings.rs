@@ -14,7 +14,8 @@ use crate::{
     decide::{Beside, Interrupted, decide_beside},
     index::{Entry, GroupId, Index, PodGroup, PodId, PodWalk, Set, SetId},
     node::Node,
-    object::{Key, Pod, ReplicaSet, ScaleIn, Timestamp},
+    object::{Key, Pod, ReplicaSet, Timestamp},
+    preferences::ScaleIn,
     report::Decision,
 };
 

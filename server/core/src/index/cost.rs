@@ -3,7 +3,8 @@
 
 use crate::{
     node::Node,
-    object::{OwnerReference, Preferences, ReplicaSet, ScaleIn, Uid},
+    object::{OwnerReference, ReplicaSet, Uid},
+    preferences::{Preferences, ScaleIn},
     selector::{Selector, Test},
 };
 

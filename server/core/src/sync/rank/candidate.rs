@@ -3,7 +3,8 @@
 use crate::{
     labels::Labels,
     node::Hint,
-    object::{PodState, Preferences, Timestamp, Uid},
+    object::{PodState, Timestamp, Uid},
+    preferences::Preferences,
 };
 
 /// The number of low bits of a key that hold a [`bucket`].

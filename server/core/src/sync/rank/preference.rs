@@ -11,10 +11,7 @@ use super::{
     candidate::{BUCKET_BITS, Candidate, PREFERENCE_BIT},
     keys, share_out,
 };
-use crate::{
-    object::{ScaleIn, Timestamp},
-    reason::Rule,
-};
+use crate::{object::Timestamp, preferences::ScaleIn, reason::Rule};
 
 impl ScaleIn {
     pub(super) const fn rule(&self) -> Rule {

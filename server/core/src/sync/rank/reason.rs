@@ -5,7 +5,8 @@ use std::fmt::{self, Display as _};
 use super::candidate::{Candidate, Preferred, bucket};
 use crate::{
     node::{Hint, NAME_BYTES_MAX},
-    object::{Phase, ScaleIn, Timestamp},
+    object::{Phase, Timestamp},
+    preferences::ScaleIn,
     reason::{Reason, Rule},
     wording::{Lasting, count},
 };

@@ -9,7 +9,8 @@ use super::*;
 use crate::{
     labels::Labels,
     node::Hint,
-    object::{Phase, PodState, Preferences, Ready, ScaleIn, Span},
+    object::{Phase, PodState, Ready, Span},
+    preferences::{Preferences, ScaleIn},
 };
 
 const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
