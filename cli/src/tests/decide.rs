@@ -325,7 +325,7 @@ fn replacements_come_before_evictions() {
     let waits = "1 active pod, 1 desired: 1 in advance for a pod on cordoned node-b";
     assert!(said.contains(waits), "{said}");
     let drained = decree_reading(&input, &["simulate", "--drain", "node-b", "-f", "-"]).out;
-    let first = "Under a disruption budget, replacements come first: default/web.";
+    let first = "With a disruption budget, these get replacements first: default/web.";
     assert!(drained.contains(first), "{drained}");
 }
 
