@@ -197,7 +197,8 @@ fn lines(
             bare.retain(|set| set.in_advance > 0);
             if !bare.is_empty() {
                 let names = named(&bare);
-                let line = format!("With a disruption budget, these get replacements first: {names}.");
+                let line =
+                    format!("With a disruption budget, these get replacements first: {names}.");
                 lines.insert(1, line);
             }
             lines

@@ -77,7 +77,7 @@ async fn busy_worker_of_the_examples_stays() {
     acts::scale(&namespace, "web", 1).await;
     let left = acts::pods_become(&namespace, 1).await;
     assert_eq!(acts::name(&left[0]), acts::name(&pods[0]));
-    is_explained(&server, "costs/web", "deletion cost 0 < 1 (asked)").await;
+    is_explained(&server, "costs/web", "1 (asked)").await;
     is_explained(
         &server,
         "costs/web",
