@@ -5,8 +5,8 @@ use tests::{
     malicious_server::{check, run},
 };
 
-/// The maximum number of hours until an agent without rules exceeds a limit.
-const HOURS: u64 = 6;
+/// The maximum number of hours until an agent without rules exceeds a limit before all others.
+const HOURS: u64 = 40;
 /// The limits that attacks on an agent without rules exceed.
 const EXCEEDED: [(Attack, &str); 10] = [
     (Attack::CreateUnwanted, "never_more_than_wanted"),
@@ -36,8 +36,9 @@ fn each_limit_is_exceeded_by_an_agent_without_rules() {
             attack: Some(attack),
             is_obeyed: true,
         };
-        let failures = (0..HOURS).filter_map(|seed| run(seed, malice).err());
-        let limits: Vec<_> = failures.map(|failure| failure.checker).collect();
-        assert!(limits.contains(&limit), "{attack:?}: {limits:?}");
+        // The first limit that an hour exceeds ends it.
+        let mut failures = (0..HOURS).filter_map(|seed| run(seed, malice).err());
+        let is_exceeded = failures.any(|failure| failure.checker == limit);
+        assert!(is_exceeded, "{attack:?} never exceeds {limit} first");
     }
 }
