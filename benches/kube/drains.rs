@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use agent_fake::is_ready;
 use serde_json::{Value, json};
 use tests::{
-    real::{Agent, DecisionServer, Judged, NodeCluster, User, is_ready, node_of},
+    real::{Agent, DecisionServer, Judged, NodeCluster, User, node_of},
     table::{head, quantile_of, row},
 };
 use tokio::runtime::Builder;

@@ -4,13 +4,11 @@
 
 use std::{process::Output, thread, time::Duration};
 
+use agent_fake::is_ready;
 use serde_json::{Value, json};
 use tests::{
     binaries, depth,
-    real::{
-        Agent, DecisionServer, NodeCluster, Nodes, Patch, ReplicaSetController, User, is_ready,
-        node_of,
-    },
+    real::{Agent, DecisionServer, NodeCluster, Nodes, Patch, ReplicaSetController, User, node_of},
 };
 use tokio::{runtime::Builder, task::JoinHandle};
 

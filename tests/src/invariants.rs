@@ -1,7 +1,7 @@
 //! The checkers, one for each invariant, named by its number. Each checks the facts of the last step in the world after the step,
 //! and returns the violation.
 
-use agent_fake::{Kind, Object};
+use agent_fake::{Kind, Object, is_active};
 use server_session::Refusal;
 
 use crate::{
@@ -282,15 +282,6 @@ pub fn replicas<'a>(world: &'a World, set: &str) -> impl Iterator<Item = &'a Obj
 pub fn selects(match_labels: &serde_json::Value, pod: &Object) -> bool {
     let mut labels = match_labels.as_object().into_iter().flatten();
     labels.all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
-}
-
-/// Returns whether a pod counts as a replica.
-pub fn is_active(pod: &Object) -> bool {
-    let ended = matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Failed" | "Succeeded")
-    );
-    !ended && pod["metadata"]["deletionTimestamp"].is_null()
 }
 
 /// Returns the uid of the controller of an object.

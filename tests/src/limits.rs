@@ -10,19 +10,15 @@ use agent_core::{
     api::{self, Request},
     preferences::Preference,
 };
-use agent_fake::{Kind, Object};
+use agent_fake::{Kind, Object, is_active, is_ready};
 use decree_api::v1;
 use jiff::Timestamp;
 
 pub use self::verdict::{SLACK, Verdict};
-use self::{
-    history::{History, is_ready},
-    paces::Paces,
-    verdict::limit,
-};
+use self::{history::History, paces::Paces, verdict::limit};
 use crate::{
     facts::Fact,
-    invariants::{controller, is_active, selects},
+    invariants::{controller, selects},
     world::{LEAVING_TAINT, World},
 };
 

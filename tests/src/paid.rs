@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_fake::{Cluster, Kind, Object};
+use agent_fake::{Cluster, Kind, Object, is_active};
 use jiff::{SignedDuration, Timestamp};
-
-use crate::invariants;
 
 /// A pod that lives for so long is credited.
 const LASTING: SignedDuration = SignedDuration::from_secs(60);
@@ -124,5 +122,5 @@ impl Creates {
 
 fn is_replica(pod: &Object) -> bool {
     let is_owned = pod["metadata"]["ownerReferences"].is_array();
-    is_owned && pod["metadata"]["labels"].is_object() && invariants::is_active(pod)
+    is_owned && pod["metadata"]["labels"].is_object() && is_active(pod)
 }

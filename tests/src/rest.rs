@@ -1,10 +1,10 @@
 //! The state of a world at rest (I8): every ReplicaSet has its desired pods and a matching status, and no pod is left behind.
 
-use agent_fake::{Kind, Object};
+use agent_fake::{Kind, Object, is_active};
 
 use crate::{
     actors::DecisionServer,
-    invariants::{Verdict, controller, ensure, is_active, name, replicas, selects, uid},
+    invariants::{Verdict, controller, ensure, name, replicas, selects, uid},
     world::World,
 };
 

@@ -61,7 +61,7 @@ pub use delete::{DeleteOptions, Deletion, Propagation};
 pub use error::ApiError;
 pub use faults::{Fault, Faults};
 pub use kind::Kind;
-pub use object::Object;
+pub use object::{Object, is_active, is_ready};
 pub use requests::{Requests, Verb};
 pub use state::List;
 pub use watch::{EventKind, OpenWatches, WatchEvent, WatchId, WatchPoll};

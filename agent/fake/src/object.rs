@@ -58,6 +58,18 @@ pub(crate) fn has_ended(pod: &Value) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
+/// Returns whether a pod has neither ended nor a deletion request.
+pub fn is_active(pod: &Value) -> bool {
+    !is_deleting(pod) && !has_ended(pod)
+}
+
+/// Returns whether a pod is ready.
+pub fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+}
+
 pub(crate) fn node(pod: &Value) -> &str {
     pod["spec"]["nodeName"].as_str().unwrap_or_default()
 }

@@ -23,7 +23,7 @@ pub(crate) fn schedule_next_step(state: &mut State, pod: &Object) {
         _ if object::is_deleting(pod) => (grace(state, pod), Task::Stop),
         "Pending" if object::node(pod).is_empty() => (pace.schedule_after, Task::Bind),
         "Pending" => (pace.start_after, Task::Start),
-        "Running" if !is_ready(pod) => (pace.ready_after, Task::Ready),
+        "Running" if !object::is_ready(pod) => (pace.ready_after, Task::Ready),
         _ => return,
     };
     let delay = jittered(state, delay);
@@ -107,12 +107,6 @@ pub(crate) fn left_behind(state: &mut State, last: &Object) {
 /// True if the model has owners of this kind. Owners of other kinds, such as Deployments, count as existing.
 pub(crate) fn is_modelled(kind: &str) -> bool {
     matches!(kind, "Pod" | "ReplicaSet")
-}
-
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
 fn pod_ref(pod: &Value) -> PodRef {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use agent_core::budget::{self, BudgetConfig, Limit};
-use agent_fake::{Kind, Verb};
+use agent_fake::{Kind, Verb, is_active};
 use decree_agent::{FakeCluster, Mode};
 use service::ListenAddr;
 use service::transport::Connector;
@@ -17,7 +17,6 @@ use crate::{
     exit::{Exit, Failure},
     sandbox::{
         self, AGAIN, Cluster, RunningAgent, RunningServer, ServerSettings,
-        act::is_active,
         beginning::{self, NAMESPACE, OLD},
     },
 };

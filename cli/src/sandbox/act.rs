@@ -6,7 +6,7 @@
 use std::slice;
 
 use agent_core::budget::resume::{Extent, RESUME_ANNOTATION};
-use agent_fake::{ApiError, Cluster, Kind};
+use agent_fake::{ApiError, Cluster, Kind, is_active, is_ready};
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use decree_agent::FakeCluster;
 use decree_core::wording::count;
@@ -127,13 +127,6 @@ impl From<ApiError> for Failure {
     }
 }
 
-/// Whether a pod has neither ended nor a deletion request.
-pub(crate) fn is_active(pod: &Value) -> bool {
-    let phase = pod.pointer("/status/phase").and_then(Value::as_str);
-    pod.pointer("/metadata/deletionTimestamp").is_none()
-        && !matches!(phase, Some("Succeeded" | "Failed"))
-}
-
 /// Evicts the pods of a node whose ReplicaSets have as many other ready pods as desired, and the pods of others. Returns the
 /// number of the remaining active ones.
 fn evict_replaced(cluster: &mut Cluster, node: &str) -> Result<usize, ApiError> {
@@ -159,11 +152,6 @@ fn evict_replaced(cluster: &mut Cluster, node: &str) -> Result<usize, ApiError> 
 
 fn owner(pod: &Value) -> &Value {
     &pod["metadata"]["ownerReferences"][0]["uid"]
-}
-
-fn is_ready(pod: &Value) -> bool {
-    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
 /// Fails if a ReplicaSet is missing, with what was probably meant.

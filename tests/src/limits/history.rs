@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use agent_fake::Object;
+use agent_fake::{Object, is_active, is_ready};
 use jiff::Timestamp;
-
-use crate::invariants::is_active;
 
 /// Counts at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,12 +15,6 @@ pub(super) struct Sample {
     pub(super) ready: usize,
     pub(super) terminating: usize,
     pub(super) generation: usize,
-}
-
-pub(super) fn is_ready(pod: &Object) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
 /// The counts over time.

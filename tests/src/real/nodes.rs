@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use agent_fake::{is_active, is_ready};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::{
@@ -20,13 +21,8 @@ use tokio::{
 };
 
 use super::{
-    api::Patch,
-    api_server::ApiServer,
-    controller_manager::ControllerManager,
-    found,
-    namespace::Namespace,
-    scheduler::Scheduler,
-    sightings::{is_active, watch},
+    api::Patch, api_server::ApiServer, controller_manager::ControllerManager, found,
+    namespace::Namespace, scheduler::Scheduler, sightings::watch,
 };
 use crate::{rng::Rng, tools};
 
@@ -324,12 +320,6 @@ fn name_of(pod: &Value) -> &str {
 /// Returns the name of the node of a pod, empty without one.
 pub fn node_of(pod: &Value) -> &str {
     pod["spec"]["nodeName"].as_str().unwrap_or_default()
-}
-
-/// Returns whether a pod is ready.
-pub fn is_ready(pod: &Value) -> bool {
-    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
 fn told<'a>(pods: impl IntoIterator<Item = &'a Value>) -> String {

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use agent_fake::is_active;
 use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::{task::JoinHandle, time};
@@ -179,14 +180,6 @@ impl<S: FnMut(&Value, bool)> Watcher<S> {
 
 fn lock(mutex: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether a stored pod has not ended and is not being deleted.
-pub(super) fn is_active(pod: &Value) -> bool {
-    let has_ended = ["Succeeded", "Failed"]
-        .map(Value::from)
-        .contains(&pod["status"]["phase"]);
-    !has_ended && pod["metadata"]["deletionTimestamp"].is_null()
 }
 
 fn text(pod: &Value, field: &str) -> String {
