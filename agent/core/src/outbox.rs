@@ -1,8 +1,8 @@
 //! Output that waits for the server, in frames of a bounded size.
 //!
 //! A slow reader costs bounded memory. If many events wait, only the latest event of each object stays. A new list of a kind replaces the
-//! waiting rest of an older list. Of a node, only the newest state waits. The outbox sends the pages of a list before the last page has come. Outcomes wait elsewhere, and their
-//! number is bounded by the operations in flight.
+//! waiting rest of an older list. Of a node, only the newest state waits. The outbox sends the pages of a list before the last page has
+//! come. Outcomes wait elsewhere, and their number is bounded by the operations in flight.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

@@ -5,8 +5,8 @@
 //!    ReplicaSet prefers creates after termination, pods being deleted count, too. If it prefers replacements before evictions, its surge
 //!    is allowed on top: at most one pod for each active pod that is leaving or on a cordoned node.
 //! 2. A pod is deleted only while more pods are active and not being deleted than desired, and, unless the pod is leaving, than desired and
-//!    allowed by the surge. It must be an active pod that the ReplicaSet
-//!    controls and selects. An ended pod is deleted only while there are more than the ReplicaSet prefers to keep.
+//!    allowed by the surge. It must be an active pod that the ReplicaSet controls and selects. An ended pod is deleted only while there are
+//!    more than the ReplicaSet prefers to keep.
 //! 3. A pod is adopted only if it is an active orphan that the ReplicaSet selects, and released only if it is active and not selected.
 //! 4. A status reports no more pods than there have been since the last status, and no later generation. It changes only the condition
 //!    `ReplicaFailure`, to a short text.
