@@ -128,8 +128,9 @@ fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
     }
     if !decision.creates.is_empty() {
         let pods = count(decision.creates.len(), "pod").to_string();
-        let rule = Rule::TooFewReplicas;
-        lines.push(("create", pods.into(), rule, detail(rule)));
+        let is_why = |it: &&v1::Reason| matches!(it.rule(), Rule::TooFewReplicas | Rule::Surge);
+        let (rule, detail) = because(decision.reasons.iter().find(is_why));
+        lines.push(("create", pods.into(), rule, detail.to_owned()));
     }
     lines.extend(decision.deletes.iter().map(|victim| {
         let (rule, detail) = because(victim.reason.as_ref());
@@ -144,7 +145,9 @@ fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
         let detail = format!("next check in {}", age::human(span(wait)));
         ("wait", NONE.into(), Rule::AvailabilityCheck, detail)
     }));
-    lines.extend(decision.reasons.iter().filter_map(remark));
+    let of_creates = |it: &&v1::Reason| it.rule() == Rule::Surge && !decision.creates.is_empty();
+    let others = decision.reasons.iter().filter(|it| !of_creates(it));
+    lines.extend(others.filter_map(remark));
     lines
 }
 

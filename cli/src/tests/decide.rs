@@ -321,7 +321,11 @@ fn replacements_come_before_evictions() {
     let input = list(&[set, only, node("node-b", true)]);
     let decided = decide_json(&input);
     assert_eq!(decided["creates"]["count"], 1);
+    let table = decree_reading(&input, &["decide", "-f", "-"]).out;
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("create 1 pod SURGE 1 active pod"), "{table}");
     let said = decree_reading(&input, &["explain", "web", "-f", "-"]).out;
+    assert!(said.contains("Creates 1 of 2 pods"), "{said}");
     let waits = "1 active pod, 1 desired: 1 in advance for a pod on cordoned node-b";
     assert!(said.contains(waits), "{said}");
     let drained = decree_reading(&input, &["simulate", "--drain", "node-b", "-f", "-"]).out;

@@ -173,6 +173,8 @@ pub struct View {
     pub key: Key,
     /// The number of desired pods.
     pub replicas: i32,
+    /// The number of pods to have in advance of evictions, beyond the desired ones.
+    pub in_advance: i32,
     /// The controller owner, such as a Deployment.
     pub controller: Option<OwnerReference>,
     /// The labels of the pod template.

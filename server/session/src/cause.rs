@@ -80,10 +80,9 @@ fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
         .unwrap_or_else(|| progress(summary, known, names))
 }
 
-/// The desired pods, and those that are there in advance of evictions.
-fn wanted(summary: &v1::ReplicaSetSummary) -> i32 {
-    let in_advance = reason(summary, Rule::Surge).map(|_| summary.active);
-    summary.replicas.max(in_advance.unwrap_or(0))
+/// The desired pods, and those to have in advance of evictions.
+const fn wanted(summary: &v1::ReplicaSetSummary) -> i32 {
+    summary.replicas.saturating_add(summary.in_advance)
 }
 
 /// Whether the agent executes decisions. Without a session, causes are as if it did.

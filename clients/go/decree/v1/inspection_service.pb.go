@@ -533,8 +533,10 @@ type ReplicaSetSummary struct {
 	Preferences *Preferences `protobuf:"bytes,21,opt,name=preferences,proto3" json:"preferences,omitempty"`
 	// The annotations of preferences that nobody follows, each with the reason.
 	IgnoredAnnotations []string `protobuf:"bytes,22,rep,name=ignored_annotations,json=ignoredAnnotations,proto3" json:"ignored_annotations,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The number of pods to have beyond `replicas`, created in advance to replace pods on cordoned or leaving nodes.
+	InAdvance     int32 `protobuf:"varint,23,opt,name=in_advance,json=inAdvance,proto3" json:"in_advance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReplicaSetSummary) Reset() {
@@ -719,6 +721,13 @@ func (x *ReplicaSetSummary) GetIgnoredAnnotations() []string {
 		return x.IgnoredAnnotations
 	}
 	return nil
+}
+
+func (x *ReplicaSetSummary) GetInAdvance() int32 {
+	if x != nil {
+		return x.InAdvance
+	}
+	return 0
 }
 
 // Counts pods that are not ready for the same reason.
@@ -3328,7 +3337,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x125\n" +
 	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
-	"staleViews\"\x94\b\n" +
+	"staleViews\"\xb3\b\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -3356,7 +3365,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x05shard\x18\x13 \x01(\tR\x05shard\x120\n" +
 	"\tnot_ready\x18\x14 \x03(\v2\x13.decree.v1.NotReadyR\bnotReady\x128\n" +
 	"\vpreferences\x18\x15 \x01(\v2\x16.decree.v1.PreferencesR\vpreferences\x12/\n" +
-	"\x13ignored_annotations\x18\x16 \x03(\tR\x12ignoredAnnotations\x1aA\n" +
+	"\x13ignored_annotations\x18\x16 \x03(\tR\x12ignoredAnnotations\x12\x1d\n" +
+	"\n" +
+	"in_advance\x18\x17 \x01(\x05R\tinAdvance\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"L\n" +

@@ -155,6 +155,7 @@ impl<'a> Inspect<'a> {
             unready: (counts.ready < counts.active)
                 .then(|| self.unready(id))
                 .flatten(),
+            in_advance: set.extra(),
             preferences: set.object.preferences.clone(),
             not_ready: self.not_ready(set),
         })
@@ -192,12 +193,13 @@ impl<'a> Inspect<'a> {
         self.0.in_flight.get(self.0.running.get(&id)?.batch)
     }
 
-    /// Returns the state of a ReplicaSet and the reasons, the strongest first; pods in advance are among them. The obstacle of the last attempt stays until an attempt
-    /// succeeds.
+    /// Returns the state of a ReplicaSet and the reasons, the strongest first; pods in advance are among them. The obstacle of the last
+    /// attempt stays until an attempt succeeds.
     fn state(self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
         let (state, mut reasons) = self.standing(now, id, set);
-        let difference = difference(set);
-        if set.extra() > 0 && reasons.iter().all(|it| it.rule != difference.rule) {
+        let in_advance = (set.extra() > 0).then(|| difference(set));
+        let is_new = |it: &Reason| reasons.iter().all(|known| known.rule != it.rule);
+        if let Some(difference) = in_advance.filter(is_new) {
             reasons.push(difference);
         }
         if !matches!(state, State::InSync | State::Quarantined) {

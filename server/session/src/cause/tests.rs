@@ -17,6 +17,7 @@ fn set(
     seconds: Option<i64>,
     reasons: &[(Rule, &str)],
 ) -> v1::ReplicaSetSummary {
+    let surges = reasons.iter().any(|(rule, _)| *rule == Rule::Surge);
     let reasons = reasons.iter().map(|(rule, detail)| v1::Reason {
         rule: (*rule).into(),
         detail: (*detail).to_owned(),
@@ -32,6 +33,7 @@ fn set(
         ready,
         available,
         reasons: reasons.collect(),
+        in_advance: if surges { 1 } else { 0 },
         diverge_time: seconds.map(|seconds| prost_types::Timestamp {
             seconds: 1_000 - seconds,
             nanos: 0,
@@ -418,4 +420,11 @@ fn pods_in_advance_of_evictions_are_as_desired() {
     );
     let expected = "In sync: 1 in advance for a pod on cordoned node-a";
     assert_eq!((severity, &*said), (Severity::InSync, expected));
+    let why = "1 active pod, 1 desired: 1 in advance for a pod on cordoned node-a";
+    let lacking = set([1, 1, 1, 1], None, &[(Rule::Surge, why)]);
+    let (severity, [said, ..]) = told(&lacking, &known(None));
+    assert_eq!(
+        (severity, &*said),
+        (Severity::Working, "Creates 1 of 2 pods")
+    );
 }

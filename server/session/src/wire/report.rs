@@ -155,6 +155,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
     let View {
         key,
         replicas,
+        in_advance,
         controller,
         template_labels,
         status,
@@ -207,6 +208,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
             .collect(),
         preferences: preferences.map(preferences::write),
         not_ready: not_ready.into_iter().map(self::not_ready).collect(),
+        in_advance,
     }
 }
 
