@@ -35,7 +35,8 @@ export function showBoard(main, query) {
   let listed = [];
   /** The number of letters of a name that fit. */
   let room = 24;
-  let scheduled = false;
+  /** The requested animation frame. A closed board requests none. */
+  let frame = 0;
   let stale = true;
 
   const scope = makeScope(query, () => {
@@ -75,10 +76,8 @@ export function showBoard(main, query) {
   }
 
   function schedule() {
-    if (scheduled) return;
-    scheduled = true;
-    requestAnimationFrame(() => {
-      scheduled = false;
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
       if (stale) select();
       list.draw();
       table.classList.toggle('scrolls', list.element.scrollHeight > list.element.clientHeight);
@@ -217,6 +216,8 @@ export function showBoard(main, query) {
     focusSearch: scope.focus,
     close() {
       left = { ...list.place(), address: lastBoard() };
+      cancelAnimationFrame(frame);
+      frame = -1;
       clearInterval(second);
       window.removeEventListener('beforeprint', print);
       window.removeEventListener('afterprint', schedule);

@@ -29,6 +29,18 @@ export const whatIf = {
     await board.click('.lead .primary');
     await until(board, 'the page', () => document.title === 'What if? · Decree' && document.querySelector('.tabs [aria-current]')?.textContent === 'Scale a ReplicaSet');
 
+    // A board that was to be drawn again when its user left it leaves the next page alone.
+    await board.goBack();
+    await row(board, 'api', '4/4 ready');
+    const title = await board.evaluate(async () => {
+      document.querySelector('#sort').dispatchEvent(new Event('change'));
+      document.querySelector('.lead .primary').click();
+      window.dispatchEvent(new Event('hashchange'));
+      for (let frames = 0; frames < 2; frames += 1) await new Promise(requestAnimationFrame);
+      return document.title;
+    });
+    assert(title === 'What if? · Decree', `the title is ${title}`);
+
     const page = await open('#/what-if/scale?replica-set=default%2Fshop-7d4b9c&replicas=5', WIDE);
     await said(page, until, 'default/shop-7d4b9c: 8 of 8 pods ready');
     await until(page, 'the victims', () => document.getElementById('answer').textContent === 'At 5, 3 pods would be deleted.' && document.querySelectorAll('#would li').length === 3);
