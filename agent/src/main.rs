@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, error::ErrorKind};
 use decree_agent::{AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
+use service::failure;
 use service::transport::{Connector, Metrics};
-use service::{environment, failure};
 use tracing::{info, warn};
 
 /// A decision makes many small allocations, for which the system's allocator is slow.
@@ -45,7 +45,6 @@ async fn main() -> ExitCode {
 
 async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
     args.log.init()?;
-    environment::warn_of_misspelt::<AgentArgs>();
     let shutdown = service::shutdown::on_signal(None)?;
     let (instance, seed) = decree_agent::identity();
     let cluster = connect_cluster(&args, kind, seed).await?;

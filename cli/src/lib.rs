@@ -84,10 +84,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
         Ok(args) => args,
         Err(error) => return usage(&error, &arguments, &mut io),
     };
-    for misspelt in service::environment::misspelt::<args::Args>() {
-        // There is no better place to report that standard error is closed.
-        let _ = writeln!(io.stderr, "warning: {misspelt}");
-    }
     let ended = dispatch(args.command, &mut io);
     let flushed = io.stdout.flush().map_err(Failure::from);
     match ended.and_then(|exit| flushed.map(|()| exit)) {

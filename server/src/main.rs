@@ -5,7 +5,7 @@ use std::{
 };
 
 use decree_server::{Args, ServeError, Server};
-use service::{config, environment, failure, process, shutdown};
+use service::{config, failure, process, shutdown};
 use tokio::runtime::Builder;
 
 /// A session that ends frees millions of texts beside the threads that serve others. The free must not block those threads.
@@ -32,7 +32,6 @@ fn main() -> ExitCode {
 
 fn start(args: Args) -> Result<(), ServeError> {
     args.log.init()?;
-    environment::warn_of_misspelt::<Args>();
     let mut runtime = Builder::new_multi_thread();
     let processors = available_parallelism().map_or(THREADS_MIN, NonZeroUsize::get);
     runtime

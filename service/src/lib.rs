@@ -18,7 +18,6 @@ pub mod admin;
 pub mod admission;
 pub mod build_info;
 pub mod config;
-pub mod environment;
 mod escape;
 pub mod failure;
 mod fault;
