@@ -1,4 +1,4 @@
-//! The admin port of an agent: probes, metrics, and the holds of its budget.
+//! The admin port of an agent: probes and metrics.
 
 use std::sync::Arc;
 
@@ -22,7 +22,6 @@ pub fn serve_admin(
     config.metrics.register(&mut registry);
     process::register(&mut registry, "decree_agent");
     let router = admin::router(config.readiness.clone(), Arc::new(registry));
-    let router = router.merge(config.holds.router());
     AbortOnDropHandle::new(tokio::spawn(admin::serve(
         listener,
         router,

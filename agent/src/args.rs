@@ -41,8 +41,8 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Listen address for `/livez`, `/readyz`, `/metrics` and `/holds`, or `off`. With a trailing `?`, the agent uses a free port if this
-    /// port is taken. Port 0 picks a free port and logs it.
+    /// Listen address for `/livez`, `/readyz` and `/metrics`, or `off`. With a trailing `?`, the agent uses a free port if this port is
+    /// taken. Port 0 picks a free port and logs it.
     #[arg(
         long,
         env = "DECREE_ADMIN",

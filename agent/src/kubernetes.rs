@@ -96,7 +96,6 @@ pub async fn run_on_kubernetes(
             led = Box::pin(led) => led,
         };
         take_over.stop_leading();
-        config.holds.clear();
         config.metrics.clear();
         led?;
         if args.mode == Mode::Withdraw {

@@ -17,7 +17,6 @@
 mod admin;
 mod args;
 pub mod cluster;
-mod holds;
 mod kubernetes;
 mod lease;
 mod log;
@@ -36,7 +35,6 @@ pub use args::{
     Mode, NodeArgs, PreferenceArgs, ShardArg,
 };
 pub use cluster::FakeCluster;
-pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
 pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
 pub use lease::LeaseLost;
 pub use metrics::Metrics;

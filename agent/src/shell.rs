@@ -26,7 +26,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error_span};
 
 use crate::{
-    holds::Holds,
     log,
     metrics::Metrics,
     recorder::Recorder,
@@ -62,8 +61,6 @@ pub struct ShellConfig {
     pub metrics: Metrics,
     /// Set by the agent: whether a session is open, and the cluster can be read.
     pub readiness: Readiness,
-    /// Set by the agent: the holds of its budget.
-    pub holds: Holds,
 }
 
 /// Why an agent ended other than on request.
@@ -124,7 +121,6 @@ impl ShellConfig {
             agent: AgentConfig::default(),
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
-            holds: Holds::default(),
         }
     }
 }
@@ -328,12 +324,10 @@ impl<C: Cluster> Shell<C> {
         }
         if has_news_of_holds {
             self.config.metrics.set_holds(self.agent.holds());
-            self.config.holds.set(self.agent.holds());
         }
         let (operations, calls) = self.agent.in_flight();
         self.config.metrics.set_in_flight(operations, calls);
         let session = self.agent.session_id();
-        self.config.holds.set_in_session(session.is_some());
         self.config.readiness.set(match session {
             Some(_) => check_watched(&self.unwatched, now),
             None => Err("no session"),

@@ -108,7 +108,7 @@ async fn replica_sets_are_held_where_another_controller_is_at_work() {
     let checked = server.ask(&["check", "--kubeconfig", &user, "--agent", &admin]);
     let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(
-        checked.contains("creates in replica set another/a are held since "),
+        checked.contains("creates are held, scope replicaset: "),
         "{checked}"
     );
     let twice: Vec<_> = deletes(&log, held)

@@ -50,7 +50,7 @@ async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
     let mut failed = check::lines(&checked);
     failed.retain(|line| line["result"] == "FAIL");
     assert_eq!(failed.len(), 1, "{failed:#?}");
-    assert_eq!(failed[0]["hint"], "decree resume budget/web");
+    assert_eq!(failed[0]["detail"], "deletes are held, scope replicaset: 1");
 
     let resume = |extent: &[&str]| {
         let output = decree(&[&["resume", "--kubeconfig", &user], extent].concat());

@@ -45,8 +45,8 @@ pub(crate) struct UpArgs {
         value_parser = service::socket_address
     )]
     pub(crate) admin: SocketAddr,
-    /// Address for /livez, /readyz, /metrics and /holds of the agent, or `off`. With a trailing `?`, the agent uses a free port if this
-    /// port is taken
+    /// Address for /livez, /readyz and /metrics of the agent, or `off`. With a trailing `?`, the agent uses a free port if this port is
+    /// taken
     #[arg(
         long,
         env = "DECREE_AGENT_ADMIN",
