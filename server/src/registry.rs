@@ -84,11 +84,6 @@ impl LiveSessions {
         })
     }
 
-    /// Whether an owner without sessions would get one.
-    pub(crate) fn has_room(&self) -> bool {
-        self.pool.has_room()
-    }
-
     /// The live sessions of a cluster, by uid or name, or of all clusters for the empty text. Sorted by cluster and shard.
     pub(crate) fn of(&self, cluster: &str) -> Vec<LiveSession> {
         self.lock().of(cluster).into_iter().cloned().collect()

@@ -9,7 +9,7 @@ use service::{Fault, Readiness, admin, process};
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
-    time::{sleep, timeout},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 use tonic::server::NamedService;
@@ -36,8 +36,6 @@ use crate::{
 
 /// How long the final frames of ended calls have to reach their readers before the connections are closed.
 const FLUSH: Duration = Duration::from_millis(500);
-/// How often readiness is checked: whether a new agent would get a session.
-const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
 /// The maximum number of concurrent streams per connection.
 const STREAMS_MAX: u32 = 64;
 /// The HTTP/2 window of a stream, in bytes: how much a peer may send before the server reads.
@@ -150,7 +148,6 @@ impl Server {
         registry.register_collector(Box::new(sessions));
         let (reporter, health_service) = tonic_health::server::health_reporter();
         let health = Health {
-            shared: Arc::clone(&shared),
             readiness: Readiness::not_ready("starting"),
             reporter,
         };
@@ -174,10 +171,9 @@ impl Server {
             .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
         let (incoming, accepting) = incoming::accept(grpc, acceptor, settings.clone());
-        health.publish().await;
+        health.set(Ok(())).await;
         let stopped = settings.stop.clone().cancelled_owned();
         let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
-        beside.spawn(health.clone().keep());
         let (authentication, policy) = exposure::described(&shared.config);
         tracing::info!(authentication, policy, "serving");
         let drain = drain(&shared, &health);
@@ -224,7 +220,7 @@ fn reflection<'a>() -> tonic_reflection::server::Builder<'a> {
 /// Tells all agents, waits for the sessions until the deadline, and ends the remaining ones.
 async fn drain(shared: &Shared, health: &Health) {
     shared.draining.cancel();
-    health.publish().await;
+    health.set(Err("draining")).await;
     tracing::info!(sessions = shared.tasks.len(), "draining");
     shared.watchers.close();
     shared.tasks.close();
@@ -269,43 +265,25 @@ fn served(ended: Result<(), tonic::transport::Error>) -> Result<(), ServeError> 
     Ok(ended.map_err(|error| Fault::because("gRPC cannot be served", error))?)
 }
 
-/// The state that health checks and `/readyz` report: whether a new agent would get a session.
-#[derive(Clone)]
+/// What health checks and `/readyz` report.
 struct Health {
-    shared: Arc<Shared>,
     readiness: Readiness,
     reporter: HealthReporter,
 }
 
 impl Health {
-    async fn keep(self) {
-        while !self.shared.draining.is_cancelled() {
-            sleep(HEALTH_INTERVAL).await;
-            if self.shared.check_ready() != self.readiness.check() {
-                self.publish().await;
-            }
-        }
-    }
-
-    /// Publishes the state, and repeats that if it has changed meanwhile, so that a drain is never hidden. Also called before serving starts.
-    async fn publish(&self) {
-        loop {
-            let ready = self.shared.check_ready();
-            self.readiness.set(ready);
-            let status = match ready {
-                Ok(()) => ServingStatus::Serving,
-                Err(_) => ServingStatus::NotServing,
-            };
-            for service in [
-                "",
-                <DecisionServiceServer<Decisions> as NamedService>::NAME,
-                <InspectionServiceServer<Inspection> as NamedService>::NAME,
-            ] {
-                self.reporter.set_service_status(service, status).await;
-            }
-            if ready == self.shared.check_ready() {
-                return;
-            }
+    async fn set(&self, ready: Result<(), &'static str>) {
+        self.readiness.set(ready);
+        let status = match ready {
+            Ok(()) => ServingStatus::Serving,
+            Err(_) => ServingStatus::NotServing,
+        };
+        for service in [
+            "",
+            <DecisionServiceServer<Decisions> as NamedService>::NAME,
+            <InspectionServiceServer<Inspection> as NamedService>::NAME,
+        ] {
+            self.reporter.set_service_status(service, status).await;
         }
     }
 }

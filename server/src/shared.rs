@@ -113,19 +113,6 @@ impl Shared {
         format!("{seed:016x}{number:016x}")
     }
 
-    /// Checks whether a new agent would get a session. The error is the reason.
-    pub(crate) fn check_ready(&self) -> Result<(), &'static str> {
-        if self.draining.is_cancelled() {
-            Err("draining")
-        } else if !self.registry.has_room() {
-            Err("limit of sessions reached")
-        } else if !self.connections.has_room() {
-            Err("limit of connections reached")
-        } else {
-            Ok(())
-        }
-    }
-
     pub(crate) const fn drain_refusal() -> Refusal {
         Refusal::Session(server_session::Refusal::Draining {
             reconnect_after: RECONNECT_AFTER,

@@ -103,21 +103,3 @@ async fn refused_streams_do_not_end_a_session_on_their_connection() {
     }
     session.prove_alive().await;
 }
-
-#[tokio::test]
-async fn server_without_room_for_a_session_is_not_ready() {
-    let server = Running::start_within(|limits| limits.sessions_max = 1).await;
-    assert_eq!(server.admin("/readyz").await.0, 200);
-    let (agent, _) = Agent::open(&server, "c1").await;
-    let becomes = async |expected: (u16, &str)| {
-        let reached = async {
-            while server.admin("/readyz").await != (expected.0, expected.1.to_owned()) {
-                tokio::task::yield_now().await;
-            }
-        };
-        soon(reached).await;
-    };
-    becomes((503, "limit of sessions reached\n")).await;
-    drop(agent);
-    becomes((200, "ok\n")).await;
-}

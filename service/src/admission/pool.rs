@@ -176,13 +176,6 @@ impl<I: PeerIdentity, R: Clone> Pool<I, R> {
         })
     }
 
-    /// Whether an owner that holds nothing would get a slot.
-    pub fn has_room(&self) -> bool {
-        let holders = self.lock();
-        let gives_way = |held: usize| held > usize::from(self.yields == Yields::Newest);
-        holders.used - holders.leaving < self.max || holders.by_owner().into_values().any(gives_way)
-    }
-
     /// Evicts holders until the weight of those that remain fits. If the claimant itself would have to give way, nobody is evicted.
     fn make_room(
         &self,
