@@ -2,17 +2,15 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::{
+    metrics::seconds,
+    registry::{LiveSession, LiveSessions},
+};
 use decree_core::Sizes;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric as _},
     metrics::{MetricType, gauge::ConstGauge},
-};
-use service::metrics::QUEUE;
-
-use crate::{
-    metrics::seconds,
-    registry::{LiveSession, LiveSessions},
 };
 
 #[derive(Debug)]
@@ -81,7 +79,7 @@ fn add<V: EncodeGaugeValue>(
     let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     let value = ConstGauge::new(value);
     if name.starts_with("workqueue_") {
-        let labels = [QUEUE];
+        let labels = [("name", "replicaset")];
         return value.encode(gauge.encode_family(&labels)?);
     }
     value.encode(gauge)

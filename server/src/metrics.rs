@@ -65,16 +65,6 @@ metrics! {
     grpc_handling: Family<Labels<3>, Histogram, fn() -> Histogram> = "grpc_server_handling_seconds",
         "How long calls took. Those of streams are as long as sessions",
         Family::new_with_constructor(|| Histogram::new(GRPC_BUCKETS));
-    queue_adds: Counter = "workqueue_adds",
-        "ReplicaSets queued for a sync";
-    queue_retries: Counter = "workqueue_retries",
-        "Delayed syncs, including availability checks";
-    queue_wait: Histogram = "workqueue_queue_duration_seconds",
-        "How long ReplicaSets waited for their sync. Growing: the server is short of CPU",
-        Histogram::new(exponential_buckets(1e-8, 10.0, 10));
-    queue_work: Histogram = "workqueue_work_duration_seconds",
-        "How long a sync that led to a batch took; the batches of one frame share its time",
-        Histogram::new(exponential_buckets(1e-8, 10.0, 10));
 }
 
 /// A span in seconds, which need no nanosecond.

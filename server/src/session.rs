@@ -290,9 +290,8 @@ impl SessionTask {
             let is_large = self.decides_much();
             self.turn(is_large).await;
             let decide = || {
-                let begun = Instant::now();
                 let frame = self.session.poll_frame(self.clock.now());
-                self.telemetry.observe(&mut self.session, begun.elapsed());
+                self.telemetry.observe(&mut self.session);
                 // Before the agent has the frame, so that what follows from the frame finds the state behind it.
                 self.handle.shown.publish(self.session.stats());
                 frame

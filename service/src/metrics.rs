@@ -1,10 +1,5 @@
 //! Metrics as a table.
 
-use prometheus_client::registry::{Metric, Registry};
-
-/// Upstream's label of a work queue.
-pub const QUEUE: (&str, &str) = ("name", "replicaset");
-
 /// Defines metrics by a table: the field and type of each metric, its name, its help text, which states its meaning and the action to take,
 /// and the new metric if it is not the default. Clones share the values. Fields between the braces are not registered.
 #[macro_export]
@@ -34,19 +29,8 @@ macro_rules! metrics {
 
         impl $Metrics {
             fn register_table(&self, registry: &mut ::prometheus_client::registry::Registry) {
-                $($crate::metrics::register(registry, $name, $help, &self.$field);)*
+                $(registry.register($name, $help, self.$field.clone());)*
             }
         }
     };
-}
-
-/// Registers a metric. The metrics of the work queue have upstream's label.
-pub fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: &M) {
-    let registry = if name.starts_with("workqueue_") {
-        let (name, value) = QUEUE;
-        registry.sub_registry_with_label((name.into(), value.into()))
-    } else {
-        registry
-    };
-    registry.register(name, help, metric.clone());
 }

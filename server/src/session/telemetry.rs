@@ -54,8 +54,6 @@ impl Telemetry {
         };
         count(&metrics.comparisons, |it| it.comparisons);
         count(&metrics.not_compared, |it| it.not_compared);
-        count(&metrics.queue_adds, |it| it.sizes.adds);
-        count(&metrics.queue_retries, |it| it.sizes.retries);
         let (pods, replica_sets) = (stats.sizes.pods, stats.sizes.replica_sets);
         if stats.synced && !counted.synced {
             tracing::info!(pods, replica_sets, "view complete");
@@ -77,18 +75,10 @@ impl Telemetry {
         self.metrics.decision_latency.observe(latency.as_secs_f64());
     }
 
-    /// Records the reports of a step that took this long.
-    pub(crate) fn observe(&mut self, session: &mut RecordedSession, took: Duration) {
-        let mut decided = 0_u32;
+    /// Records the reports of a step.
+    pub(crate) fn observe(&self, session: &mut RecordedSession) {
         while let Some(report) = session.poll_report() {
-            decided += u32::from(matches!(report, SessionReport::Decided { .. }));
             self.tell(report);
-        }
-        // The batches of a frame are decided together and share its time.
-        for _ in 0..decided {
-            self.metrics
-                .queue_work
-                .observe((took / decided).as_secs_f64());
         }
     }
 
@@ -197,17 +187,10 @@ impl Telemetry {
 
     fn controller(&self, report: ControllerReport) {
         match report {
-            ControllerReport::Synced {
-                key, error, waited, ..
-            } => {
-                self.metrics.queue_wait.observe(seconds(waited));
-                match error {
-                    Some(error) => {
-                        tracing::debug!(replica_set = %key, error, "sync retried");
-                    }
-                    None => tracing::trace!(replica_set = %key, "synced"),
-                }
-            }
+            ControllerReport::Synced { key, error, .. } => match error {
+                Some(error) => tracing::debug!(replica_set = %key, error, "sync retried"),
+                None => tracing::trace!(replica_set = %key, "synced"),
+            },
             ControllerReport::StaleViewSkipped { key, kind } => {
                 self.metrics.stale_sync_skips(kind).inc();
                 let kind = kind_label(kind);
