@@ -6,11 +6,10 @@ mod yaml;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
-    fs, io,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -18,7 +17,7 @@ use thiserror::Error;
 pub const KINDS: [&str; 5] = ["Namespace", "Node", "ResourceQuota", "ReplicaSet", "Pod"];
 
 /// An object and its place in the files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     /// The place of the object.
     pub place: Location,
@@ -27,7 +26,7 @@ pub struct Document {
 }
 
 /// The place of an object.
-#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}: document {document}{}", file.display(), item.map(|item| format!(": items[{item}]")).unwrap_or_default())]
 pub struct Location {
     /// The file; `-` for standard input.
@@ -47,51 +46,10 @@ pub struct Contents {
     pub notices: Vec<String>,
 }
 
-/// Why files cannot be used as objects of a cluster.
+/// Why files cannot be used as objects of a cluster: the place, and what is wrong there.
 #[derive(Debug, Error)]
-pub enum ManifestError {
-    /// The file cannot be read.
-    #[error("{}: cannot be read", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
-    /// The file is no text.
-    #[error("{}: is neither UTF-8 nor UTF-16 with a byte order mark", file.display())]
-    Encoding {
-        /// The file.
-        file: PathBuf,
-    },
-    /// The document is neither YAML nor JSON.
-    #[error("{place}: {detail}")]
-    Syntax {
-        /// The place.
-        place: Location,
-        /// The error.
-        detail: String,
-    },
-    /// A field is invalid in Kubernetes.
-    #[error("{place}: {field}: {detail}")]
-    Field {
-        /// The place.
-        place: Location,
-        /// The path of the field.
-        field: String,
-        /// The error.
-        detail: String,
-    },
-    /// The cluster refuses the object.
-    #[error("{place}: {refusal}")]
-    Refused {
-        /// The place.
-        place: Location,
-        /// The cluster's error, which names object and field.
-        refusal: Box<crate::ApiError>,
-    },
-}
+#[error("{0}")]
+pub struct ManifestError(String);
 
 /// Reads files, one after the other; lists become their items. Checks that an embedded cluster can hold the objects.
 ///
@@ -104,9 +62,8 @@ pub enum ManifestError {
 pub fn read(files: &[PathBuf]) -> Result<Contents, ManifestError> {
     let mut all = Contents::default();
     for file in files {
-        let bytes = fs::read(file).map_err(|source| ManifestError::Read {
-            file: file.clone(),
-            source,
+        let bytes = fs::read(file).map_err(|error| {
+            ManifestError::at(file.display(), format!("cannot be read: {error}"))
         })?;
         let contents = open(file, &decode(file, bytes)?)?;
         all.documents.extend(contents.documents);
@@ -126,9 +83,8 @@ pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ManifestError> {
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
         _ => String::from_utf8(bytes).ok(),
     };
-    text.ok_or_else(|| ManifestError::Encoding {
-        file: file.to_owned(),
-    })
+    let what = "is neither UTF-8 nor UTF-16 with a byte order mark";
+    text.ok_or_else(|| ManifestError::at(file.display(), what))
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
@@ -152,9 +108,8 @@ pub fn open(file: &Path, text: &str) -> Result<Contents, ManifestError> {
     if let Some((offset, error)) = fault {
         let (before, rest) = text.split_at(offset);
         let place = |document| Location::of(file, values.len() + document);
-        let syntax = |place, detail| ManifestError::Syntax { place, detail };
         if values.len() > 1 {
-            return Err(syntax(place(0), error.to_string()));
+            return Err(ManifestError::at(place(0), error));
         }
         let read = yaml::read(rest, before.matches('\n').count());
         let stream = read.map_err(|fault| {
@@ -164,7 +119,7 @@ pub fn open(file: &Path, text: &str) -> Result<Contents, ManifestError> {
             } else {
                 fault.detail
             };
-            syntax(place(fault.document), detail)
+            ManifestError::at(place(fault.document), detail)
         })?;
         values.extend(stream.documents);
         let notice = |notice| format!("{}: {notice}", file.display());
@@ -209,11 +164,8 @@ pub fn install(
         if is_there(model, &object) {
             continue;
         }
-        let refused = |refusal| ManifestError::Refused {
-            place,
-            refusal: Box::new(refusal),
-        };
-        let created = model.create(object).map_err(refused)?;
+        let created = model.create(object);
+        let created = created.map_err(|refusal| ManifestError::at(place, refusal))?;
         if let (Some(written), Some(given)) = (written, uid(&created)) {
             uids.insert(written, given.to_owned());
         }
@@ -341,6 +293,12 @@ impl Document {
     }
 }
 
+impl ManifestError {
+    fn at(place: impl fmt::Display, what: impl fmt::Display) -> Self {
+        Self(format!("{place}: {what}"))
+    }
+}
+
 impl Location {
     /// The document of a file at this place, from 0.
     fn of(file: &Path, index: usize) -> Self {
@@ -352,12 +310,8 @@ impl Location {
     }
 }
 
-fn wrong(place: &Location, field: &str, detail: impl Into<String>) -> ManifestError {
-    ManifestError::Field {
-        place: place.clone(),
-        field: field.to_owned(),
-        detail: detail.into(),
-    }
+fn wrong(place: &Location, field: &str, detail: impl fmt::Display) -> ManifestError {
+    ManifestError::at(place, format!("{field}: {detail}"))
 }
 
 fn order(object: &Value) -> Option<usize> {

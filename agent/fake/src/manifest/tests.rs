@@ -59,7 +59,8 @@ fn errors_name_file_document_and_field() {
 #[test]
 fn file_that_is_not_there_is_named() {
     let error = read(&["/nowhere/web.yaml".into()]).expect_err("it is not there");
-    assert_eq!(error.to_string(), "/nowhere/web.yaml: cannot be read");
+    let said = "/nowhere/web.yaml: cannot be read: ";
+    assert!(error.to_string().starts_with(said), "{error}");
 }
 
 fn exported() -> String {
