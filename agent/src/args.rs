@@ -14,12 +14,14 @@ use clap::{Args, Parser, ValueEnum};
 use decree_api::v1;
 use service::transport::{ClientArgs, Endpoint};
 use service::{ListenAddr, LogArgs};
-use thiserror::Error;
 
 pub use self::{nodes::NodeArgs, preferences::PreferenceArgs};
 
 /// The number of pods created a second while many pods of a ReplicaSet have no node.
 const UNASSIGNED_CREATES: i32 = 20;
+
+const NO_CLUSTER: &str = "no cluster: there is no kubeconfig (--kubeconfig, --context, KUBECONFIG, ~/.kube/config) and no service account of a pod. \
+     Name one, or take the embedded cluster with --cluster fake";
 
 /// Executes the decisions of a server for the ReplicaSets of a cluster.
 #[derive(Clone, Debug, Parser)]
@@ -251,38 +253,6 @@ pub enum ClusterKind {
     Fake,
 }
 
-/// Why the choice of the cluster fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ClusterError {
-    /// No cluster is named, and none is found.
-    #[error(
-        "no cluster: there is no kubeconfig (--kubeconfig, --context, KUBECONFIG, ~/.kube/config) and no service account of a pod. \
-         Name one, or take the embedded cluster with --cluster fake"
-    )]
-    None,
-    /// Manifests would be left unread.
-    #[error(
-        "--manifest fills the embedded cluster: say --cluster fake as well, or kubectl apply the files to a real cluster"
-    )]
-    ManifestsOfReal,
-    /// A seed would have no effect.
-    #[error("--fake-seed is for the embedded cluster: say --cluster fake as well, or leave it out")]
-    SeedOfReal,
-    /// Credentials would be left unread.
-    #[error(
-        "--kubeconfig and --context name a real cluster: leave out --cluster fake, or leave them out"
-    )]
-    CredentialsOfFake,
-    /// The server refuses nodes with more labels.
-    #[error("--node-label: at most 8 labels of nodes can be sent")]
-    TooManyLabels,
-    /// A shard of an embedded cluster.
-    #[error(
-        "--shard I/N needs Leases, which the embedded cluster does not have: leave --shard out"
-    )]
-    ShardOfFake,
-}
-
 /// The modes of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
@@ -337,24 +307,28 @@ impl AgentArgs {
     ///
     /// # Errors
     /// If there is no cluster, or if flags of the other kind of cluster are given, or shards of an embedded cluster, or too many labels of nodes.
-    pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, ClusterError> {
+    pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, &'static str> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
         match self.cluster {
-            _ if self.nodes.has_too_many_labels() => Err(ClusterError::TooManyLabels),
-            Some(ClusterKind::Fake) if self.shard.shard().is_some() => {
-                Err(ClusterError::ShardOfFake)
+            _ if self.nodes.has_too_many_labels() => {
+                Err("--node-label: at most 8 labels of nodes can be sent")
             }
-            Some(ClusterKind::Fake) if named => Err(ClusterError::CredentialsOfFake),
+            Some(ClusterKind::Fake) if self.shard.shard().is_some() => Err(
+                "--shard I/N needs Leases, which the embedded cluster does not have: leave --shard out",
+            ),
+            Some(ClusterKind::Fake) if named => Err(
+                "--kubeconfig and --context name a real cluster: leave out --cluster fake, or leave them out",
+            ),
             Some(ClusterKind::Fake) => Ok(ClusterKind::Fake),
-            Some(ClusterKind::Kubernetes) | None if !self.fake.manifests.is_empty() => {
-                Err(ClusterError::ManifestsOfReal)
-            }
-            Some(ClusterKind::Kubernetes) | None if self.fake.fake_seed.is_some() => {
-                Err(ClusterError::SeedOfReal)
-            }
+            Some(ClusterKind::Kubernetes) | None if !self.fake.manifests.is_empty() => Err(
+                "--manifest fills the embedded cluster: say --cluster fake as well, or kubectl apply the files to a real cluster",
+            ),
+            Some(ClusterKind::Kubernetes) | None if self.fake.fake_seed.is_some() => Err(
+                "--fake-seed is for the embedded cluster: say --cluster fake as well, or leave it out",
+            ),
             Some(ClusterKind::Kubernetes) => Ok(ClusterKind::Kubernetes),
             None if named || found => Ok(ClusterKind::Kubernetes),
-            None => Err(ClusterError::None),
+            None => Err(NO_CLUSTER),
         }
     }
 

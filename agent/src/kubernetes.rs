@@ -5,39 +5,22 @@ use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
 };
 
-use agent_core::{
-    lease::{LeaseConfig, LeaseTooShort},
-    take_over,
-};
+use agent_core::{lease::LeaseConfig, take_over};
 use agent_kube::{KubeCluster, PROBE, Probe};
-use thiserror::Error;
+use service::Fault;
 use tokio::select;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     args::{AgentArgs, Mode},
-    lease::{LeaseKeeper, LeaseLost},
+    lease::LeaseKeeper,
     reach,
-    shell::{RunError, ShellConfig, run},
+    shell::{AgentError, ShellConfig, run},
     take_over::TakeOver,
 };
 
-/// Why an agent of a real cluster ended other than on request.
-#[derive(Debug, Error)]
-pub enum KubernetesError {
-    /// The Lease could expire before a create.
-    #[error(transparent)]
-    LeaseTooShort(#[from] LeaseTooShort),
-    /// Another agent may lead.
-    #[error(transparent)]
-    LeaseLost(#[from] LeaseLost),
-    /// Shards require Leases.
-    #[error("--shard I/N needs --leader-elect: the agent that holds its lease serves a shard")]
-    ShardWithoutLease,
-    /// The agent failed.
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
+const NO_LEASE: &str =
+    "--shard I/N needs --leader-elect: the agent that holds its lease serves a shard";
 
 /// Runs an agent on a real cluster until `shutdown`. In enforce mode, it stands by until the built-in controller is declared off, and again
 /// after another controller or a person has stopped it. Unless `args` disable leader election, it acts only while it holds the Lease.
@@ -49,13 +32,13 @@ pub async fn run_on_kubernetes(
     mut config: ShellConfig,
     cluster: KubeCluster,
     shutdown: CancellationToken,
-) -> Result<(), KubernetesError> {
+) -> Result<(), AgentError> {
     config.agent.api_version = args.kube.resource.api_version();
     let lease = args.lease_config(config.agent.instance.clone(), cluster.own_namespace());
     if args.kube.leader_elect {
         lease.check()?;
     } else if args.shard.shard().is_some() {
-        return Err(KubernetesError::ShardWithoutLease);
+        return Err(Fault::new(NO_LEASE).into());
     }
     let take_over = take_over(args, &lease, &cluster, &config);
     if !args.kube.resource.is_custom() {
@@ -131,10 +114,10 @@ async fn lead(
     config: ShellConfig,
     cluster: KubeCluster,
     (stop, may_act): (CancellationToken, impl Future<Output = ()>),
-) -> Result<(), KubernetesError> {
+) -> Result<(), AgentError> {
     if !args.kube.leader_elect {
         may_act.await;
-        return Ok(run(config, cluster, stop).await?);
+        return run(config, cluster, stop).await;
     }
     let Some(shard) = args.shard.shard() else {
         return run_elected(lease, config, cluster, (stop, may_act)).await;
@@ -155,7 +138,7 @@ async fn run_elected(
     mut config: ShellConfig,
     cluster: KubeCluster,
     (stop, may_act): (CancellationToken, impl Future<Output = ()>),
-) -> Result<(), KubernetesError> {
+) -> Result<(), AgentError> {
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
     let keeper = LeaseKeeper::new(lease, cluster, metrics.clone());
@@ -170,7 +153,7 @@ async fn run_elected(
     };
     let led = keeper.hold(stop, act).await;
     metrics.set_leading(&name, false);
-    Ok(led??)
+    led?
 }
 
 /// Returns a unique name for this process, and a seed for jitter and an embedded cluster.

@@ -22,7 +22,7 @@ use crate::{
 /// The lead is over, and another may begin.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the Lease is lost: another agent may lead")]
-pub struct LeaseLost;
+pub(crate) struct LeaseLost;
 
 /// A Lease, its cluster, and the receivers of its state.
 #[derive(Debug)]

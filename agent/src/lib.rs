@@ -31,11 +31,10 @@ mod uplink;
 pub use admin::serve_admin;
 pub use agent_core::cluster::Cluster;
 pub use args::{
-    AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterError, ClusterKind, FakeArgs, KubeArgs,
-    Mode, NodeArgs, PreferenceArgs, ShardArg,
+    AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterKind, FakeArgs, KubeArgs, Mode, NodeArgs,
+    PreferenceArgs, ShardArg,
 };
 pub use cluster::FakeCluster;
-pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
-pub use lease::LeaseLost;
+pub use kubernetes::{identity, run_on_kubernetes};
 pub use metrics::Metrics;
-pub use shell::{RunError, ShellConfig, run};
+pub use shell::{AgentError, ShellConfig, run};

@@ -1,10 +1,10 @@
 //! `decree-agent`: wraps a cluster, streams it to a decision server, executes what comes back.
 
-use std::{env, error::Error, process::ExitCode};
+use std::{env, process::ExitCode};
 
 use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
-use decree_agent::{AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
+use decree_agent::{AgentArgs, AgentError, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use service::failure;
@@ -43,7 +43,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
+async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), AgentError> {
     args.log.init()?;
     let shutdown = service::shutdown::on_signal(None)?;
     let (instance, seed) = decree_agent::identity();
@@ -73,7 +73,7 @@ async fn connect_cluster(
     args: &AgentArgs,
     kind: ClusterKind,
     seed: u64,
-) -> Result<ConnectedCluster, Box<dyn Error>> {
+) -> Result<ConnectedCluster, AgentError> {
     let namespaces = match args.namespaces.join(",") {
         all if all.is_empty() => "all".to_owned(),
         some => some,

@@ -1,6 +1,6 @@
 //! The only task of the agent: it passes input to the machine, and does what the machine commands.
 
-use std::{path::PathBuf, time::Duration};
+use std::{error::Error, path::PathBuf, time::Duration};
 
 use agent_core::{
     agent::{Agent, AgentCommand, AgentConfig},
@@ -15,8 +15,7 @@ use agent_core::{
 };
 use jiff::Timestamp;
 use service::transport::Connector;
-use service::{Readiness, excerpt};
-use thiserror::Error;
+use service::{Fault, Readiness, excerpt};
 use tokio::{
     select,
     task::{JoinError, JoinSet},
@@ -64,11 +63,11 @@ pub struct ShellConfig {
 }
 
 /// Why an agent ended other than on request.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// A call panicked. Its effect is unknown, and only a restart is sure to find it out.
-    #[error("a call to the cluster panicked")]
-    Panicked(#[source] JoinError),
+pub type AgentError = Box<dyn Error + Send + Sync>;
+
+/// The effect of a call that panicked is unknown, and only a restart is sure to find it out.
+fn panicked(error: JoinError) -> Fault {
+    Fault::because("a call to the cluster panicked", error)
 }
 
 #[derive(Debug)]
@@ -134,7 +133,7 @@ pub async fn run<C: Cluster>(
     mut config: ShellConfig,
     cluster: C,
     shutdown: CancellationToken,
-) -> Result<(), RunError> {
+) -> Result<(), AgentError> {
     let agent = &mut config.agent;
     if agent.cluster_uid.is_empty() {
         let Some(uid) = shutdown.run_until_cancelled(identify(&cluster)).await else {
@@ -219,7 +218,7 @@ async fn identify<C: Cluster>(cluster: &C) -> String {
 }
 
 impl<C: Cluster> Shell<C> {
-    async fn run(mut self, shutdown: CancellationToken) -> Result<(), RunError> {
+    async fn run(mut self, shutdown: CancellationToken) -> Result<(), AgentError> {
         let mut stopping = false;
         loop {
             self.perform();
@@ -242,7 +241,7 @@ impl<C: Cluster> Shell<C> {
                 news = self.uplink.next() => self.handle_uplink(news),
                 Some(answered) = self.calls.join_next() => self.handle_answers(answered)?,
                 Some(asked) = self.asked.join_next() => {
-                    let (id, cost) = asked.map_err(RunError::Panicked)?;
+                    let (id, cost) = asked.map_err(panicked)?;
                     self.agent.handle_cost(id, cost);
                 }
                 Some(news) = self.sources.news.recv() => self.handle_sources(news),
@@ -353,11 +352,11 @@ impl<C: Cluster> Shell<C> {
     }
 
     /// Takes all answers that have come, so that their outcomes share a frame.
-    fn handle_answers(&mut self, first: Result<Answered, JoinError>) -> Result<(), RunError> {
+    fn handle_answers(&mut self, first: Result<Answered, JoinError>) -> Result<(), AgentError> {
         let now = self.clock.now();
         let mut next = Some(first);
         while let Some(answered) = next {
-            let (id, reply) = answered.map_err(RunError::Panicked)?;
+            let (id, reply) = answered.map_err(panicked)?;
             self.agent.handle_reply(now, id, reply);
             next = self.calls.try_join_next();
         }

@@ -12,7 +12,7 @@ use agent_core::{
     preferences::PreferencePolicy,
 };
 use agent_kube::KubeCluster;
-use decree_agent::{AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig};
+use decree_agent::{AgentArgs, FakeCluster, Mode, ShellConfig};
 use decree_server::{Addresses, ServeError};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
@@ -215,7 +215,7 @@ impl RunningAgent {
                 match cluster {
                     Cluster::Embedded(cluster) => {
                         let running = decree_agent::run(config, cluster, stop);
-                        Box::pin(running).await.map_err(KubernetesError::from)
+                        Box::pin(running).await
                     }
                     Cluster::Real(cluster, args) => {
                         let running =

@@ -21,7 +21,7 @@ struct Running {
     cluster: FakeCluster,
     shutdown: CancellationToken,
     readiness: Readiness,
-    task: JoinHandle<Result<(), RunError>>,
+    task: JoinHandle<Result<(), AgentError>>,
 }
 
 impl Running {
