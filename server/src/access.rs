@@ -5,14 +5,11 @@
 //! the [`Caller`] which clusters it may see. A Hello must be admitted before its session opens ([`Access::admit`]). [`Access::watch`]
 //! reads the policy and the keys again when they change, and ends the streams that are not allowed any more.
 
-use std::{
-    net::IpAddr,
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{net::IpAddr, path::Path, sync::Arc};
 
 use decree_api::v1;
 use http::{Extensions, HeaderMap, Request, header};
+use parking_lot::Mutex;
 use server_access::{
     Admission, Authority, Denial, Identity, NamedCluster, Policy,
     method::{self, Need},
@@ -112,7 +109,7 @@ impl Access {
         }
         let identified = self.identify(&peer, headers).await;
         let authorized = identified.and_then(|(identity, expires)| {
-            let permissions = self.authority().check_call(&identity, path, need)?;
+            let permissions = self.authority.lock().check_call(&identity, path, need)?;
             Ok((identity, permissions, expires))
         });
         match authorized {
@@ -161,7 +158,7 @@ impl Access {
             name: &hello.cluster_name,
             shard: &hello.shard,
         };
-        let admission = self.authority().admit(&caller.identity, cluster);
+        let admission = self.authority.lock().admit(&caller.identity, cluster);
         let admission = admission.map_err(|denial| self.refuse(caller.address, "Hello", denial))?;
         if !admission.is_name_granted && !hello.cluster_name.is_empty() {
             let (name, uid) = (&hello.cluster_name, &hello.cluster_uid);
@@ -218,7 +215,7 @@ impl Access {
     /// Ends the denied streams, and gives the others their new permissions.
     fn end_the_denied(&self) {
         let now = clock::seconds();
-        let authority = self.authority();
+        let authority = self.authority.lock();
         let denied = self.streams.check(|caller, admission| {
             let identity = &caller.identity;
             if caller.expires.is_some_and(|expires| expires <= now) {
@@ -243,11 +240,6 @@ impl Access {
         denials.get_or_create(&[("reason", reason)]).inc();
         tracing::warn!(%peer, method, reason, why = %denial, "denied");
         Refusal::Denied(denial)
-    }
-
-    fn authority(&self) -> MutexGuard<'_, Authority> {
-        let authority = self.authority.lock();
-        authority.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,9 @@
 //! The registry of sessions for all calls of a server, behind a lock, their slots among the maximum number, and access to each.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use decree_core::Ledger;
+use parking_lot::Mutex;
 use server_session::{Registered, SessionIdentity, SessionRegistry};
 use service::admission::Yields;
 use tokio::time::{Instant, timeout};
@@ -62,7 +60,7 @@ impl LiveSessions {
         owner: Owner,
     ) -> Result<Registration, Refusal> {
         let identity = Arc::clone(&session.identity);
-        let mut sessions = self.lock();
+        let mut sessions = self.sessions.lock();
         let predecessor = sessions.predecessor(&identity)?;
         if let Some(slot) = predecessor.and_then(|it| it.handle.slot.as_ref()) {
             slot.leave();
@@ -86,17 +84,18 @@ impl LiveSessions {
 
     /// The live sessions of a cluster, by uid or name, or of all clusters for the empty text. Sorted by cluster and shard.
     pub(crate) fn of(&self, cluster: &str) -> Vec<LiveSession> {
-        self.lock().of(cluster).into_iter().cloned().collect()
+        self.sessions
+            .lock()
+            .of(cluster)
+            .into_iter()
+            .cloned()
+            .collect()
     }
 
     pub(crate) fn end_all(&self, why: &Refusal) {
-        for session in self.lock().iter() {
+        for session in self.sessions.lock().iter() {
             session.handle.end_signal.send(why.clone());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SessionRegistry<SessionHandle>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,18 +107,21 @@ impl Registration {
             drop(timeout(LEAVE_PATIENCE, older.has_ended()).await);
         }
         let now = self.registry.begun.elapsed();
-        self.registry.lock().take(now, &self.identity)
+        self.registry.sessions.lock().take(now, &self.identity)
     }
 
     /// Keeps the lost creates of this session for the next one.
     pub(crate) fn leave(&self, left: Ledger) {
         let now = self.registry.begun.elapsed();
-        self.registry.lock().keep(now, &self.identity, left);
+        self.registry
+            .sessions
+            .lock()
+            .keep(now, &self.identity, left);
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.registry.lock().remove(&self.identity);
+        self.registry.sessions.lock().remove(&self.identity);
     }
 }

@@ -8,13 +8,14 @@ use std::{
     mem,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
 };
 
 use decree_api::v1;
+use parking_lot::Mutex;
 use service::admission::Yields;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
@@ -105,7 +106,7 @@ impl Watchers {
             queue: sender,
             missed: Arc::clone(&missed),
         };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.is_read.store(true, Ordering::Release);
         let past = state.past.after(&watcher.filter.resume_token)?;
         let past = past.filter(|it| watcher.wants(&it.identity, &it.record));
@@ -133,7 +134,7 @@ impl Watchers {
         if !self.is_read.load(Ordering::Acquire) {
             return;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let State { readers, past } = &mut *state;
         let place = past.push(identity, record);
         let readers = readers.iter().filter(|it| it.wants(identity, record));
@@ -141,16 +142,8 @@ impl Watchers {
     }
 
     pub(crate) fn close(&self) {
-        self.state().readers.clear();
+        self.state.lock().readers.clear();
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watcher {
@@ -174,7 +167,7 @@ impl Watcher {
     fn offer(&self, place: Place, record: &v1::DecisionRecord) {
         match self.queue.try_reserve() {
             Ok(room) => {
-                let (missed, _) = mem::take(&mut *lock(&self.missed));
+                let (missed, _) = mem::take(&mut *self.missed.lock());
                 room.send(v1::WatchDecisionsResponse {
                     decision: Some(record.clone()),
                     missed,
@@ -182,7 +175,7 @@ impl Watcher {
                 });
             }
             Err(mpsc::error::TrySendError::Full(())) => {
-                let mut missed = lock(&self.missed);
+                let mut missed = self.missed.lock();
                 *missed = (missed.0 + 1, place);
             }
             Err(mpsc::error::TrySendError::Closed(())) => {}
@@ -214,7 +207,7 @@ impl Stream for Watch {
         if let Poll::Ready(Some(decision)) = self.queue.poll_recv(cx) {
             return Poll::Ready(Some(Ok(decision)));
         }
-        let (missed, last) = mem::take(&mut *lock(&self.missed));
+        let (missed, last) = mem::take(&mut *self.missed.lock());
         if missed > 0 {
             return Poll::Ready(Some(Ok(v1::WatchDecisionsResponse {
                 decision: None,
@@ -233,7 +226,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.queue.close();
         let is_open = |reader: &Watcher| !reader.queue.is_closed();
-        self.watchers.state().readers.retain(is_open);
+        self.watchers.state.lock().readers.retain(is_open);
     }
 }
 

@@ -8,10 +8,11 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{task::spawn_blocking, time::timeout};
 
 /// How long a read on another thread may take.
@@ -77,7 +78,7 @@ impl<T: Clone + PartialEq + Send + 'static> Reloaded<T> {
         }
         let late = || io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer");
         let read = answer.unwrap_or_else(|| Err(failed(late())));
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let now = read.as_ref().ok();
         if last.as_ref() == now {
             return None;

@@ -6,12 +6,7 @@
 
 pub mod calls;
 
-use std::{
-    convert::Infallible,
-    future::ready,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{convert::Infallible, future::ready, sync::Arc, time::Duration};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
@@ -22,6 +17,7 @@ use agent_core::{
 };
 use agent_fake::{WatchId, WatchPoll};
 use decree_api::v1;
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -116,7 +112,7 @@ impl EventStream for FakeEvents {
 
 impl Drop for FakeEvents {
     fn drop(&mut self) {
-        self.shared.lock().close_watch(self.id);
+        self.shared.model.lock().close_watch(self.id);
     }
 }
 
@@ -225,7 +221,7 @@ impl Cluster for FakeCluster {
 
 impl FakeState {
     fn with<T>(&self, act: impl FnOnce(&mut agent_fake::Cluster) -> T) -> T {
-        let mut model = self.lock();
+        let mut model = self.model.lock();
         let before = model.version();
         model.advance(self.clock.now());
         let result = act(&mut model);
@@ -235,11 +231,6 @@ impl FakeState {
             self.changed.send_replace(());
         }
         result
-    }
-
-    /// A panic in a test's closure leaves the model in the state of its last call, so a poisoned lock is still used.
-    fn lock(&self) -> MutexGuard<'_, agent_fake::Cluster> {
-        self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Advances the time of the model.

@@ -2,10 +2,11 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
 use http::Extensions;
+use parking_lot::RwLock;
 use server_access::{Denial, Identity, NamedCluster, Permissions};
 use service::transport::Credential;
 
@@ -49,9 +50,7 @@ impl Caller {
     }
 
     pub(crate) fn may_view(&self, session: &server_session::SessionIdentity) -> bool {
-        let permissions = self.permissions.read();
-        let permissions = permissions.unwrap_or_else(PoisonError::into_inner);
-        permissions.may_view(NamedCluster {
+        self.permissions.read().may_view(NamedCluster {
             uid: &session.cluster_uid,
             name: &session.cluster_name,
             shard: &session.shard,
@@ -77,8 +76,7 @@ impl Caller {
     }
 
     pub(super) fn set_permissions(&self, permissions: Permissions) {
-        let last = self.permissions.write();
-        *last.unwrap_or_else(PoisonError::into_inner) = permissions;
+        *self.permissions.write() = permissions;
     }
 
     pub(super) fn is_proven(&self) -> bool {

@@ -1,10 +1,8 @@
 //! The open streams, so that a stream ends when its caller loses the permission.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use server_access::{Admission, Denial};
 
 use super::caller::Caller;
@@ -37,7 +35,7 @@ pub(crate) struct OpenStream {
 
 impl Streams {
     pub(super) fn open(self: &Arc<Self>, stream: StreamEntry) -> OpenStream {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         table.next += 1;
         let number = table.next;
         table.open.insert(number, stream);
@@ -50,7 +48,7 @@ impl Streams {
 
     /// Extends the caller's session of this id until the credential of this call expires. Returns `false` without such a session.
     pub(super) fn renew(&self, caller: &Caller, session_id: &str) -> bool {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let mut open = table.open.values_mut();
         let found =
             open.find(|it| it.is_session(session_id) && it.caller.identity == caller.identity);
@@ -59,7 +57,7 @@ impl Streams {
     }
 
     pub(super) fn identity_of(&self, session_id: &str) -> Option<String> {
-        let table = self.lock();
+        let table = self.0.lock();
         let found = table.open.values().find(|it| it.is_session(session_id));
         found.map(|stream| stream.caller.identity.to_string())
     }
@@ -69,7 +67,7 @@ impl Streams {
         &self,
         check: impl Fn(&Caller, Option<&Admission>) -> Result<(), Denial>,
     ) -> Vec<(Caller, EndSignal, Denial)> {
-        let table = self.lock();
+        let table = self.0.lock();
         let live = table
             .open
             .values()
@@ -80,10 +78,6 @@ impl Streams {
             Some((stream.caller.clone(), stream.end_signal.clone(), denial))
         });
         denied.collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,6 +90,6 @@ impl StreamEntry {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.streams.lock().open.remove(&self.number);
+        self.streams.0.lock().open.remove(&self.number);
     }
 }

@@ -1,12 +1,9 @@
 //! Tokens of calls, and the keys that verify them.
 
-use std::{
-    path::Path,
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use http::{Uri, uri::Scheme};
+use parking_lot::RwLock;
 use server_access::token::{Claims, Keys, TokenError, Verifier};
 use service::Fault;
 use tokio::{sync::Mutex, time::Instant};
@@ -131,7 +128,7 @@ impl Tokens {
     }
 
     fn check(&self, token: &str) -> Result<Claims, TokenError> {
-        let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
+        let keys = Arc::clone(&self.keys.read());
         self.verifier.verify(clock::seconds(), &keys, token)
     }
 
@@ -140,7 +137,7 @@ impl Tokens {
         match read {
             Ok(keys) => {
                 let keys = Arc::new(keys);
-                let mut last = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+                let mut last = self.keys.write();
                 if *last != keys {
                     *last = keys;
                     tracing::info!("keys of tokens read again");

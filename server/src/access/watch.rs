@@ -43,7 +43,7 @@ impl Access {
         match policy.changed().await {
             None => {}
             Some(Ok(policy)) => {
-                self.authority().replace(policy);
+                self.authority.lock().replace(policy);
                 tracing::info!("policy read again");
                 self.end_the_denied();
             }

@@ -1,12 +1,10 @@
 //! What a session shows without being asked: its sizes, and how current its view is.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use decree_api::v1;
 use decree_core::Span;
+use parking_lot::Mutex;
 use server_session::{Config, SessionIdentity, Stats};
 use tokio::time::Instant;
 
@@ -46,16 +44,16 @@ impl Default for Shown {
 
 impl Shown {
     pub(crate) fn publish(&self, stats: Stats) {
-        self.state().stats = stats;
+        self.0.lock().stats = stats;
     }
 
     pub(crate) fn set_longest_sync(&self, age: Option<Span>) {
-        self.state().longest = age.map(|age| (age, Instant::now()));
+        self.0.lock().longest = age.map(|age| (age, Instant::now()));
     }
 
     /// The age of the oldest unfinished sync now, in seconds.
     pub(crate) fn longest_sync(&self) -> f64 {
-        let longest = self.state().longest;
+        let longest = self.0.lock().longest;
         longest.map_or(0.0, |(age, at)| seconds(age) + at.elapsed().as_secs_f64())
     }
 
@@ -71,33 +69,29 @@ impl Shown {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        self.state().stats
+        self.0.lock().stats
     }
 
     /// Notes that the session waits for frames, or that it does not.
     pub(crate) fn set_reading(&self, is_reading: bool) {
-        self.state().busy = (!is_reading).then(Instant::now);
+        self.0.lock().busy = (!is_reading).then(Instant::now);
     }
 
     /// Notes that the session takes a frame.
     pub(crate) fn hear(&self) {
-        self.state().heard = Instant::now();
+        self.0.lock().heard = Instant::now();
     }
 
     /// How long ago the session took the last frame of its agent.
     pub(crate) fn age(&self) -> Duration {
-        self.state().heard.elapsed()
+        self.0.lock().heard.elapsed()
     }
 
     /// Whether the view may lack changes that the agent has sent or should have sent.
     pub(crate) fn is_stale(&self, heartbeat_interval: Duration) -> bool {
-        let state = self.state();
+        let state = self.0.lock();
         let is_late = state.busy.is_some_and(|since| since.elapsed() >= BUSY_MAX);
         is_late || state.heard.elapsed() >= heartbeat_interval * SILENT_INTERVALS
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

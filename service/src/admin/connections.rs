@@ -1,15 +1,12 @@
 //! The connections of the admin port: few, and short-lived unless a handler keeps them.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use crate::admission::{EndSignal, Owner, Pool, Slot, Yields};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use parking_lot::Mutex;
 use tokio::{
     net::{TcpListener, TcpStream},
     time::{Instant, sleep, sleep_until},
@@ -90,20 +87,16 @@ impl Open {
             () = self.end.wait() => return,
             () = sleep_until(self.born + AGE_MAX) => {}
         }
-        if self.slot().is_none() {
+        if self.slot.lock().is_none() {
             self.end.wait().await;
         }
-    }
-
-    fn slot(&self) -> MutexGuard<'_, Option<Slot<(), ()>>> {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AdminPeer {
     /// Keeps the connection until the return value is dropped. From now on it does not count for the limit.
     pub fn keep(&self) -> KeptConnection {
-        drop(self.open.slot().take());
+        drop(self.open.slot.lock().take());
         KeptConnection(self.open.end.clone())
     }
 }

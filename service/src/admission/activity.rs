@@ -1,10 +1,8 @@
 //! The usefulness of a connection: its calls, and the time since the last call.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The calls of one connection. Clones refer to the same connection.
@@ -34,7 +32,7 @@ impl Activity {
 
     /// Counts a call until the return value is dropped.
     pub fn begin_call(&self) -> ActiveCall {
-        let mut calls = lock(&self.0);
+        let mut calls = self.0.lock();
         calls.active += 1;
         calls.begun = true;
         drop(calls);
@@ -44,7 +42,7 @@ impl Activity {
     /// The time at which the connection is idle for too long: `first_call` after the accept, or `idle` after its last call. `None` during a
     /// call.
     pub fn idle_until(&self, first_call: Duration, idle: Duration) -> Option<Instant> {
-        let calls = lock(&self.0);
+        let calls = self.0.lock();
         let patience = if calls.begun { idle } else { first_call };
         (calls.active == 0).then(|| calls.idle_since + patience)
     }
@@ -52,14 +50,10 @@ impl Activity {
 
 impl Drop for ActiveCall {
     fn drop(&mut self) {
-        let mut calls = lock(&self.0);
+        let mut calls = self.0.lock();
         calls.active -= 1;
         calls.idle_since = Instant::now();
     }
-}
-
-fn lock(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
-    calls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

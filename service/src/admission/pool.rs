@@ -12,10 +12,11 @@ use std::{
     fmt::Debug,
     hash::Hash,
     net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::admission::end_signal::EndSignal;
@@ -148,7 +149,7 @@ impl<I: PeerIdentity, R: Clone> Pool<I, R> {
         if weight > self.max {
             return Err(self.refusal());
         }
-        let mut holders = self.lock();
+        let mut holders = self.holders.lock();
         let id = holders.next;
         holders.next += 1;
         holders.used += weight;
@@ -196,10 +197,6 @@ impl<I: PeerIdentity, R: Clone> Pool<I, R> {
             .into_iter()
             .for_each(|(_, end)| end.send(self.refusal()));
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Holders<I, R>> {
-        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -294,7 +291,12 @@ impl<I: PeerIdentity, R: Clone> Slot<I, R> {
     /// If this holder itself must give way, or no other holder does.
     pub fn grow(&mut self, more: usize) -> Result<(), R> {
         let SlotHandle { pool, id } = &self.handle;
-        let weight = pool.lock().all.get(id).map_or(0, |holder| holder.weight);
+        let weight = pool
+            .holders
+            .lock()
+            .all
+            .get(id)
+            .map_or(0, |holder| holder.weight);
         self.set_weight(weight.saturating_add(more))
     }
 
@@ -305,7 +307,7 @@ impl<I: PeerIdentity, R: Clone> Slot<I, R> {
     /// If the weight has grown, and this holder itself must give way.
     pub fn set_weight(&mut self, weight: usize) -> Result<(), R> {
         let SlotHandle { pool, id } = &self.handle;
-        let mut holders = pool.lock();
+        let mut holders = pool.holders.lock();
         let before = holders.used;
         holders.resize(*id, weight);
         if holders.used <= before {
@@ -332,7 +334,7 @@ impl<I: PeerIdentity, R: Clone> Slot<I, R> {
         loop {
             let released = pool.released.notified();
             let waits = {
-                let holders = pool.lock();
+                let holders = pool.holders.lock();
                 holders.used > pool.max && holders.leaving > 0
             };
             if !waits {
@@ -347,7 +349,7 @@ impl<I: PeerIdentity, R: Clone> Slot<I, R> {
 impl<I: PeerIdentity, R: Clone> Drop for Slot<I, R> {
     fn drop(&mut self) {
         let SlotHandle { pool, id } = &self.handle;
-        pool.lock().remove(*id);
+        pool.holders.lock().remove(*id);
         pool.released.notify_waiters();
     }
 }
@@ -360,7 +362,7 @@ impl<I: PeerIdentity, R: Clone> SlotHandle<I, R> {
 
     /// The proven identity of the holder, if any.
     pub fn identity(&self) -> Option<I> {
-        match &self.pool.lock().all.get(&self.id)?.owner {
+        match &self.pool.holders.lock().all.get(&self.id)?.owner {
             Owner::Proven(identity) => Some(identity.clone()),
             Owner::Unproven(_) => None,
         }
@@ -374,11 +376,11 @@ impl<I: PeerIdentity, R: Clone> SlotHandle<I, R> {
 
     /// Leaves the room of the holder to its successor. The holder ends for a reason of its own.
     pub fn leave(&self) {
-        drop(self.pool.lock().dismiss(self.id));
+        drop(self.pool.holders.lock().dismiss(self.id));
     }
 
     fn change(&self, change: impl FnOnce(&mut Holder<I, R>)) {
-        if let Some(holder) = self.pool.lock().all.get_mut(&self.id) {
+        if let Some(holder) = self.pool.holders.lock().all.get_mut(&self.id) {
             change(holder);
         }
     }

@@ -5,10 +5,10 @@ use std::{
     collections::HashMap,
     fmt,
     hash::{BuildHasher as _, RandomState},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tracing::{
     Event, Level, Subscriber,
     callsite::Identifier,
@@ -73,7 +73,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for PeerLimit {
 impl PeerLimit {
     /// Counts a line, and returns its number within its minute.
     fn count(&self, now: Instant, place: Identifier, peer: &str) -> u32 {
-        let mut minutes = self.minutes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut minutes = self.minutes.lock();
         let mut key = self.hasher.hash_one((&place, Some(peer)));
         if minutes.len() >= COUNTED_MAX && !minutes.contains_key(&key) {
             minutes.retain(|_, minute| now < minute.end);
@@ -108,11 +108,9 @@ impl Visit for Peer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        MutexGuard,
-        atomic::{AtomicUsize, Ordering},
-    };
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use parking_lot::MutexGuard;
     use tracing::{Dispatch, debug, dispatcher::with_default, error_span, info, warn};
     use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -143,7 +141,7 @@ mod tests {
 
     fn minutes(logs: &Dispatch) -> MutexGuard<'_, HashMap<u64, Minute>> {
         let limit = logs.downcast_ref::<PeerLimit>().expect("it is there");
-        limit.minutes.lock().expect("no one panics")
+        limit.minutes.lock()
     }
 
     #[test]
