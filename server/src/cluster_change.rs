@@ -24,17 +24,11 @@ pub(crate) async fn simulate(
     caller: &Caller,
     request: v1::SimulateClusterRequest,
 ) -> Result<v1::SimulateClusterResponse, Refusal> {
-    let v1::SimulateClusterRequest {
-        cluster,
-        change,
-        page_size,
-        page_token,
-        shard,
-    } = request;
-    let change = checked(change)?;
-    let limit = page::size(page_size)?;
-    let start = Page::parse(&page_token)?;
-    let shards = of_shard(find_cluster(shared, caller, &cluster)?, &shard);
+    let change = checked(request.change)?;
+    let limit = page::size(request.page_size)?;
+    let start = Page::parse(&request.page_token)?;
+    let shards = find_cluster(shared, caller, &request.cluster)?;
+    let shards = of_shard(shards, &request.shard);
     let first = shards.first().map(|one| &one.identity);
     let Some((namespace, name)) = first.and_then(|identity| start.after_in(identity)) else {
         return Ok(v1::SimulateClusterResponse::default());

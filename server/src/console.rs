@@ -125,21 +125,8 @@ async fn simulate(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
     let replicas = number(&mut query, "replicas")?;
-    let v1::GetReplicaSetRequest {
-        cluster,
-        namespace,
-        name,
-        shard,
-    } = subject(&query);
-    let request = v1::SimulateRequest {
-        cluster,
-        namespace,
-        name,
-        replicas: Some(replicas),
-        shard,
-        ..v1::SimulateRequest::default()
-    };
-    Ok(answer::json(&state.simulate(caller, request).await?))
+    let answer = state.simulate(&caller, &subject(&query), replicas).await?;
+    Ok(answer::json(&answer))
 }
 
 /// The first page of the ReplicaSets that a node drain or a quota would affect.

@@ -34,17 +34,11 @@ impl InspectionService for Inspection {
         request: Request<v1::ListReplicaSetsRequest>,
     ) -> Result<Response<v1::ListReplicaSetsResponse>, Status> {
         let (_, extensions, request) = request.into_parts();
-        let v1::ListReplicaSetsRequest {
-            cluster,
-            namespace,
-            page_size,
-            page_token,
-            shard,
-        } = request;
-        let limit = page::size(page_size)?;
-        let start = Page::parse(&page_token)?;
-        let caller = Caller::of(&extensions);
-        let sessions = of_shard(visible_of(&self.0, &caller, &cluster)?, &shard);
+        let limit = page::size(request.page_size)?;
+        let start = Page::parse(&request.page_token)?;
+        let (caller, namespace) = (Caller::of(&extensions), request.namespace);
+        let sessions = visible_of(&self.0, &caller, &request.cluster)?;
+        let sessions = of_shard(sessions, &request.shard);
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         let is_done = |one: &LiveSession| start.after_in(&one.identity).is_none();
         let mut rest = &sessions[sessions.partition_point(is_done)..];
@@ -135,23 +129,16 @@ impl InspectionService for Inspection {
         request: Request<v1::ListDifferencesRequest>,
     ) -> Result<Response<v1::ListDifferencesResponse>, Status> {
         let (_, extensions, request) = request.into_parts();
-        let v1::ListDifferencesRequest {
-            cluster,
-            namespace,
-            name,
-            page_size,
-            page_token,
-            shard,
-        } = request;
-        let limit = page::size(page_size)?;
-        let start = Page::parse(&page_token)?;
+        let limit = page::size(request.page_size)?;
+        let start = Page::parse(&request.page_token)?;
         let caller = Caller::of(&extensions);
-        let sessions = of_shard(visible_of(&self.0, &caller, &cluster)?, &shard);
-        if sessions.is_empty() && !cluster.is_empty() {
-            return Err(Refusal::ClusterUnknown(cluster).into());
+        let sessions = visible_of(&self.0, &caller, &request.cluster)?;
+        let sessions = of_shard(sessions, &request.shard);
+        if sessions.is_empty() && !request.cluster.is_empty() {
+            return Err(Refusal::ClusterUnknown(request.cluster).into());
         }
         let answers = ask_all(&sessions, &caller, move |session, _| {
-            Some(session.differences(&namespace, &name))
+            Some(session.differences(&request.namespace, &request.name))
         });
         let answers = answers.await;
         let mut answer = v1::ListDifferencesResponse::default();

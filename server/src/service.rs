@@ -1,6 +1,6 @@
 //! `DecisionService`: sessions, and two unary calls that use the same core.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use decree_api::v1;
@@ -84,9 +84,17 @@ impl DecisionService for Decisions {
         let (_, extensions, message) = request.into_parts();
         let request = v1::SimulateRequest::decode(message).map_err(Refusal::from)?;
         let until = self.until(&extensions);
-        let caller = Caller::of(&extensions);
-        let response = self.simulate_for(caller, request, until, |it| it.encode_to_vec().into());
-        Ok(Response::new(response.await?))
+        let subject = v1::GetReplicaSetRequest {
+            cluster: request.cluster,
+            namespace: request.namespace,
+            name: request.name,
+            shard: request.shard,
+        };
+        let (caller, assumed) = (Caller::of(&extensions), (request.replicas, request.costs));
+        let answered = self.simulate_for(&caller, &subject, assumed, until, |it| {
+            it.encode_to_vec().into()
+        });
+        Ok(Response::new(answered.await?))
     }
 
     async fn renew_session(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
@@ -141,35 +149,22 @@ impl Decisions {
         })
     }
 
-    /// `answer` runs beside the decision, outside the threads that serve sessions.
+    /// Decides for a number of replicas and costs of pods. `answer` runs beside the decision, outside the threads that serve sessions.
     pub(crate) async fn simulate_for<T: Send + 'static>(
         &self,
-        caller: Caller,
-        request: v1::SimulateRequest,
+        caller: &Caller,
+        subject: &v1::GetReplicaSetRequest,
+        (replicas, costs): (Option<i32>, HashMap<String, i32>),
         until: Instant,
         answer: fn(v1::SimulateResponse) -> T,
     ) -> Result<T, Refusal> {
-        let v1::SimulateRequest {
-            cluster,
-            namespace,
-            name,
-            replicas,
-            shard,
-            costs,
-        } = request;
         if let Some(replicas @ ..0) = replicas {
             let description = format!("{replicas} must be 0 or more");
             return Err(Refusal::field("replicas", Fault::Range, description));
         }
-        let subject = v1::GetReplicaSetRequest {
-            cluster,
-            namespace,
-            name,
-            shard,
-        };
-        self.about(
-            &caller,
-            &subject,
+        let answered = self.about(
+            caller,
+            subject,
             until,
             move |mut around, stale_view, go_on| {
                 if !costs.is_empty() {
@@ -184,8 +179,8 @@ impl Decisions {
                     })
                 }))
             },
-        )
-        .await
+        );
+        answered.await
     }
 
     /// Computes from the input of a decision on a ReplicaSet, outside the threads that serve sessions. `compute` also gets the view that

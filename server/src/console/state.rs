@@ -1,6 +1,9 @@
 //! The state that all requests for the console share, and what they ask the server.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use decree_api::{
     json::Json,
@@ -68,11 +71,13 @@ impl ConsoleState {
 
     pub(crate) async fn simulate(
         &self,
-        caller: Caller,
-        request: v1::SimulateRequest,
+        caller: &Caller,
+        subject: &v1::GetReplicaSetRequest,
+        replicas: i32,
     ) -> Result<String, Refused> {
         let decisions = Decisions(Arc::clone(&self.shared));
-        let answer = decisions.simulate_for(caller, request, self.until(), |it| it);
+        let assumed = (Some(replicas), HashMap::new());
+        let answer = decisions.simulate_for(caller, subject, assumed, self.until(), |it| it);
         Ok(self.json("SimulateResponse", &answer.await?))
     }
 
