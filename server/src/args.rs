@@ -4,11 +4,10 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     ops::RangeInclusive,
     path::PathBuf,
-    str::FromStr,
     time::Duration,
 };
 
-use clap::{Args as Group, Parser};
+use clap::{Args as Group, Parser, builder::RangedU64ValueParser};
 use service::transport::ListenEndpoint;
 use service::{ListenAddr, LogArgs, config};
 
@@ -20,10 +19,14 @@ const FILES_BESIDE: usize = 64;
 const MEMORY_MAX: usize = 288 << 20;
 /// Fits about 400,000 pods. Less than [`MEMORY_MAX`], so that one session does not take everything.
 const SESSION_MEMORY_MAX: usize = 192 << 20;
+/// The range of sizes in bytes.
+const BYTES: RangeInclusive<u64> = 1 << 20..=1 << 50;
 /// The maximum number of connections is at least this.
 const CONNECTIONS_MIN: usize = 512;
 /// The maximum number of streams without a Hello is at least this.
 const PENDING_SESSIONS_MIN: usize = 256;
+
+type Count = RangedU64ValueParser<usize>;
 
 /// Decides which pods to create and delete for ReplicaSets. Agents execute the decisions in their clusters.
 #[derive(Clone, Debug, Parser)]
@@ -106,7 +109,7 @@ pub struct Recording {
 
     /// Maximum size of all recordings together, in bytes, at least 1048576. The oldest recording is deleted first; a single recording may
     /// take a quarter
-    #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, value_parser = many_bytes)]
+    #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(BYTES))]
     pub record_bytes_max: u64,
 }
 
@@ -115,16 +118,16 @@ pub struct Recording {
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
     /// The maximum number of sessions. At the limit, a new session of an identity with fewer displaces the newest one of the identity that has most.
-    #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = count)]
+    #[arg(long, env = "DECREE_SESSIONS_MAX", default_value_t = 256, value_parser = Count::new().range(1..=1 << 30))]
     pub sessions_max: usize,
 
     /// The maximum memory of all sessions together, in bytes. Beyond it, the newest session of the identity that holds most is ended. The
     /// process takes up to half as much again for frames, calls and the allocator; a pod takes about 500 bytes.
-    #[arg(long, env = "DECREE_MEMORY_MAX", default_value_t = MEMORY_MAX, value_parser = memory_bytes)]
+    #[arg(long, env = "DECREE_MEMORY_MAX", default_value_t = MEMORY_MAX, value_parser = Count::new().range(BYTES))]
     pub memory_max: usize,
 
     /// The maximum memory of one session, in bytes.
-    #[arg(long, env = "DECREE_SESSION_MEMORY_MAX", default_value_t = SESSION_MEMORY_MAX, value_parser = memory_bytes)]
+    #[arg(long, env = "DECREE_SESSION_MEMORY_MAX", default_value_t = SESSION_MEMORY_MAX, value_parser = Count::new().range(BYTES))]
     pub session_memory_max: usize,
 
     /// The maximum number of open pages of the console. A new page displaces the oldest. 0 turns the console off.
@@ -167,29 +170,6 @@ pub struct Limits {
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = Some(config::duration(text)?).filter(|it| !it.is_zero());
     interval.ok_or_else(|| "must be above 0".to_owned())
-}
-
-fn memory_bytes(text: &str) -> Result<usize, String> {
-    many_bytes(text)?
-        .try_into()
-        .map_err(|_| "is too large".to_owned())
-}
-
-fn many_bytes(text: &str) -> Result<u64, String> {
-    number(text, 1 << 20..=1 << 50, "1048576 to 2^50")
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    number(text, 1..=1 << 30, "1 to 2^30")
-}
-
-fn number<T: FromStr + PartialOrd>(
-    text: &str,
-    range: RangeInclusive<T>,
-    words: &str,
-) -> Result<T, String> {
-    let number = text.parse().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("must be a number from {words}"))
 }
 
 impl Default for Config {

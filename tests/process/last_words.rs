@@ -83,7 +83,7 @@ const REFUSED: [(&str, i32, &[&str]); 17] = [
     (
         "decree-server --sessions-max 0",
         2,
-        &["--sessions-max", "from 1 to"],
+        &["--sessions-max", "1..="],
     ),
     (
         "decree-agent --server unix:",
