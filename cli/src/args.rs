@@ -31,8 +31,7 @@ use help::DECIDE_HELP;
 pub(crate) use kube::{CheckArgs, ConsoleArgs, DeclareArgs, FileArgs, KubeArgs, ResumeArgs};
 pub(crate) use name::{DEFAULT_NAMESPACE, NameArg, NameKind, Named, NamespaceArgs};
 pub(crate) use query::{
-    DiffArgs, ExplainArgs, GetArgs, Output, Scope, ScopeArgs, SimulateArgs, SourceArgs, Wanted,
-    WatchArgs,
+    DiffArgs, ExplainArgs, GetArgs, Scope, ScopeArgs, SimulateArgs, SourceArgs, Wanted, WatchArgs,
 };
 pub(crate) use up::{AdminArgs, DemoArgs, DemoCommand, PlaceArgs, UpArgs};
 

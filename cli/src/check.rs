@@ -9,9 +9,8 @@ use decree_api::v1::{self, Severity};
 use serde_json::json;
 
 use crate::{
-    args::{CheckArgs, Output},
+    args::CheckArgs,
     exit::{Exit, Failure},
-    format::write_json,
     page::{self, Io, Page, Paint, one_line},
     server::{self, Server},
 };
@@ -29,9 +28,11 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         findings.append(&mut cluster::check(args, sessions.as_deref()).await);
         Ok(findings)
     })?;
-    match args.output {
-        Output::Table => write(&findings, Page::new(io), io.stdout)?,
-        Output::Json => write_json(&json(&findings), io.stdout)?,
+    let output = args.print.output;
+    if output.is_for_people() {
+        write(&findings, Page::new(io), io.stdout)?;
+    } else {
+        output.write(io.stdout, &json(&findings), &[])?;
     }
     let failed = findings.iter().any(|finding| finding.grade == Grade::Fail);
     Ok(if failed { Exit::No } else { Exit::Done })

@@ -74,7 +74,7 @@ fn print(
     answer: &v1::ListDifferencesResponse,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    let output = args.output;
+    let output = args.print.output;
     if !output.is_for_people() {
         let json = format::proto_json("ListDifferencesResponse", answer)?;
         let sets = answer.differences.iter();

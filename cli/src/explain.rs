@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                 why::write(&source, args, (named, pod), answer, io)?;
                 continue;
             }
-            let output = args.output;
+            let output = args.print.output;
             if printed > 0 && output.is_for_people() {
                 writeln!(io.stdout)?;
             }
@@ -101,7 +101,7 @@ fn write(
         decisions::write(args, answer, page, out)?;
     }
     if let Some(last) = &answer.last_scale_down {
-        why::write_last(last, args.output.is_wide(), page, out)?;
+        why::write_last(last, args.print.output.is_wide(), page, out)?;
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(crate) struct PrintArgs {
 }
 
 /// Writes JSON on one line, with escapes for the characters that steer a terminal.
-pub(crate) fn write_json(value: &Value, out: &mut dyn Write) -> io::Result<()> {
+fn write_json(value: &Value, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", escaped_json(&value.to_string()))
 }
 

@@ -5,10 +5,8 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, ValueEnum};
-use conformance::{Program, Row, Score};
-use serde_json::json;
-use service::escaped_json;
+use clap::Parser;
+use conformance::Program;
 
 const HELP: &str = "\
 Exit codes:
@@ -33,18 +31,6 @@ struct Arguments {
     /// Its arguments, in which {address} stands for HOST:PORT of the server, and {replicas} for the number of pods
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
-    /// Output format; JSON is an array of objects with rule, link, kept and fault
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people
-    #[default]
-    Table,
-    /// For programs
-    Json,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -67,11 +53,7 @@ async fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let written = match arguments.output {
-        Output::Table => writeln!(stdout(), "{score}"),
-        Output::Json => writeln!(stdout(), "{}", escaped_json(&json(&score).to_string())),
-    };
-    match written {
+    match writeln!(stdout(), "{score}") {
         Ok(()) if score.is_full() => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
         // The reader has closed the pipe on purpose.
@@ -81,16 +63,6 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn json(score: &Score) -> serde_json::Value {
-    let row = |Row { rule, verdict }: &Row| {
-        json!({
-            "rule": rule.words, "link": rule.link(), "kept": verdict.is_ok(),
-            "fault": verdict.as_ref().err(),
-        })
-    };
-    score.0.iter().map(row).collect()
 }
 
 #[cfg(test)]

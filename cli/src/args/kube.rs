@@ -9,8 +9,8 @@ use std::{
 use agent_kube::KubeClusterConfig;
 use clap::Args as Group;
 
-use super::{AdminArgs, Output, name::NameArg};
-use crate::{check::Section, server::ServerArgs};
+use super::{AdminArgs, name::NameArg};
+use crate::{check::Section, format::PrintArgs, server::ServerArgs};
 
 /// The credentials for a cluster.
 #[derive(Debug, Group)]
@@ -97,9 +97,8 @@ pub(crate) struct CheckArgs {
     /// The admin address of the agent, http://HOST:PORT, or `off`. A hold of its budget is a failure
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081")]
     pub(crate) agent: String,
-    /// Output format; JSON is an array of objects with check, result, detail and hint
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

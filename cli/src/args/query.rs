@@ -1,6 +1,6 @@
 //! The flags of the commands that query a running server.
 
-use clap::{Args as Group, ValueEnum};
+use clap::Args as Group;
 
 use super::{
     kube::{FileArgs, KubeArgs},
@@ -72,9 +72,8 @@ pub(crate) struct ExplainArgs {
     /// Also show status writes
     #[arg(long, conflicts_with = "why")]
     pub(crate) all: bool,
-    /// Output format. The shape of JSON is in docs/cli.md
-    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub(crate) output: Format,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 }
@@ -99,9 +98,8 @@ pub(crate) struct DiffArgs {
     /// Only unexplained differences, also for the exit code
     #[arg(long)]
     pub(crate) unexplained: bool,
-    /// Output format. The shape of JSON is in docs/cli.md
-    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub(crate) output: Format,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
     #[command(flatten)]
     pub(crate) inspection: InspectionArgs,
 }
@@ -151,16 +149,6 @@ pub(crate) struct SourceArgs {
     pub(crate) kube: KubeArgs,
     #[command(flatten)]
     pub(crate) inspection: InspectionArgs,
-}
-
-/// How a command prints that knows two ways.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    /// For people
-    #[default]
-    Table,
-    /// For programs
-    Json,
 }
 
 impl GetArgs {

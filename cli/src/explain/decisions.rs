@@ -19,7 +19,7 @@ pub(super) fn write(
     page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (is_wide, summary) = (args.output.is_wide(), answer.summary.as_ref());
+    let (is_wide, summary) = (args.print.output.is_wide(), answer.summary.as_ref());
     let mode = summary.map_or(v1::Mode::Unspecified, v1::ReplicaSetSummary::mode);
     let headers = ["TIME", "ACTION", "COUNT", "RESULT", "REASON", "PODS"];
     let mut table = Table::new(page, headers);

@@ -26,7 +26,7 @@ pub(super) fn write(
     state: v1::GetReplicaSetResponse,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    let (output, set) = (args.output, named.path());
+    let (output, set) = (args.print.output, named.path());
     let is_its = |it: &v1::RankedPod| it.chosen && it.name == pod;
     let last = state.last_scale_down;
     let last = last.filter(|last| last.pods.iter().any(is_its));
