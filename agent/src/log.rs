@@ -146,40 +146,25 @@ pub(crate) fn watch_ended(kind: Kind) {
 }
 
 fn budget(change: &Change) {
+    const EXCEEDED: &str =
+        "the budget is exceeded, and no further operation starts until a person resumes them";
+    const AT_WORK: &str = "another controller is at work, and no further operation starts until a person turns it off and resumes them";
     let (Change::Warned(hold) | Change::Held(hold) | Change::Ended(hold)) = change;
-    let (operation, level) = (hold.verb.as_str(), hold.scope.as_str());
-    let (replica_set, held) = (named(&hold.replica_set), excerpt(&hold.place()));
+    let (operation, scope) = (hold.verb.as_str(), hold.scope.as_str());
+    let (replica_set, why) = (named(&hold.replica_set), excerpt(&hold.detail));
     match change {
-        Change::Held(_) if hold.cause == Cause::OtherController => error!(
-            operation,
-            replica_set,
-            why = excerpt(&hold.detail),
-            resume = excerpt(&hold.command()),
-            "another controller is at work, and no further operation starts until a person turns it off and resumes them"
-        ),
-        Change::Warned(_) => warn!(
-            operation,
-            scope = level,
-            what = held,
-            replica_set,
-            why = hold.detail,
-            "the budget is exceeded"
-        ),
-        Change::Held(_) => error!(
-            operation,
-            scope = level,
-            what = held,
-            replica_set,
-            why = hold.detail,
-            resume = excerpt(&hold.command()),
-            "the budget is exceeded, and no further operation starts until a person resumes them"
-        ),
-        Change::Ended(_) => info!(
-            operation,
-            scope = level,
-            what = held,
-            "held operations continue"
-        ),
+        Change::Warned(_) => {
+            warn!(operation, scope, replica_set, why, "the budget is exceeded");
+        }
+        Change::Held(_) => {
+            let resume = excerpt(&hold.command());
+            let said = match hold.cause {
+                Cause::OtherController => AT_WORK,
+                Cause::Limit => EXCEEDED,
+            };
+            error!(operation, scope, replica_set, why, resume, "{said}");
+        }
+        Change::Ended(_) => info!(operation, scope, replica_set, "held operations continue"),
     }
 }
 

@@ -1,9 +1,6 @@
 //! Output formats, as kubectl takes them after `-o`.
 
-use std::{
-    borrow::Cow,
-    io::{self, Write},
-};
+use std::{borrow::Cow, io::Write};
 
 use clap::{Args as Group, ValueEnum};
 use decree_api::json::Json;
@@ -40,11 +37,6 @@ pub(crate) struct PrintArgs {
     pub(crate) output: Format,
 }
 
-/// Writes JSON on one line, with escapes for the characters that steer a terminal.
-fn write_json(value: &Value, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", escaped_json(&value.to_string()))
-}
-
 /// A message as JSON, by its name in `decree.v1`. For many messages, keep a [`Json`].
 pub(crate) fn proto_json(name: &str, message: &impl Message) -> serde_json::Result<Value> {
     Json::default().value(name, message)
@@ -74,7 +66,9 @@ impl Format {
         names: &[&str],
     ) -> Result<(), Failure> {
         match self {
-            Self::Table | Self::Wide | Self::Json => write_json(object, out)?,
+            Self::Table | Self::Wide | Self::Json => {
+                writeln!(out, "{}", escaped_json(&object.to_string()))?;
+            }
             Self::Yaml => {
                 // JSON is YAML, and can escape each character.
                 if let Cow::Owned(json) = escaped_json(&object.to_string()) {

@@ -5,14 +5,12 @@ use tonic::{Code, Response, Status};
 use crate::{
     args::Named,
     exit::{Exit, Failure},
-    near, pages,
+    near,
     server::{Server, missing_cluster},
 };
 
 /// The maximum number of suggested ReplicaSets.
 const NAMED_MAX: usize = 3;
-/// The maximum number of ReplicaSets of a server whose names are compared.
-const LOOKED_AT_MAX: usize = 20_000;
 /// The hint if no name is similar to one that a server lacks.
 pub(crate) const LIST: &str = "list what exists with: decree get replicasets";
 
@@ -70,15 +68,6 @@ fn hint(missing: &Named, known: &[Named]) -> Option<String> {
         .map(|it| format!("{}/{it}", missing.namespace))
         .collect();
     (!near.is_empty()).then(|| format!("did you mean {}?", near::first_of(&near, NAMED_MAX)))
-}
-
-/// The failure for ReplicaSets that a server does not know. If the server does not list its other ReplicaSets, the failure has no
-/// suggestion.
-pub(crate) async fn on_server(server: &Server, cluster: &str, missing: &[Named]) -> Failure {
-    let listed = pages::replica_sets(server, cluster, "", LOOKED_AT_MAX).await;
-    let sets = listed.map_or_else(|_| Vec::new(), |all| all.replica_sets);
-    let known = sets.into_iter().filter_map(|set| set.replica_set);
-    failure(missing, &known.map(Named::from).collect::<Vec<_>>(), LIST)
 }
 
 /// The message of an answer about a ReplicaSet; `None` if the ReplicaSet is missing.

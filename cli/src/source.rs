@@ -223,17 +223,11 @@ impl Source {
         }
     }
 
+    /// The failure for missing ReplicaSets. If a server does not list its other ones, the failure has no suggestion.
     pub(crate) async fn missing(&self, missing: &[Named]) -> Failure {
-        match self {
-            Self::Server { server, cluster } => {
-                not_found::on_server(server, cluster, missing).await
-            }
-            Self::Snapshot { answers, .. } => {
-                let all = answers.list(&Scope::default()).replica_sets;
-                let known: Vec<_> = all.iter().filter_map(named).collect();
-                not_found::failure(missing, &known, &self.contents())
-            }
-        }
+        let known = self.known("").await.unwrap_or_default();
+        let known: Vec<_> = known.iter().filter_map(named).collect();
+        not_found::failure(missing, &known, &self.contents())
     }
 
     /// A Deployment and these ReplicaSets of it, as far as the division of its replicas reads them. `None` if only a server is asked,
