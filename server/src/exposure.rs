@@ -2,7 +2,6 @@
 
 use server_access::{Identity, method::Need};
 use service::Fault;
-use service::transport::ClientAuth;
 
 use crate::{access, args::Config};
 
@@ -32,35 +31,6 @@ pub(crate) fn check(config: &Config) -> Result<(), Fault> {
     Err(Fault::new(format!(
         "{exposed}; {remedy}, or listen on a loopback address or unix:PATH, or accept it with --insecure"
     )))
-}
-
-/// How peers prove who they are, and the policy, for the log line at the start.
-pub(crate) fn described(config: &Config) -> (String, String) {
-    let has_ca = config.tls.files.tls_ca.is_some();
-    let certificate = match config.tls.tls_client_auth {
-        ClientAuth::Optional => "optional certificate",
-        ClientAuth::Require => "certificate",
-    };
-    let proofs = [
-        has_ca.then_some(certificate),
-        config.access.token_keys.as_ref().map(|_| "token"),
-        config
-            .listen
-            .tcp()
-            .is_none()
-            .then_some("user of a Unix socket"),
-    ];
-    let proofs: Vec<_> = proofs.into_iter().flatten().collect();
-    let none = || "none".to_owned();
-    let policy = config.access.policy.as_ref();
-    (
-        if proofs.is_empty() {
-            none()
-        } else {
-            proofs.join(", ")
-        },
-        policy.map_or_else(none, |path| path.display().to_string()),
-    )
 }
 
 /// The fault of a configuration, and its remedy.

@@ -174,8 +174,9 @@ impl Server {
         health.set(Ok(())).await;
         let stopped = settings.stop.clone().cancelled_owned();
         let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
-        let (authentication, policy) = exposure::described(&shared.config);
-        tracing::info!(authentication, policy, "serving");
+        let (tls, access) = (&shared.config.tls.files, &shared.config.access);
+        let (certificates, tokens) = (tls.tls_ca.is_some(), access.token_keys.is_some());
+        tracing::info!(certificates, tokens, policy = ?access.policy, "serving");
         let drain = drain(&shared, &health);
         let ended = serve_until(&shutdown, task, accepting, &settings, drain).await;
         written.into_iter().for_each(|it| it.finish(FINISH_WITHIN));
