@@ -72,13 +72,8 @@ async fn ask(connector: Connector, token: Option<&Path>) -> Result<(), String> {
     let request = proof.request(HealthCheckRequest {
         service: SERVICE.to_owned(),
     });
-    let status = match HealthClient::new(channel).check(request).await {
-        Ok(status) => status,
-        Err(status) if uplink::is_of_transport(&status) => {
-            return Err(uplink::at_port(&connector, uplink::said(&status)).await);
-        }
-        Err(status) => return Err(uplink::said(&status)),
-    };
+    let status = HealthClient::new(channel).check(request).await;
+    let status = status.map_err(|status| uplink::said(&status))?;
     if status.get_ref().status() == ServingStatus::Serving {
         Ok(())
     } else {

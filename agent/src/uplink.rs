@@ -5,7 +5,7 @@ use std::{error::Error as _, future::pending, path::PathBuf, time::Duration};
 use agent_core::link::{Disconnect, LinkCommand, frame};
 use decree_api::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
 use service::failure::chain;
-use service::transport::{Connector, Spoken};
+use service::transport::Connector;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::AbortOnDropHandle;
@@ -166,7 +166,6 @@ impl Decoder for FrameCodec {
     }
 }
 
-/// Connects. The error says what the port speaks, if that is not gRPC.
 pub(crate) async fn connect(connector: &Connector) -> Result<Channel, String> {
     let endpoint = Endpoint::from(connector.endpoint().uri())
         .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))
@@ -177,10 +176,8 @@ pub(crate) async fn connect(connector: &Connector) -> Result<Channel, String> {
         .keep_alive_while_idle(true)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES);
-    match endpoint.connect_with_connector(connector.clone()).await {
-        Ok(channel) => Ok(channel),
-        Err(error) => Err(at_port(connector, chain(&error)).await),
-    }
+    let channel = endpoint.connect_with_connector(connector.clone()).await;
+    channel.map_err(|error| chain(&error))
 }
 
 async fn serve(
@@ -191,18 +188,10 @@ async fn serve(
 ) {
     let channel = connect(&connector).await;
     let cause = match (Proof::read(token.as_deref()), channel) {
-        (Ok(proof), Ok(channel)) => match stream(channel, proof, outgoing, &sender).await {
-            Ok(cause) => cause,
-            Err(status) => {
-                let mut cause = disconnect(&status);
-                if is_of_transport(&status)
-                    && let Disconnect::Lost(error) = &mut cause
-                {
-                    *error = at_port(&connector, std::mem::take(error)).await;
-                }
-                cause
-            }
-        },
+        (Ok(proof), Ok(channel)) => {
+            let ended = stream(channel, proof, outgoing, &sender).await;
+            ended.unwrap_or_else(|status| disconnect(&status))
+        }
         (Err(error), _) => Disconnect::Lost(chain(&error)),
         (_, Err(error)) => Disconnect::Lost(error),
     };
@@ -234,23 +223,6 @@ async fn stream(
         biased;
         cause = receive(incoming.into_inner(), sender, welcome) => Ok(cause),
         never = proof.keep(client, welcomed) => match never {},
-    }
-}
-
-/// Whether the transport made a status, and no server.
-pub(crate) fn is_of_transport(status: &Status) -> bool {
-    status.source().is_some()
-}
-
-/// The error of a server that has not answered, or what its port speaks instead of gRPC. The port of a busy server says nothing for long.
-pub(crate) async fn at_port(connector: &Connector, error: String) -> String {
-    let connector = connector.clone();
-    let spoken = tokio::task::spawn_blocking(move || connector.spoken()).await;
-    match spoken.ok().flatten() {
-        Some(spoken) if spoken != Spoken::Nothing => {
-            format!("{}: {}", spoken.cause(), spoken.remedy())
-        }
-        Some(_) | None => error,
     }
 }
 
@@ -297,7 +269,7 @@ fn disconnect(status: &Status) -> Disconnect {
     let away = matches!(
         status.code(),
         Ok | Cancelled | DeadlineExceeded | Aborted | Unavailable
-    ) || (is_broken && is_of_transport(status));
+    ) || (is_broken && status.source().is_some());
     let text = said(status);
     if away && retry_after.is_none() {
         return Disconnect::Lost(text);

@@ -58,7 +58,6 @@ pub(crate) struct ServerArgs {
 pub(crate) struct Server {
     channel: Channel,
     bearer: Bearer,
-    connector: Connector,
     pub(crate) url: String,
 }
 
@@ -117,14 +116,13 @@ impl Server {
             .timeout(timeout)
             .http2_keep_alive_interval(KEEPALIVE)
             .keep_alive_timeout(KEEPALIVE);
-        match endpoint.connect_with_connector(connector.clone()).await {
+        match endpoint.connect_with_connector(connector).await {
             Ok(channel) => Ok(Self {
                 channel,
                 bearer,
-                connector,
                 url,
             }),
-            Err(error) => Err(unreachable(&connector, &chain(&error))),
+            Err(error) => Err(unreachable(&url, &chain(&error))),
         }
     }
 
@@ -209,7 +207,7 @@ impl Server {
                 Some(source) => chain(source),
                 None => status.message().to_owned(),
             };
-            return unreachable(&self.connector, &cause);
+            return unreachable(&self.url, &cause);
         }
         let message = status.message();
         if code == Code::NotFound {
@@ -262,19 +260,12 @@ fn refused(code: Code, status: &Status) -> Failure {
     }
 }
 
-fn unreachable(connector: &Connector, detail: &str) -> Failure {
-    let url = connector.endpoint().to_string();
-    let (detail, hint) = match connector.spoken() {
-        Some(spoken) => (spoken.cause(), spoken.remedy()),
+fn unreachable(url: &str, detail: &str) -> Failure {
+    let hint = if url.starts_with("https:") {
         // With TLS 1.3, a server that requires a certificate may close the connection before the client reads the reason.
-        None if url.starts_with("https:") => (
-            detail,
-            "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert",
-        ),
-        None => (
-            detail,
-            "check that decree-server is running there, or set --server or DECREE_SERVER",
-        ),
+        "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert"
+    } else {
+        "check that decree-server is running there (gRPC in plain text, by default on port 50051), or set --server or DECREE_SERVER"
     };
     Failure::new(Exit::Unreachable, format!("{url}: {detail}")).hint(hint)
 }

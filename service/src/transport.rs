@@ -32,7 +32,6 @@ mod listen;
 mod metrics;
 mod peer;
 mod reload;
-mod spoken;
 mod stream;
 
 pub use accept::Acceptor;
@@ -44,5 +43,4 @@ pub use failure::HandshakeError;
 pub use listen::{Listener, Socket};
 pub use metrics::Metrics;
 pub use peer::{Credential, Ended, Peer, PeerAddress};
-pub use spoken::Spoken;
 pub use stream::ByteStream;

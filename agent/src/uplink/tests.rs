@@ -2,12 +2,6 @@
 
 use std::io;
 
-use service::transport::Spoken;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpListener,
-};
-
 use super::*;
 
 fn is_lost(status: &Status) -> bool {
@@ -72,35 +66,4 @@ async fn address_where_no_one_listens_is_lost() {
         matches!(news, News::Disconnected(Disconnect::Lost(_))),
         "{news:?}"
     );
-}
-
-#[tokio::test]
-async fn port_that_speaks_http_is_named_as_such() {
-    let foreign = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = foreign.local_addr().expect("it is bound");
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = foreign.accept().await {
-            let refused = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-            // A client that has gone needs no answer.
-            let _ = stream.read(&mut [0; 1024]).await;
-            let _ = stream.write_all(refused).await;
-        }
-    });
-    let mut uplink = Uplink::new(Connector::local(&address.into()), None);
-    uplink.command(LinkCommand::Connect);
-    let cause = loop {
-        match uplink.next().await {
-            News::Disconnected(Disconnect::Lost(cause))
-                if cause.starts_with(Spoken::Http.cause()) =>
-            {
-                break cause;
-            }
-            // The answer took too long.
-            News::Disconnected(Disconnect::Lost(_)) => uplink.command(LinkCommand::Connect),
-            News::Connected => {}
-            News::Frame(_) | News::Disconnected(_) => panic!("it is no server"),
-        }
-    };
-    let expected = "the port speaks HTTP/1.1, as an admin port does: name the port for gRPC with --server; it is 50051 by default";
-    assert_eq!(cause, expected);
 }

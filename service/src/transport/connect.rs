@@ -27,7 +27,6 @@ use crate::transport::{
     failure::{EXPOSED, HandshakeError, plain_text},
     metrics::Metrics,
     reload,
-    spoken::Spoken,
     stream::ByteStream,
 };
 
@@ -97,15 +96,6 @@ impl Connector {
     /// The endpoint of the server.
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
-    }
-
-    /// What the port speaks instead of gRPC, if the server is to speak plain text over TCP and its port does not. Blocks the thread
-    /// for a look-up of the name, and 0.3 seconds for each address and for the answer.
-    pub fn spoken(&self) -> Option<Spoken> {
-        match &self.endpoint {
-            Endpoint::Http(at) => Spoken::at(at),
-            Endpoint::Https(_) | Endpoint::Unix(_) => None,
-        }
     }
 
     async fn connect(self) -> Result<ByteStream, Fault> {
