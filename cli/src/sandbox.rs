@@ -8,8 +8,7 @@
 use std::{error::Error, net::SocketAddr, time::Duration};
 
 use agent_core::{
-    agent::AgentConfig, asking::CostSource, budget::BudgetConfig, nodes::NodeFields,
-    preferences::PreferencePolicy,
+    agent::AgentConfig, budget::BudgetConfig, nodes::NodeFields, preferences::PreferencePolicy,
 };
 use agent_kube::KubeCluster;
 use decree_agent::{AgentArgs, FakeCluster, Mode, ShellConfig};
@@ -129,7 +128,7 @@ pub(crate) fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
 /// An agent of the embedded cluster.
 pub(crate) fn agent_config(mode: Mode, budget: BudgetConfig) -> AgentConfig {
     let preferences = PreferencePolicy {
-        cost_sources: CostSource::KINDS.map(str::to_owned).into(),
+        asks_costs: true,
         ..PreferencePolicy::default()
     };
     AgentConfig {

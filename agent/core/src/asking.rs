@@ -1,7 +1,7 @@
 //! Questions of the server for the deletion costs of pods, answered from the source that the ReplicaSet names.
 //!
 //! **Invariant:** only a pod is asked that this agent itself sees as an active pod of the ReplicaSet, and only from the source in the annotation
-//! that it has read itself, if the operator allows that source. The server's word decides neither.
+//! that it has read itself, if the operator allows that. The server's word decides neither.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -29,19 +29,16 @@ const QUESTIONS_MAX: usize = 1_000;
 const ANSWERS_MAX: usize = 100_000;
 /// The longest time for a question, whatever the server says.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// The longest reason why a pod has no cost.
-const FAILURE_BYTES_MAX: usize = 128;
+/// The failure of a pod that is not asked.
+const NOT_ASKED: &str = "not an active pod of a ReplicaSet that prefers to be asked";
 
-/// A source of costs, as an annotation names it.
+/// A source of costs, as an annotation names it: the answer to a GET at the pod's own address, `http://:PORT/PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CostSource {
-    /// The answer to a GET at the pod's own address: `http://:PORT/PATH`.
-    Http {
-        /// The port.
-        port: u16,
-        /// The path, with a query if there is one.
-        path: String,
-    },
+pub struct CostSource {
+    /// The port.
+    pub port: u16,
+    /// The path, with a query if there is one.
+    pub path: String,
 }
 
 /// A question to one pod, answered by [`Agent::handle_cost`](crate::agent::Agent::handle_cost).
@@ -70,22 +67,11 @@ pub(crate) struct Asking {
 
 #[derive(Clone, Debug)]
 struct Question {
-    source: Result<CostSource, String>,
+    /// Without one, no pod is asked.
+    source: Option<CostSource>,
     until: Timestamp,
     pods: Vec<v1::ObjectRef>,
     answers: Vec<Option<Result<i32, String>>>,
-}
-
-impl CostSource {
-    /// The kinds of sources, by which the operator allows them.
-    pub const KINDS: [&str; 1] = ["http"];
-
-    /// Its kind.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Http { .. } => "http",
-        }
-    }
 }
 
 impl FromStr for CostSource {
@@ -98,7 +84,7 @@ impl FromStr for CostSource {
             let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
             let port = port.parse().ok().filter(|port| *port != 0)?;
             let path = format!("/{path}");
-            (is_number && path.bytes().all(is_sound)).then_some(Self::Http { port, path })
+            (is_number && path.bytes().all(is_sound)).then_some(Self { port, path })
         };
         read().ok_or_else(|| format!("{text:?} is not http://:PORT/PATH"))
     }
@@ -140,13 +126,11 @@ impl Asking {
         let timeout = timeout.unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX);
         let set = replica_set.unwrap_or_default();
         let source = source_of(view, &set);
-        let may_ask = |pod: &v1::ObjectRef| match &source {
-            Err(why) => Some(Err(why.clone())),
-            Ok(_) => check_pod(view, &set, pod).err().map(Err),
-        };
+        let may_ask = |pod: &v1::ObjectRef| source.is_some() && is_own(view, &set, pod);
+        let answer = |pod| (!may_ask(pod)).then(|| Err(NOT_ASKED.to_owned()));
         let question = Question {
             until: after(now, timeout),
-            answers: pods.iter().map(may_ask).collect(),
+            answers: pods.iter().map(answer).collect(),
             pods,
             source,
         };
@@ -162,20 +146,18 @@ impl Asking {
     pub(crate) fn poll_call(&mut self, now: Timestamp) -> Option<CostCall> {
         while self.calls.len() < CALLS_MAX {
             let (id, pod) = self.waiting.pop_front()?;
-            let Some(question) = self.questions.get(&id) else {
-                continue;
-            };
-            let Ok(source) = &question.source else {
-                continue;
-            };
-            self.last_call += 1;
-            self.calls.insert(self.last_call, Some((id, pod)));
-            return Some(CostCall {
-                id: self.last_call,
-                pod: question.pods[pod].clone(),
-                source: source.clone(),
-                timeout: since(question.until, now),
-            });
+            if let Some(question) = self.questions.get(&id)
+                && let Some(source) = question.source.clone()
+            {
+                self.last_call += 1;
+                self.calls.insert(self.last_call, Some((id, pod)));
+                return Some(CostCall {
+                    id: self.last_call,
+                    pod: question.pods[pod].clone(),
+                    source,
+                    timeout: since(question.until, now),
+                });
+            }
         }
         None
     }
@@ -231,15 +213,11 @@ impl Question {
         let answers = self.pods.into_iter().zip(self.answers);
         let costs = answers.map(|(pod, answer)| {
             let answer = answer.unwrap_or_else(|| Err("no answer in time".to_owned()));
-            let mut failure = match &answer {
-                Ok(_) => String::new(),
-                Err(why) => format!("{}: {why}", pod.name),
-            };
-            failure.truncate(failure.floor_char_boundary(FAILURE_BYTES_MAX));
+            let failure = answer.as_ref().err();
             v1::PodCost {
                 uid: pod.uid,
+                failure: failure.map_or_else(String::new, |why| format!("{}: {why}", pod.name)),
                 cost: answer.ok(),
-                failure,
             }
         });
         let costs = costs.collect();
@@ -248,24 +226,18 @@ impl Question {
 }
 
 /// The source that a ReplicaSet names, as this agent has read it.
-fn source_of(view: &View, set: &v1::ObjectRef) -> Result<CostSource, String> {
+fn source_of(view: &View, set: &v1::ObjectRef) -> Option<CostSource> {
     let known = view.templates.newest(&set.uid);
-    let known = known.filter(|it| it.namespace == set.namespace && it.name == set.name);
-    let preferences = known.and_then(|it| it.preferences.as_ref());
-    let preference = preferences.and_then(|it| it.scale_in_cost.as_ref());
-    let preference = preference.ok_or("the ReplicaSet does not prefer to be asked")?;
-    preference.source.parse()
+    let known = known.filter(|it| it.namespace == set.namespace && it.name == set.name)?;
+    let preference = known.preferences.as_ref()?.scale_in_cost.as_ref()?;
+    preference.source.parse().ok()
 }
 
-/// Checks that a pod is an active one of a ReplicaSet.
-fn check_pod(view: &View, set: &v1::ObjectRef, pod: &v1::ObjectRef) -> Result<(), String> {
+/// Whether a pod is an active one of a ReplicaSet.
+fn is_own(view: &View, set: &v1::ObjectRef, pod: &v1::ObjectRef) -> bool {
     let key = pods::key(&set.namespace, &set.uid);
-    let known = view.pods.get(&pod.uid);
-    let is_own = known.is_some_and(|it| it.state.is_active() && *it.controller == *key);
-    if is_own && pod.namespace == set.namespace {
-        return Ok(());
-    }
-    Err("not an active pod of the ReplicaSet".to_owned())
+    let is_of = |it: &pods::Pod| it.state.is_active() && *it.controller == *key;
+    view.pods.get(&pod.uid).is_some_and(is_of) && pod.namespace == set.namespace
 }
 
 #[cfg(test)]

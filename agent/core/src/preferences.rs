@@ -12,15 +12,20 @@ use decree_api::v1;
 
 use crate::{asking::CostSource, nodes::NodeFields};
 
+/// The rules of `scale-in`, each in the form of its word.
+const RULES: [(&str, v1::ScaleInRule); 5] = [
+    ("first=KEY=VALUE", v1::ScaleInRule::First),
+    ("spread=KEY", v1::ScaleInRule::Spread),
+    ("leaving-node", v1::ScaleInRule::LeavingNode),
+    ("consolidate", v1::ScaleInRule::EmptiestNode),
+    ("oldest-stays", v1::ScaleInRule::Youngest),
+];
+
 /// The value of each annotation that asks for nothing: such a ReplicaSet has no default of its namespace.
 const NONE: &str = "kubernetes";
 /// The namespace of a default for all namespaces.
 const EVERYWHERE: &str = "*";
 const AFTER_TERMINATION: &str = "after-termination";
-const CONSOLIDATE: &str = "consolidate";
-const OLDEST_STAYS: &str = "oldest-stays";
-const LEAVING_NODE: &str = "leaving-node";
-const SPREAD: &str = "spread=";
 /// The surge that replaces all pods at once.
 const ALL_AT_ONCE: &str = "true";
 /// Why a preference is not followed without nodes.
@@ -54,8 +59,8 @@ pub struct PreferencePolicy {
     pub allowed: BTreeSet<Preference>,
     /// The preferences of ReplicaSets without such annotations, by namespace; `*` is for all without an entry.
     pub defaults: BTreeMap<String, v1::Preferences>,
-    /// The sources of costs that pods may be asked from; none by default.
-    pub cost_sources: BTreeSet<String>,
+    /// Whether pods may be asked for their costs over HTTP; not by default.
+    pub asks_costs: bool,
 }
 
 /// A preference of the ReplicaSets of a namespace without annotations of preferences, as `NAMESPACE:NAME=VALUE`.
@@ -116,7 +121,7 @@ impl Preference {
                 }
                 let is_spread = |it: &&v1::ScaleInPreference| it.rule() == v1::ScaleInRule::Spread;
                 if rules.iter().filter(is_spread).count() > 1 {
-                    return Err(format!("more than one {SPREAD}KEY"));
+                    return Err("more than one spread=KEY".to_owned());
                 }
                 into.scale_in = rules;
             }
@@ -137,39 +142,59 @@ impl Preference {
         }
     }
 
-    /// Why the preference cannot be followed with these fields of nodes and these sources of costs.
+    /// Why the preference cannot be followed with these fields of nodes, or without asking for costs.
     fn lacks(
         self,
         of: &v1::Preferences,
         nodes: Option<&NodeFields>,
-        sources: &BTreeSet<String>,
+        asks_costs: bool,
     ) -> Option<String> {
-        let lacks = |rule: &v1::ScaleInPreference| match (rule.rule(), nodes) {
-            (v1::ScaleInRule::LeavingNode | v1::ScaleInRule::Spread, None) => {
-                Some(format!("{} {NEEDS_NODES}", scale_in_word(rule)))
+        let lacks = |rule: &v1::ScaleInPreference| {
+            let (word, key) = (scale_in_word(rule), &rule.label_key);
+            match (rule.rule(), nodes) {
+                (v1::ScaleInRule::LeavingNode | v1::ScaleInRule::Spread, None) => {
+                    Some(format!("{word} {NEEDS_NODES}"))
+                }
+                (v1::ScaleInRule::Spread, Some(nodes)) if !nodes.labels.contains(key) => {
+                    Some(format!(
+                        "{word} needs that label of nodes; start the agent with --node-label {key}"
+                    ))
+                }
+                _ => None,
             }
-            (v1::ScaleInRule::Spread, Some(nodes)) if !nodes.labels.contains(&rule.label_key) => {
-                let (word, key) = (scale_in_word(rule), &rule.label_key);
-                Some(format!(
-                    "{word} needs that label of nodes; start the agent with --node-label {key}"
-                ))
-            }
-            _ => None,
         };
+        let without = |why: &str| Some(why.to_owned());
         match self {
-            Self::Create | Self::KeepEnded => None,
             Self::ScaleIn => of.scale_in.iter().find_map(lacks),
-            Self::ScaleInCost => {
-                let source = of.scale_in_cost.as_ref()?.source.parse::<CostSource>();
-                let source = source.ok()?;
-                let kind = source.kind();
-                let is_named = sources.contains(kind);
-                (!is_named).then(|| format!("the agent runs without --scale-in-costs {kind}"))
+            Self::ScaleInCost if !asks_costs => {
+                without("the agent runs without --scale-in-costs http")
+            }
+            Self::Surge if nodes.is_none() => without(NEEDS_NODES),
+            Self::Create | Self::KeepEnded | Self::ScaleInCost | Self::Surge => None,
+        }
+    }
+
+    /// The value, as the annotation states it; `None` without the preference.
+    fn value(self, of: &v1::Preferences) -> Option<String> {
+        match self {
+            Self::Create => of
+                .create_after_termination
+                .then(|| AFTER_TERMINATION.to_owned()),
+            Self::KeepEnded => of.keep_ended.map(|it| it.to_string()),
+            Self::ScaleIn => {
+                let rules: Vec<_> = of.scale_in.iter().map(scale_in_word).collect();
+                (!rules.is_empty()).then(|| rules.join(", "))
             }
             Self::Surge => {
-                let is_set = of.surge.is_some() || of.surge_percent.is_some();
-                (is_set && nodes.is_none()).then(|| NEEDS_NODES.to_owned())
+                let number = of.surge.map(|it| it.to_string());
+                let percent = of.surge_percent.map(|it| format!("{it}%"));
+                let surges: Vec<_> = number.into_iter().chain(percent).collect();
+                (!surges.is_empty()).then(|| surges.join(" or "))
             }
+            Self::ScaleInCost => of.scale_in_cost.as_ref().map(|it| match it.on_silence() {
+                v1::OnSilence::Wait => format!("{}, {WAIT}", it.source),
+                v1::OnSilence::Proceed | v1::OnSilence::Unspecified => it.source.clone(),
+            }),
         }
     }
 
@@ -195,11 +220,9 @@ impl FromStr for DefaultPreference {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split_once(':').and_then(|(namespace, rest)| {
-            let (name, value) = rest.split_once('=')?;
-            Some((namespace, name, value))
-        });
-        let (namespace, name, value) =
+        let parts = text.split_once(':');
+        let parts = parts.and_then(|(namespace, rest)| Some((namespace, rest.split_once('=')?)));
+        let (namespace, (name, value)) =
             parts.ok_or_else(|| format!("{text:?} is not NAMESPACE:NAME=VALUE"))?;
         let preference: Preference = name.parse()?;
         preference.read(value, &mut v1::Preferences::default())?;
@@ -227,7 +250,7 @@ impl Default for PreferencePolicy {
         Self {
             allowed: Preference::ALL.into(),
             defaults: BTreeMap::new(),
-            cost_sources: BTreeSet::new(),
+            asks_costs: false,
         }
     }
 }
@@ -274,7 +297,7 @@ impl PreferencePolicy {
         };
         for it in Preference::ALL {
             let why = if is_default || self.allowed.contains(&it) {
-                it.lacks(preferences, nodes, &self.cost_sources)
+                it.lacks(preferences, nodes, self.asks_costs)
             } else {
                 Some("the agent does not allow it".to_owned())
             };
@@ -304,34 +327,9 @@ pub fn take(annotations: &mut HashMap<String, String>) -> (Option<v1::Preference
 
 /// The preferences as their annotations, without the domain: `create: after-termination; keep-ended: 5`.
 pub fn words(preferences: &v1::Preferences) -> String {
-    let v1::Preferences {
-        create_after_termination,
-        keep_ended,
-        scale_in,
-        surge,
-        surge_percent,
-        scale_in_cost,
-    } = preferences;
-    let rules = scale_in.iter().map(scale_in_word);
-    let rules = rules.collect::<Vec<_>>().join(", ");
-    let surge = surge.map(|it| it.to_string());
-    let surges = surge
-        .into_iter()
-        .chain(surge_percent.map(|it| format!("{it}%")));
-    let surges = surges.collect::<Vec<_>>().join(" or ");
-    let values = [
-        create_after_termination.then(|| AFTER_TERMINATION.to_owned()),
-        keep_ended.map(|it| it.to_string()),
-        Some(rules).filter(|it| !it.is_empty()),
-        scale_in_cost.as_ref().map(|it| match it.on_silence() {
-            v1::OnSilence::Wait => format!("{}, {WAIT}", it.source),
-            v1::OnSilence::Proceed | v1::OnSilence::Unspecified => it.source.clone(),
-        }),
-        Some(surges).filter(|it| !it.is_empty()),
-    ];
-    let words = Preference::ALL.into_iter().zip(values);
-    let words = words.filter_map(|(it, value)| Some(format!("{}: {}", it.name(), value?)));
-    words.collect::<Vec<_>>().join("; ")
+    let word = |it: Preference| Some(format!("{}: {}", it.name(), it.value(preferences)?));
+    let words: Vec<_> = Preference::ALL.into_iter().filter_map(word).collect();
+    words.join("; ")
 }
 
 /// The largest number of pods, and the percentage, that are created in advance.
@@ -341,13 +339,13 @@ fn surge(value: &str) -> Result<(Option<i32>, Option<i32>), String> {
         ALL_AT_ONCE => Some(100),
         value => value.strip_suffix('%').and_then(count),
     };
-    match percent.filter(|it| *it <= 100) {
-        None => count(value).map(|number| (Some(number), None)),
-        percent => Some((None, percent)),
+    let (number, percent) = (count(value), percent.filter(|it| *it <= 100));
+    if number.or(percent).is_none() {
+        return Err(format!(
+            "{value:?} is not {ALL_AT_ONCE}, a number of pods from 0 to 65535, a percentage up to 100%, nor {NONE}"
+        ));
     }
-    .ok_or_else(|| {
-        format!("{value:?} is not {ALL_AT_ONCE}, a number of pods from 0 to 65535, a percentage up to 100%, nor {NONE}")
-    })
+    Ok((number, percent))
 }
 
 /// A rule as its word in the annotation.
@@ -357,58 +355,38 @@ fn scale_in_word(preference: &v1::ScaleInPreference) -> String {
         label_key,
         label_value,
     } = preference;
-    match preference.rule() {
-        v1::ScaleInRule::First => format!("first={label_key}={label_value}"),
-        v1::ScaleInRule::EmptiestNode => CONSOLIDATE.to_owned(),
-        v1::ScaleInRule::Youngest => OLDEST_STAYS.to_owned(),
-        v1::ScaleInRule::LeavingNode => LEAVING_NODE.to_owned(),
-        v1::ScaleInRule::Spread => format!("{SPREAD}{label_key}"),
-        v1::ScaleInRule::Unspecified => format!("unknown rule {rule}"),
-    }
+    let form = RULES.iter().find(|(_, it)| *it == preference.rule());
+    let Some(form) = form.map(|(form, _)| form.split('=').collect::<Vec<_>>()) else {
+        return format!("unknown rule {rule}");
+    };
+    [form[0], label_key, label_value][..form.len()].join("=")
 }
 
 fn scale_in(word: &str) -> Result<v1::ScaleInPreference, String> {
     let word = word.trim();
-    let of = |rule: v1::ScaleInRule, [key, value]: [&str; 2]| v1::ScaleInPreference {
-        rule: rule.into(),
-        label_key: key.to_owned(),
-        label_value: value.to_owned(),
+    let parts: Vec<_> = word.splitn(3, '=').collect();
+    let fits = |form: &str| {
+        let form: Vec<_> = form.split('=').collect();
+        let has_key = parts.get(1).is_none_or(|key| !key.is_empty());
+        form[0] == parts[0] && form.len() == parts.len() && has_key
     };
-    if let Some(label) = word.strip_prefix("first=") {
-        let label = label.split_once('=').filter(|(key, _)| !key.is_empty());
-        let (key, value) =
-            label.ok_or_else(|| format!("{word:?} is not first=KEY=VALUE of a label"))?;
-        return Ok(of(v1::ScaleInRule::First, [key, value]));
-    }
-    if let Some(key) = word.strip_prefix(SPREAD).filter(|key| !key.is_empty()) {
-        return Ok(of(v1::ScaleInRule::Spread, [key, ""]));
-    }
-    match word {
-        LEAVING_NODE => Ok(of(v1::ScaleInRule::LeavingNode, [""; 2])),
-        CONSOLIDATE => Ok(of(v1::ScaleInRule::EmptiestNode, [""; 2])),
-        OLDEST_STAYS => Ok(of(v1::ScaleInRule::Youngest, [""; 2])),
-        _ => {
-            let known = [
-                "first=KEY=VALUE",
-                "spread=KEY",
-                LEAVING_NODE,
-                CONSOLIDATE,
-                OLDEST_STAYS,
-                NONE,
-            ];
-            Err(unknown(word, &known))
-        }
-    }
+    let Some((_, rule)) = RULES.iter().find(|(form, _)| fits(form)) else {
+        let known = RULES.iter().map(|(form, _)| *form).chain([NONE]);
+        return Err(unknown(word, &known.collect::<Vec<_>>()));
+    };
+    let label = |at: usize| parts.get(at).copied().unwrap_or_default().to_owned();
+    Ok(v1::ScaleInPreference {
+        rule: (*rule).into(),
+        label_key: label(1),
+        label_value: label(2),
+    })
 }
 
 /// A source of costs, and `wait` after a comma if no pod is deleted without the answers.
 fn scale_in_cost(value: &str) -> Result<v1::ScaleInCost, String> {
-    let end = value
-        .rsplit_once(',')
-        .filter(|(_, word)| word.trim() == WAIT);
-    let (source, on_silence) = match end {
-        Some((source, _)) => (source.trim_end(), v1::OnSilence::Wait),
-        None => (value, v1::OnSilence::Proceed),
+    let (source, on_silence) = match value.rsplit_once(',') {
+        Some((source, word)) if word.trim() == WAIT => (source.trim_end(), v1::OnSilence::Wait),
+        Some(_) | None => (value, v1::OnSilence::Proceed),
     };
     if source.len() > SOURCE_BYTES_MAX {
         return Err(format!("longer than {SOURCE_BYTES_MAX} bytes"));

@@ -11,7 +11,7 @@ use std::{
 use agent_core::asking::CostSource;
 use bytes::Bytes;
 use decree_api::v1;
-use http::{Request, StatusCode, Uri, uri};
+use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_util::{client::legacy, rt::TokioExecutor};
 use serde_json::Value;
@@ -23,33 +23,35 @@ const ANSWER_BYTES_MAX: usize = 64;
 /// The most bytes of the head of an answer.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
+type Failure = Box<dyn Error + Send + Sync>;
+
 /// Asks a pod. The caller limits the time.
 pub(crate) async fn ask(
     transport: &Transport,
     pod: &v1::ObjectRef,
     source: &CostSource,
 ) -> Result<i32, String> {
-    let request = requests::cached_pod(&pod.namespace, &pod.name);
-    let request = request.map_err(|error| error.message)?;
-    let answer = transport.fetch(request).await;
-    let answer = answer.map_err(|error| error.to_string())?;
-    let CostSource::Http { port, path } = source;
-    get(SocketAddr::new(address(&answer, &pod.uid)?, *port), path).await
+    let asked = async {
+        let request = requests::cached_pod(&pod.namespace, &pod.name)?;
+        let address = address(&transport.fetch(request).await?, &pod.uid)?;
+        get(SocketAddr::new(address, source.port), &source.path).await
+    };
+    asked.await.map_err(|error: Failure| innermost(&*error))
 }
 
 /// The address of a pod, as the API server describes it.
-fn address(pod: &[u8], uid: &str) -> Result<IpAddr, String> {
-    let pod: Value = serde_json::from_slice(pod).map_err(|error| error.to_string())?;
+fn address(pod: &[u8], uid: &str) -> Result<IpAddr, Failure> {
+    let pod: Value = serde_json::from_slice(pod)?;
     if pod["metadata"]["uid"] != uid {
-        return Err("the pod is gone".to_owned());
+        return Err("the pod is gone".into());
     }
     if pod["spec"]["hostNetwork"] == true {
-        return Err("the pod has the network of its node".to_owned());
+        return Err("the pod has the network of its node".into());
     }
     let address = pod["status"]["podIP"].as_str().filter(|it| !it.is_empty());
     let address = address.ok_or("the pod has no address yet")?;
     let read = address.parse::<IpAddr>().ok().filter(is_of_a_pod);
-    read.ok_or_else(|| format!("{address:?} is no address of a pod"))
+    read.ok_or_else(|| format!("{address:?} is no address of a pod").into())
 }
 
 /// Not this machine, nor the services that answer at addresses of a link, such as those with the credentials of a node.
@@ -62,32 +64,21 @@ fn is_of_a_pod(address: &IpAddr) -> bool {
     !is_local && !address.is_loopback() && !address.is_unspecified() && !address.is_multicast()
 }
 
-async fn get(address: SocketAddr, path: &str) -> Result<i32, String> {
-    let uri = Uri::builder().scheme(uri::Scheme::HTTP);
-    let uri = uri
-        .authority(address.to_string())
-        .path_and_query(path)
-        .build();
-    let request = Request::get(uri.map_err(|error| error.to_string())?);
-    let request = request.body(Empty::<Bytes>::new());
-    let request = request.map_err(|error| error.to_string())?;
+async fn get(address: SocketAddr, path: &str) -> Result<i32, Failure> {
+    let request = Request::get(format!("http://{address}{path}"));
     let client = legacy::Client::builder(TokioExecutor::new())
         .pool_max_idle_per_host(0)
         .http1_max_buf_size(HEAD_BYTES_MAX)
         .build_http();
-    let response = client.request(request).await;
-    let response = response.map_err(|error| innermost(&error))?;
+    let response = client.request(request.body(Empty::<Bytes>::new())?).await?;
     if response.status() != StatusCode::OK {
-        return Err(format!("status {}", response.status().as_u16()));
+        return Err(format!("status {}", response.status().as_u16()).into());
     }
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
-    let body = body
-        .await
-        .map_err(|error| innermost(error.as_ref()))?
-        .to_bytes();
+    let body = body.await?.to_bytes();
     let text = str::from_utf8(&body).ok();
     let cost = text.and_then(|text| text.trim_ascii().parse().ok());
-    cost.ok_or_else(|| "the answer is no 32-bit integer".to_owned())
+    cost.ok_or_else(|| "the answer is no 32-bit integer".into())
 }
 
 /// The cause at the end of a chain of errors, such as `Connection refused`.

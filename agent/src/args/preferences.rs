@@ -2,11 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{
-    asking::CostSource,
-    preferences::{self, DefaultPreference, Preference, PreferencePolicy},
-};
-use clap::{Args, builder::PossibleValuesParser};
+use agent_core::preferences::{self, DefaultPreference, Preference, PreferencePolicy};
+use clap::Args;
 
 /// The preferences that the agent follows.
 #[derive(Clone, Debug, Args)]
@@ -31,7 +28,7 @@ pub struct PreferenceArgs {
         long = "scale-in-costs",
         env = "DECREE_SCALE_IN_COSTS",
         value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(CostSource::KINDS),
+        value_parser = ["http"],
         value_name = "SOURCES"
     )]
     pub scale_in_costs: Vec<String>,
@@ -40,7 +37,7 @@ pub struct PreferenceArgs {
 impl PreferenceArgs {
     pub(super) fn policy(&self) -> PreferencePolicy {
         PreferencePolicy {
-            cost_sources: self.scale_in_costs.iter().cloned().collect(),
+            asks_costs: !self.scale_in_costs.is_empty(),
             ..PreferencePolicy::new(self.preferences.clone(), &self.default_preferences)
         }
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use agent_core::{
     agent::{Agent, AgentConfig},
-    asking::CostSource,
     budget,
     execute::creates::CreateLimits,
     nodes::NodeFields,
@@ -95,11 +94,10 @@ impl AgentActor {
             is_lenient,
             reads_nodes,
         } = process;
-        let mut preferences = PreferencePolicy::default();
-        let kinds = CostSource::KINDS.iter().filter(|_| asks);
-        preferences
-            .cost_sources
-            .extend(kinds.map(ToString::to_string));
+        let preferences = PreferencePolicy {
+            asks_costs: asks,
+            ..PreferencePolicy::default()
+        };
         let creates = if mutant == Some(Mutant::SkipBarrier) {
             CreateLimits {
                 timeout: Duration::ZERO,

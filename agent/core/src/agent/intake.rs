@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use super::Agent;
 use crate::{
     api::{Kind, Object},
-    asking::CAPABILITY,
     budget::PodOfOther,
     nodes::NodeEvent,
     report::Report,
@@ -22,17 +21,11 @@ impl Agent {
         }
     }
 
-    /// Takes a question for costs. An agent that answers none breaks with a server that asks all the same.
+    /// Takes a question for costs. Without the capability, no preference names a source, and no pod is asked.
     pub(super) fn handle_question(&mut self, now: Timestamp, wanted: v1::CostsWanted) {
-        let mut capabilities = self.link.hello.capabilities.iter();
-        let taken = if !capabilities.any(|it| it == CAPABILITY) {
-            Err("it asks for costs, although the agent answers none".to_owned())
-        } else if self.link.takes_work() {
-            self.asking.handle_question(now, &self.view, wanted)
-        } else {
-            Ok(())
-        };
-        if let Err(text) = taken {
+        if self.link.takes_work()
+            && let Err(text) = self.asking.handle_question(now, &self.view, wanted)
+        {
             self.handle_violation(now, &text);
         }
     }

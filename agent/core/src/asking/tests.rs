@@ -58,7 +58,7 @@ fn pods_are_asked_once_and_the_answer_has_all_of_them() {
         .handle_question(at(0), &view, wanted(7, &["a", "b"]))
         .expect("it is sound");
     let call = asking.poll_call(at(1)).expect("a pod is to be asked");
-    let source = CostSource::Http {
+    let source = CostSource {
         port: 8080,
         path: "/busy".to_owned(),
     };
@@ -121,7 +121,7 @@ fn only_active_pods_of_a_replica_set_that_prefers_it_are_asked() {
         .expect("it is sound");
     assert_eq!(calls(&mut asking, 0), [(1, "a".to_owned())]);
     asking.handle_cost(1, Ok(0));
-    let not = |name: &str| format!("{name}: not an active pod of the ReplicaSet");
+    let not = |name: &str| format!("{name}: {NOT_ASKED}");
     let expected = names[1..]
         .iter()
         .map(|name| not(name))

@@ -113,7 +113,7 @@ fn wrong_word_of_an_annotation_is_named() {
         (
             "scale-in",
             "first=idle",
-            "\"first=idle\" is not first=KEY=VALUE of a label",
+            "\"first=idle\" is none of: first=KEY=VALUE, spread=KEY, leaving-node, consolidate, oldest-stays, kubernetes",
         ),
         (
             "scale-in",
@@ -266,7 +266,7 @@ fn source_of_costs_is_a_port_and_a_path_of_the_pod_itself() {
 }
 
 #[test]
-fn costs_are_asked_only_from_sources_that_the_operator_names() {
+fn costs_are_asked_only_if_the_operator_allows_it() {
     let asks = read(&[("scale-in-cost", "http://:8080/busy")]);
     let mut off = asks.clone();
     PreferencePolicy::default().apply(&mut off, None);
@@ -276,14 +276,14 @@ fn costs_are_asked_only_from_sources_that_the_operator_names() {
     let default: DefaultPreference = "*:scale-in-cost=http://:8080/busy"
         .parse()
         .expect("a default");
-    let policy = |kinds: &[&str]| PreferencePolicy {
-        cost_sources: kinds.iter().map(ToString::to_string).collect(),
+    let policy = |asks_costs| PreferencePolicy {
+        asks_costs,
         ..PreferencePolicy::new(Preference::ALL.into(), std::slice::from_ref(&default))
     };
     for set in [asks.clone(), read(&[])] {
         let (mut on, mut off) = (set.clone(), set);
-        policy(&["http"]).apply(&mut on, None);
-        policy(&[]).apply(&mut off, None);
+        policy(true).apply(&mut on, None);
+        policy(false).apply(&mut off, None);
         assert_eq!(on.preferences, asks.preferences);
         assert_eq!(
             (off.preferences, off.ignored_annotations.len()),
