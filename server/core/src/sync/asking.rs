@@ -5,7 +5,7 @@
 //! **Invariant:** a ReplicaSet has at most one question, and its answer serves at most one choice, soon after it came. The choice is among the
 //! pods of that time. Pods without an answer count as their annotations say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{manage::candidates, rank};
 use crate::{
@@ -49,16 +49,18 @@ pub(super) type Answers = (BTreeMap<Uid, i32>, Option<Reason>);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Questions {
     open: HeldMap<SetId, Question>,
-    /// The ReplicaSets of the questions that have not left.
-    unsent: BTreeSet<SetId>,
+    /// The ReplicaSets of the questions that await an answer, by number.
+    asked: BTreeMap<u64, SetId>,
     last: u64,
+    last_sent: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Question {
+pub(crate) struct Question {
     id: u64,
     key: Key,
     pods: Vec<PodRef>,
+    costs: BTreeMap<Uid, i32>,
     step: Step,
     /// When the step ends.
     until: Timestamp,
@@ -68,12 +70,12 @@ struct Question {
     failure: Box<str>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Asked,
-    Answered(BTreeMap<Uid, i32>),
-    /// This number of pods was silent, and is asked again.
-    Waits(usize),
+    Answered,
+    /// Some pods were silent, and are asked again.
+    Waits,
 }
 
 /// Returns the costs for the choice of `count` victims, or `None` while the choice waits for them.
@@ -83,52 +85,42 @@ pub(super) fn answers(
     (id, count): (SetId, usize),
 ) -> Option<Answers> {
     let now = index.now;
-    let preferences = index.set(id)?.object.preferences.as_deref();
-    let preference = preferences.and_then(|it| it.scale_in_cost.as_ref());
-    let waits = preference.map(|it| it.waits);
-    let is_given = matches!(config.costs, Costs::Given(_));
-    let pods = match waits {
-        Some(_) if !is_given => comparable(index, id, count),
-        Some(_) | None => Vec::new(),
-    };
+    let set = &index.set(id)?.object;
+    let preference = set.preferences.as_deref();
+    let preference = preference.and_then(|it| it.scale_in_cost.as_ref());
+    let waits = preference.filter(|_| config.costs == Costs::Asked);
+    let waits = waits.map(|it| it.waits);
+    let known = index.questions.open.get(&id);
+    let is_under_way = |it: &Question| it.step != Step::Answered && now < it.until;
+    if waits.is_some() && known.is_some_and(is_under_way) {
+        return None;
+    }
+    let pods = waits.map_or_else(Vec::new, |_| comparable(index, id, count));
     if pods.is_empty() {
         index.questions.forget(id);
         return Some(Answers::default());
     }
-    let say = |detail: String| Some(Reason::new(Rule::CostsAsked, detail));
-    if config.costs == Costs::OfAnnotations {
-        let detail = "no pod is asked for its cost here: the annotations of the pods count";
-        return Some((BTreeMap::new(), say(detail.to_owned())));
-    }
-    let key = index.set(id)?.object.key.clone();
-    let questions = &mut index.questions;
-    let known = questions.open.get(&id);
-    let silences = known.map_or(0, |it| it.silences);
-    let costs = match known.map(|it| (&it.step, now < it.until)) {
-        Some((Step::Asked | Step::Waits(_), true)) => return None,
-        Some((Step::Answered(costs), true)) => costs.clone(),
-        Some((Step::Asked, false)) => BTreeMap::new(),
-        Some((Step::Answered(_) | Step::Waits(_), false)) | None => {
-            questions.ask(now, (id, &key), pods, silences);
-            return None;
-        }
+    let is_usable = |it: &&Question| match it.step {
+        Step::Asked => true,
+        Step::Answered => now < it.until,
+        Step::Waits => false,
     };
-    let question = known?;
-    let silent = pods
-        .iter()
-        .filter(|pod| question.pods.contains(pod) && !costs.contains_key(&pod.uid));
-    let silent = silent.count();
-    if silent > 0 && waits == Some(true) {
-        questions.wait(now, id, silent);
+    let Some(question) = known.filter(is_usable) else {
+        let key = set.key.clone();
+        index.questions.ask(now, (id, key), pods);
+        return None;
+    };
+    let is_silent =
+        |pod: &PodRef| question.pods.contains(pod) && !question.costs.contains_key(&pod.uid);
+    if waits == Some(true) && pods.iter().any(is_silent) {
+        index.questions.wait(now, id);
         return None;
     }
-    let (asked, answered, why) = (question.pods.len(), costs.len(), question.why());
-    let asked = wording::count(asked, "pod");
-    let reason = say(format!(
-        "asked {asked} for their costs, {answered} answered{why}"
-    ));
-    questions.forget(id);
-    Some((costs, reason))
+    let question = index.questions.forget(id)?;
+    let (asked, answered) = (question.pods.len(), question.costs.len());
+    let (asked, why) = (wording::count(asked, "pod"), question.why());
+    let detail = format!("asked {asked} for their costs, {answered} answered{why}");
+    Some((question.costs, Some(Reason::new(Rule::CostsAsked, detail))))
 }
 
 /// Returns the pods to ask, the first ones in the order of deletion.
@@ -139,19 +131,20 @@ fn comparable(index: &Index, id: SetId, count: usize) -> Vec<PodRef> {
 }
 
 impl Questions {
-    fn ask(&mut self, now: Timestamp, (set, key): (SetId, &Key), pods: Vec<PodRef>, silences: u32) {
+    fn ask(&mut self, now: Timestamp, (set, key): (SetId, Key), pods: Vec<PodRef>) {
         self.last += 1;
         let question = Question {
             id: self.last,
-            key: key.clone(),
+            key,
             pods,
+            costs: BTreeMap::new(),
             step: Step::Asked,
             until: now.plus(WAIT_MAX),
-            silences,
+            silences: self.open.get(&set).map_or(0, |it| it.silences),
             failure: Box::default(),
         };
         self.open.insert(set, question);
-        self.unsent.insert(set);
+        self.asked.insert(self.last, set);
     }
 
     /// Takes the answer to a question. Returns its ReplicaSet if the choice can be made now.
@@ -161,41 +154,45 @@ impl Questions {
         id: u64,
         costs: Vec<(Uid, Result<i32, Box<str>>)>,
     ) -> Option<SetId> {
-        let awaited = |it: &Question| it.id == id && matches!(it.step, Step::Asked);
-        let mut open = self.open.iter();
-        let set = *open.find(|(_, question)| awaited(question))?.0;
+        let set = self.asked.remove(&id)?;
         self.open.change(&set, |question| {
-            let mut came = BTreeMap::new();
             for (pod, cost) in costs {
                 match cost {
                     _ if question.pods.iter().all(|asked| asked.uid != pod) => {}
-                    Ok(cost) => _ = came.entry(pod).or_insert(cost),
+                    Ok(cost) => _ = question.costs.entry(pod).or_insert(cost),
                     Err(why) if question.failure.is_empty() => question.failure = why,
                     Err(_) => {}
                 }
             }
-            (question.step, question.until) = (Step::Answered(came), now.plus(FRESH));
+            (question.step, question.until) = (Step::Answered, now.plus(FRESH));
         })?;
         Some(set)
     }
 
-    /// Asks again later: `silent` pods have not answered, and the ReplicaSet prefers to wait for them.
-    fn wait(&mut self, now: Timestamp, set: SetId, silent: usize) {
-        self.open.change(&set, |question| {
+    /// Asks again later: the ReplicaSet prefers to wait for silent pods.
+    fn wait(&mut self, now: Timestamp, set: SetId) {
+        let id = self.open.change(&set, |question| {
             let after = AGAIN_AFTER << question.silences.min(10);
-            question.step = Step::Waits(silent);
+            question.step = Step::Waits;
             question.until = now.plus(Span::seconds(after.min(AGAIN_AFTER_MAX)));
             question.silences += 1;
+            question.id
         });
+        if let Some(id) = id {
+            self.asked.remove(&id);
+        }
     }
 
-    pub(crate) fn forget(&mut self, set: SetId) {
-        self.open.remove(&set);
+    pub(crate) fn forget(&mut self, set: SetId) -> Option<Question> {
+        let question = self.open.remove(&set)?;
+        self.asked.remove(&question.id);
+        Some(question)
     }
 
     pub(crate) fn poll(&mut self) -> Option<CostsWanted> {
-        let question = std::iter::from_fn(|| self.unsent.pop_first());
-        let question = question.filter_map(|set| self.open.get(&set)).next()?;
+        let (id, set) = self.asked.range(self.last_sent + 1..).next()?;
+        self.last_sent = *id;
+        let question = self.open.get(set)?;
         Some(CostsWanted {
             id: question.id,
             key: question.key.clone(),
@@ -207,20 +204,21 @@ impl Questions {
     /// Returns until when the ReplicaSet waits for costs; `None` if it does not wait.
     pub(crate) fn waits_until(&self, set: SetId) -> Option<Timestamp> {
         let question = self.open.get(&set)?;
-        (!matches!(question.step, Step::Answered(_))).then_some(question.until)
+        (question.step != Step::Answered).then_some(question.until)
     }
 
     /// Returns why the ReplicaSet deletes no pods, if it waits for costs.
     pub(crate) fn explain(&self, set: SetId, now: Timestamp) -> Option<Reason> {
         let question = self.open.get(&set)?;
-        let (pods, until) = (question.pods.len(), wording::until(question.until, now));
-        let (pods, why) = (wording::count(pods, "pod"), question.why());
-        let detail = match &question.step {
+        let silent = question.pods.len() - question.costs.len();
+        let pods = wording::count(question.pods.len(), "pod");
+        let (why, until) = (question.why(), wording::until(question.until, now));
+        let detail = match question.step {
             Step::Asked => format!("asked {pods} for their costs, answers due in {until}"),
-            Step::Waits(silent) => {
+            Step::Waits => {
                 format!("{silent} of {pods} did not answer{why}, asked again in {until}")
             }
-            Step::Answered(_) => return None,
+            Step::Answered => return None,
         };
         Some(Reason::new(Rule::CostsAsked, detail))
     }
@@ -240,8 +238,9 @@ impl Held for Questions {
         let Self {
             open,
             // At most one for each open question, which counts it.
-            unsent: _,
+            asked: _,
             last: _,
+            last_sent: _,
         } = self;
         open.bytes()
     }
@@ -253,17 +252,14 @@ impl Held for Question {
             id: _,
             key,
             pods,
-            step,
+            costs,
+            step: _,
             until: _,
             silences: _,
             failure,
         } = self;
-        let answered = match step {
-            Step::Answered(costs) => costs.len(),
-            Step::Asked | Step::Waits(_) => 0,
-        };
         let texts = pods.iter().map(|pod| pod.name.len() + pod.uid.0.len());
         let own = size_of::<Self>() + key.name.len() + key.uid.0.len() + failure.len();
-        own + POD + texts.sum::<usize>() + (pods.len() + answered) * POD
+        own + texts.sum::<usize>() + (1 + pods.len() + costs.len()) * POD
     }
 }
