@@ -18,7 +18,7 @@ use crate::wire::{self, encode};
 /// The maximum numbers of status writes, other attempts, and changes of the desired pods in a ring: none must displace the others.
 const STATUS_MAX: usize = 10;
 const OTHERS_MAX: usize = 20;
-pub(crate) const CHANGES_MAX: usize = 64;
+const CHANGES_MAX: usize = 64;
 /// The maximum number of entries of an answer.
 const SHOWN_MAX: usize = 32;
 /// About the maximum memory of a session's timeline in bytes, and the inverse of its share of the memory limit of a session.
@@ -57,24 +57,9 @@ struct Ring {
 
 #[derive(Clone, Debug)]
 enum Entry {
-    Scaled(Change),
+    /// A change of the desired pods, and the manager that wrote it; empty if unknown.
+    Scaled(Timestamp, v1::Scaled, Arc<str>),
     Attempt(Attempt),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EntryKind {
-    Status,
-    Attempt,
-    Scaled,
-}
-
-/// A change of the desired pods.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    pub(crate) at: Timestamp,
-    pub(crate) scaled: v1::Scaled,
-    /// The manager that wrote it; empty if unknown.
-    pub(crate) manager: Arc<str>,
 }
 
 /// A decision, and the result of its batch once all outcomes have come.
@@ -149,19 +134,18 @@ impl Timeline {
         manager: Arc<str>,
     ) {
         let scaled = v1::Scaled { previous, desired };
-        let change = Change {
-            at,
-            scaled,
-            manager,
-        };
-        self.change(set, |ring| ring.entries.push_back(Entry::Scaled(change)));
+        let change = Entry::Scaled(at, scaled, manager);
+        self.change(set, |ring| ring.entries.push_back(change));
     }
 
     /// Returns the changes of the desired pods of a ReplicaSet, the oldest first.
-    pub(crate) fn changes(&self, set: &Uid) -> impl Iterator<Item = &Change> {
+    pub(crate) fn changes(
+        &self,
+        set: &Uid,
+    ) -> impl Iterator<Item = (Timestamp, v1::Scaled, &Arc<str>)> {
         let entries = self.rings.get(set).into_iter().flat_map(|it| &it.entries);
         entries.filter_map(|it| match it {
-            Entry::Scaled(change) => Some(change),
+            Entry::Scaled(at, scaled, manager) => Some((*at, *scaled, manager)),
             Entry::Attempt(_) => None,
         })
     }
@@ -186,7 +170,7 @@ impl Timeline {
         let mut shown = Vec::new();
         for entry in self.rings.get(set).into_iter().flat_map(|it| &it.entries) {
             match entry {
-                Entry::Scaled(it) => shown.push((it.at, Happened::Scaled(it.scaled))),
+                Entry::Scaled(at, scaled, _) => shown.push((*at, Happened::Scaled(*scaled))),
                 Entry::Attempt(attempt) => attempt.show(&mut shown),
             }
         }
@@ -313,13 +297,9 @@ impl Ring {
 
     /// Drops the oldest entries beyond the limits.
     fn limit(&mut self, bytes_max: usize) {
-        for (kind, max) in [
-            (EntryKind::Status, STATUS_MAX),
-            (EntryKind::Attempt, OTHERS_MAX),
-            (EntryKind::Scaled, CHANGES_MAX),
-        ] {
+        for max in [STATUS_MAX, OTHERS_MAX, CHANGES_MAX] {
             let entries = self.entries.iter().enumerate().rev();
-            let mut of_kind = entries.filter(|(_, it)| it.kind() == kind);
+            let mut of_kind = entries.filter(|(_, it)| it.max() == max);
             if let Some((beyond, _)) = of_kind.nth(max) {
                 self.entries.remove(beyond);
             }
@@ -357,11 +337,14 @@ impl Entry {
         }
     }
 
-    fn kind(&self) -> EntryKind {
+    /// The limit of its kind, which no other kind has.
+    const fn max(&self) -> usize {
         match self.attempt() {
-            None => EntryKind::Scaled,
-            Some(attempt) if attempt.is_status => EntryKind::Status,
-            Some(_) => EntryKind::Attempt,
+            None => CHANGES_MAX,
+            Some(Attempt {
+                is_status: true, ..
+            }) => STATUS_MAX,
+            Some(_) => OTHERS_MAX,
         }
     }
 
@@ -373,7 +356,7 @@ impl Entry {
     fn bytes(&self) -> usize {
         ENTRY_BYTES
             + match self {
-                Self::Scaled(change) => change.manager.len(),
+                Self::Scaled(_, _, manager) => manager.len(),
                 Self::Attempt(attempt) => {
                     let result = attempt.result.as_ref();
                     let result = result.map_or(0, |it| RESULT_BYTES + it.last.message.len());

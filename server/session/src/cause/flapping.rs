@@ -10,10 +10,7 @@ use super::{
     finding::{Names, blocked},
     words::short,
 };
-use crate::{
-    timeline::{CHANGES_MAX, Change},
-    wire::is_cluster_word,
-};
+use crate::wire::is_cluster_word;
 
 /// How long a change counts.
 const MINUTE: Span = Span::seconds(60);
@@ -29,7 +26,7 @@ const BUILT_IN: &str = "kube-controller-manager";
 /// At least six changes of the desired pods within a minute, of which three or more reverse the direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flapping {
-    /// The number of changes; [`CHANGES_MAX`] also stands for more.
+    /// The number of known changes.
     pub(crate) changes: usize,
     pub(crate) least: i32,
     pub(crate) most: i32,
@@ -41,11 +38,11 @@ impl Flapping {
     /// Finds it in the changes of a ReplicaSet, the oldest first. `None` if it does not flap.
     pub(crate) fn of<'a>(
         now: Timestamp,
-        changes: impl Iterator<Item = &'a Change>,
+        changes: impl Iterator<Item = (Timestamp, v1::Scaled, &'a Arc<str>)>,
     ) -> Option<Self> {
-        let latest = changes.filter(|it| now.since(it.at) < MINUTE);
+        let latest = changes.filter(|(at, ..)| now.since(*at) < MINUTE);
         let changes: Vec<_> = latest
-            .filter_map(|it| Some((it.scaled.previous?, it.scaled.desired, &it.manager)))
+            .filter_map(|(_, it, manager)| Some((it.previous?, it.desired, manager)))
             .collect();
         let is_up = |(from, to, _): &(i32, i32, _)| from < to;
         let pairs = changes.windows(2);
@@ -78,14 +75,8 @@ pub(super) fn cause(
     } = flapping;
     let deployment = owner.filter(|it| it.kind == "Deployment" && is_cluster_word(&it.name));
     let deployment = deployment.map(|it| &*it.name);
-    let at_least = if *changes < CHANGES_MAX {
-        ""
-    } else {
-        "at least "
-    };
-    let mut text = format!(
-        "Desired changed {at_least}{changes} times in a minute, between {least} and {most}"
-    );
+    let mut text =
+        format!("Desired changed {changes} times in a minute, between {least} and {most}");
     let named = managers
         .iter()
         .take(MANAGERS_MAX)

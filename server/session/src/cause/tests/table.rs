@@ -186,7 +186,7 @@ pub(super) const FLAPPING: &str = "
     Desired changed 6 times in a minute, between 2 and 4
     kubectl -n payments get replicaset ledger --show-managed-fields -o yaml
 64 a\u{1b}[2J b\u{202e} c d |
-    Desired changed at least 64 times in a minute, between 2 and 4, by a [2J, b, c and others
+    Desired changed 64 times in a minute, between 2 and 4, by a [2J, b, c and others
     kubectl -n payments get replicaset ledger --show-managed-fields -o yaml
 6 kube-controller-manager | Deployment web
     Desired changed 6 times in a minute, between 2 and 4, by kube-controller-manager for Deployment web
