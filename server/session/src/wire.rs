@@ -9,7 +9,6 @@ use decree_api::v1;
 use decree_core::syntax::quoted;
 
 mod batch;
-mod costs;
 mod event;
 mod field;
 mod fields;
@@ -33,13 +32,13 @@ pub mod decode {
 
 /// Turns values of the core into messages of the contract.
 pub mod encode {
+    pub(crate) use super::{batch::question, report::scale_down};
     pub use super::{
         batch::{status, victim},
         field::{duration, time},
         reason::{reason, reasons},
         report::{ClusterRef, decision, impact, quota, record, state, summary},
     };
-    pub(crate) use super::{costs::question, report::scale_down};
 }
 
 pub use self::fields::{Fields, MalformedFrame, OBJECT_BYTES_MAX, Value};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use decree_api::v1;
-use decree_core::{Action, Advice, Batch, Condition, Key, PodRef, ResourceVersion, Status, Victim};
+use decree_core::{
+    Action, Advice, Batch, Condition, CostsWanted, Key, PodRef, ResourceVersion, Status, Victim,
+};
 
 use super::{
     field,
@@ -32,6 +34,22 @@ pub(crate) fn batch(batch: Batch, guard: &v1::Guard) -> v1::Batch {
         action: Some(self::action(&key.namespace, action)),
         reasons: reasons(why),
         traceparent: String::new(),
+    }
+}
+
+/// Writes a question for the costs of pods.
+pub(crate) fn question(question: CostsWanted) -> v1::CostsWanted {
+    let CostsWanted {
+        id,
+        key,
+        pods,
+        timeout,
+    } = question;
+    v1::CostsWanted {
+        id,
+        replica_set: Some(key_ref(&key)),
+        pods: pod_refs(&key.namespace, &pods),
+        timeout: Some(field::duration(timeout)),
     }
 }
 

@@ -1,18 +1,19 @@
 //! The preferences of ReplicaSets and the nodes that they read, from the contract to the core and back.
 
 use decree_api::v1;
-use decree_core::{Labels, Node, Preferences, ScaleIn};
+use decree_core::{Labels, Node, Preferences, ScaleIn, ScaleInCost};
 
 use super::{
-    Fault, Violation, costs,
+    Fault, Violation,
     field::{self, Faults},
 };
 
 /// The maximum number of preferences for the order of deletion.
 const SCALE_IN_MAX: usize = 8;
-/// The number of annotations that are not followed, and the bytes of each reason, that are read.
+/// The number of annotations that are not followed that are read.
 const IGNORED_MAX: usize = 8;
-const IGNORED_BYTES_MAX: usize = 256;
+/// The number of bytes that are read of each reason, and of a source of costs.
+const TEXT_MAX: usize = 256;
 /// The longest key and value of a label.
 const LABEL_KEY_MAX: usize = 253 + 1 + 63;
 const LABEL_VALUE_MAX: usize = 63;
@@ -57,6 +58,7 @@ pub(super) fn read(
         let found = "spread pods by more than one label";
         faults.add(Violation::new("preferences.scale_in", Fault::Range, found));
     }
+    let beginning = |text: &str| text[..text.floor_char_boundary(TEXT_MAX)].into();
     let ignored = ignored.iter().take(IGNORED_MAX);
     Some(Box::new(Preferences {
         create_after_termination,
@@ -64,10 +66,11 @@ pub(super) fn read(
         scale_in,
         surge,
         surge_percent,
-        scale_in_cost: scale_in_cost.as_ref().map(costs::preference),
-        ignored: ignored
-            .map(|text| text[..text.floor_char_boundary(IGNORED_BYTES_MAX)].into())
-            .collect(),
+        scale_in_cost: scale_in_cost.map(|it| ScaleInCost {
+            source: beginning(&it.source),
+            waits: it.on_silence() == v1::OnSilence::Wait,
+        }),
+        ignored: ignored.map(|text| beginning(text)).collect(),
     }))
 }
 
@@ -137,7 +140,17 @@ pub(super) fn write(preferences: Preferences) -> v1::Preferences {
         scale_in: scale_in.collect(),
         surge: Some(surge).filter(|it| *it > 0),
         surge_percent: Some(surge_percent).filter(|it| *it > 0),
-        scale_in_cost: scale_in_cost.map(costs::preference_out),
+        scale_in_cost: scale_in_cost.map(|it| {
+            let on_silence = if it.waits {
+                v1::OnSilence::Wait
+            } else {
+                v1::OnSilence::Proceed
+            };
+            v1::ScaleInCost {
+                source: it.source.into(),
+                on_silence: on_silence.into(),
+            }
+        }),
     }
 }
 
