@@ -8,7 +8,6 @@ use agent_core::{
     asking::CostCall,
     cluster::Cluster,
     link::LinkCommand,
-    nodes::NodeFailure,
     pace::since,
     report::Report,
     watch::WatchEvent,
@@ -396,7 +395,7 @@ impl<C: Cluster> Shell<C> {
                     }
                     self.agent.handle_nodes(events);
                 }
-                sources::News::Nodes(Err(NodeFailure { verb, error })) => {
+                sources::News::Nodes(Err((verb, error))) => {
                     self.handle_read_failed(now, (NODES, "nodes", verb), &error);
                 }
                 sources::News::Closed(kind, id, error) => {

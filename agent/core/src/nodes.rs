@@ -15,30 +15,19 @@ use crate::api::ApiError;
 /// The capability in Hello of an agent that sends nodes.
 pub(crate) const CAPABILITY: &str = "nodes";
 
-/// News of the nodes. After a failure, a stream begins again with all nodes.
+/// News of the nodes. A stream begins with all nodes, also after a failure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeEvent {
-    /// All nodes follow.
-    Begin,
+    /// All nodes.
+    Listed(Vec<v1::Node>),
     /// A node that is there, or has changed.
     Applied(v1::Node),
     /// The name of a node that is gone.
     Deleted(String),
-    /// All nodes have come since [`NodeEvent::Begin`].
-    Complete,
 }
 
-/// The next events, or why the nodes cannot be read at the moment.
-pub type NodeNews = Result<Vec<NodeEvent>, NodeFailure>;
-
-/// A failed request for nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeFailure {
-    /// Its verb: `list` or `watch`.
-    pub verb: &'static str,
-    /// Its error.
-    pub error: ApiError,
-}
+/// The next events, or the verb and the error of a request that failed.
+pub type NodeNews = Result<Vec<NodeEvent>, (&'static str, ApiError)>;
 
 /// The fields of nodes that depend on settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +55,6 @@ pub(crate) enum Hint {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     by_name: BTreeMap<Arc<String>, (Option<v1::Node>, Hint)>,
-    /// The nodes that an open list has not shown yet.
-    unlisted: BTreeSet<Arc<String>>,
     /// Whether all nodes have come.
     pub(crate) is_complete: bool,
 }
@@ -101,21 +88,22 @@ impl Nodes {
         let mut changes = NodeChanges::default();
         for event in events {
             match event {
-                NodeEvent::Begin => {
-                    let known = self.by_name.iter().filter(|(_, (node, _))| node.is_some());
-                    self.unlisted = known.map(|(name, _)| Arc::clone(name)).collect();
-                }
-                NodeEvent::Applied(node) => {
-                    self.unlisted.remove(&node.name);
-                    self.set(node.name.clone(), Some(node), &mut changes);
-                }
-                NodeEvent::Deleted(name) => self.set(name, None, &mut changes),
-                NodeEvent::Complete => {
-                    for name in std::mem::take(&mut self.unlisted) {
-                        self.set(String::clone(&name), None, &mut changes);
+                NodeEvent::Listed(nodes) => {
+                    let known = self.by_name.values().filter_map(|(node, _)| node.as_ref());
+                    let mut gone: BTreeSet<_> = known.map(|node| node.name.clone()).collect();
+                    for node in nodes {
+                        gone.remove(&node.name);
+                        self.set(node.name.clone(), Some(node), &mut changes);
+                    }
+                    for name in gone {
+                        self.set(name, None, &mut changes);
                     }
                     changes.completes |= !std::mem::replace(&mut self.is_complete, true);
                 }
+                NodeEvent::Applied(node) => {
+                    self.set(node.name.clone(), Some(node), &mut changes);
+                }
+                NodeEvent::Deleted(name) => self.set(name, None, &mut changes),
             }
         }
         if !changes.nodes.is_empty() {

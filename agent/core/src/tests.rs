@@ -119,24 +119,26 @@ pub(crate) fn pod_of(text: &str) -> v1::Pod {
     it
 }
 
-/// News of a node: `begin`, `complete`, `-NAME` for one that is gone, or `NAME` with the flags cordoned and leaving.
-pub(crate) fn node_event(text: &str) -> NodeEvent {
-    if let Some(gone) = text.strip_prefix('-') {
-        return NodeEvent::Deleted(gone.to_owned());
-    }
-    match text {
-        "begin" => NodeEvent::Begin,
-        "complete" => NodeEvent::Complete,
-        node => {
-            let (name, flags) = node.split_once(':').unwrap_or((node, ""));
-            NodeEvent::Applied(v1::Node {
-                name: name.to_owned(),
-                unschedulable: flags.contains("cordoned"),
-                leaving: flags.contains("leaving"),
-                ..v1::Node::default()
-            })
+/// News of nodes: `all` before a list of all, or changes. A node has the flags cordoned and leaving; `-NAME` is gone.
+pub(crate) fn node_events(words: &[&str]) -> Vec<NodeEvent> {
+    let node = |text: &str| {
+        let (name, flags) = text.split_once(':').unwrap_or((text, ""));
+        v1::Node {
+            name: name.to_owned(),
+            unschedulable: flags.contains("cordoned"),
+            leaving: flags.contains("leaving"),
+            ..v1::Node::default()
         }
+    };
+    if let ["all", listed @ ..] = words {
+        let listed = listed.iter().map(|it| node(it));
+        return vec![NodeEvent::Listed(listed.collect())];
     }
+    let events = words.iter().map(|it| match it.strip_prefix('-') {
+        Some(gone) => NodeEvent::Deleted(gone.to_owned()),
+        None => NodeEvent::Applied(node(it)),
+    });
+    events.collect()
 }
 
 /// The owner reference of the pods of default/web.

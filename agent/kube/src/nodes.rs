@@ -10,7 +10,7 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind},
-    nodes::{NodeEvent, NodeFailure, NodeFields, NodeNews},
+    nodes::{NodeEvent, NodeFields, NodeNews},
     pace::Backoff,
 };
 use serde::Deserialize;
@@ -30,14 +30,7 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
-enum ListKind {
-    NodeList,
-}
-
-#[derive(Deserialize)]
 struct Page {
-    #[serde(rename = "kind")]
-    _kind: ListKind,
     metadata: PageMeta,
     items: Vec<NodeMessage>,
 }
@@ -79,30 +72,26 @@ impl<T: FnMut(NodeNews) -> F, F: Future<Output = ()>> Nodes<T> {
                 Err(failed) => failed,
             };
             let wait = self.backoff.next_wait().max(error.retry_after());
-            (self.tell)(Err(NodeFailure { verb, error })).await;
+            (self.tell)(Err((verb, error))).await;
             sleep(wait).await;
         }
     }
 
     /// Lists all nodes. Returns the version of the list.
     async fn list(&mut self) -> Result<String, ApiError> {
-        let mut token = String::new();
-        let mut events = vec![NodeEvent::Begin];
+        let (mut token, mut nodes) = (String::new(), Vec::new());
         loop {
             let path = requests::nodes_page(&token);
             let page = self.transport.fetch(requests::read(&path, codec::JSON)?);
             let page = page.await?;
             let read = decoded(&page).map_err(|error| codec::status(&page).unwrap_or(error));
             let read: Page = read?;
-            let nodes = read.items.into_iter().map(|it| it.with(&self.fields));
-            events.extend(nodes.map(NodeEvent::Applied));
+            nodes.extend(read.items.into_iter().map(|it| it.with(&self.fields)));
             token = read.metadata.r#continue;
             if token.is_empty() {
-                events.push(NodeEvent::Complete);
-                (self.tell)(Ok(events)).await;
+                (self.tell)(Ok(vec![NodeEvent::Listed(nodes)])).await;
                 return Ok(read.metadata.resource_version);
             }
-            (self.tell)(Ok(std::mem::take(&mut events))).await;
         }
     }
 

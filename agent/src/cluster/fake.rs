@@ -12,7 +12,7 @@ use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     asking::CostSource,
     cluster::{Cluster, EventStream, PageStream},
-    nodes::{NodeFailure, NodeFields, NodeNews},
+    nodes::{NodeFields, NodeNews},
     watch::{List, WatchEvent},
 };
 use agent_fake::{WatchId, WatchPoll};
@@ -180,11 +180,7 @@ impl Cluster for FakeCluster {
                     let _ = changed.changed().await;
                 }
                 Err(error) => {
-                    tell(Err(NodeFailure {
-                        verb: "list",
-                        error,
-                    }))
-                    .await;
+                    tell(Err(("list", error))).await;
                     sleep(RETRY_AFTER).await;
                 }
             }

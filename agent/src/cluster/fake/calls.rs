@@ -92,16 +92,10 @@ pub fn deleted(deletion: &Deletion) -> Result<Reply, ApiError> {
 /// The error of the model.
 pub fn nodes(model: &mut Cluster, fields: &NodeFields) -> Result<Vec<NodeEvent>, ApiError> {
     let nodes = model.list(agent_fake::Kind::Node).map_err(refused)?;
-    let read = |node: &agent_fake::Object| {
-        let node = objects::node(node, fields);
-        node.map_err(|error| ApiError::no_answer(error.to_string()))
-    };
-    let nodes = nodes
-        .items
-        .iter()
-        .map(|it| read(it).map(NodeEvent::Applied));
-    let all = std::iter::once(Ok(NodeEvent::Begin)).chain(nodes);
-    all.chain([Ok(NodeEvent::Complete)]).collect()
+    let nodes = nodes.items.iter().map(|it| objects::node(it, fields));
+    let nodes = nodes.collect::<Result<_, _>>();
+    let nodes = nodes.map_err(|error| ApiError::no_answer(error.to_string()))?;
+    Ok(vec![NodeEvent::Listed(nodes)])
 }
 
 /// Lists all objects of a kind.

@@ -131,9 +131,7 @@ impl Story {
                 }
                 self.printed.clear();
             }
-            "nodes" => self
-                .agent
-                .handle_nodes(words.bare[1..].iter().map(|it| node_event(it)).collect()),
+            "nodes" => self.agent.handle_nodes(node_events(&words.bare[1..])),
             "newest" => self.answer_question(kind(text), words.at(2)),
             "state" => self.state(),
             _ if self.linked(&words) => {}

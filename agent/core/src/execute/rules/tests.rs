@@ -4,7 +4,7 @@ use expect_test::expect_file;
 
 use super::*;
 use crate::tests::{
-    RS, deleting, node_event, owner, play, pod, pod_of, pod_ref, replica_set, view,
+    RS, deleting, node_events, owner, play, pod, pod_of, pod_ref, replica_set, view,
 };
 
 /// default/web with this many desired pods.
@@ -52,8 +52,7 @@ fn act(view: &mut View, statement: &str) -> Option<String> {
         }
         "nodes" => {
             view.pods.nodes.get_or_insert_default();
-            let events = words[1..].iter().map(|it| node_event(it));
-            view.pods.apply_nodes(events.collect());
+            view.pods.apply_nodes(node_events(&words[1..]));
             return None;
         }
         "begin-create" => {

@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 
 use super::*;
-use crate::tests::{RS, at, node_event, part, play, pod_of};
+use crate::tests::{RS, at, node_events, part, play, pod_of};
 
 /// Plays a statement. Pods are written as in stories.
 fn act(pods: &mut Pods, statement: &str) -> Option<String> {
@@ -19,7 +19,7 @@ fn act(pods: &mut Pods, statement: &str) -> Option<String> {
         }
         "nodes" => {
             pods.nodes.get_or_insert_default();
-            pods.apply_nodes(words[1..].iter().map(|it| node_event(it)).collect());
+            pods.apply_nodes(node_events(&words[1..]));
         }
         "hinted" => {
             let names = pods.nodes.as_ref().map_or(0, Nodes::count_names);

@@ -1,7 +1,7 @@
 //! The stream of nodes: lists, watches, and what it says of failures.
 
 use agent_core::{
-    nodes::{NodeEvent, NodeFailure, NodeFields, NodeNews},
+    nodes::{NodeEvent, NodeFields, NodeNews},
     pace::Backoff,
 };
 use tokio::{select, sync::mpsc};
@@ -26,23 +26,22 @@ fn line(verb: &str, object: &Value) -> Vec<u8> {
 }
 
 /// What the script tells.
-const TOLD: [&str; 16] = [
-    "begin, a with 1 labels",
-    "b:leaving with 1 labels, complete",
+const TOLD: [&str; 15] = [
+    "all: a with 1 labels, b:leaving with 1 labels",
     "",
     "a:cordoned with 1 labels",
     "",
     "c:cordoned with 1 labels",
     "watch: nodes is forbidden",
-    "begin, complete",
+    "all: ",
     "",
     "-b",
     "watch: too old",
     "list: the cluster answers 500",
     "list: a Status instead of what was asked for: too old",
-    "begin, complete",
+    "all: ",
     "watch: too old",
-    "begin, complete",
+    "all: ",
 ];
 
 fn script() -> Vec<Answer> {
@@ -78,18 +77,21 @@ fn script() -> Vec<Answer> {
 fn told(news: NodeNews) -> String {
     let events = match news {
         Ok(events) => events,
-        Err(NodeFailure { verb, error }) => return format!("{verb}: {error}"),
+        Err((verb, error)) => return format!("{verb}: {error}"),
+    };
+    let of = |node: v1::Node| {
+        let flags = [(node.unschedulable, "cordoned"), (node.leaving, "leaving")];
+        let flags = flags.into_iter().filter(|(is, _)| *is);
+        let flags: String = flags.map(|(_, flag)| format!(":{flag}")).collect();
+        format!("{}{flags} with {} labels", node.name, node.labels.len())
     };
     let words = events.into_iter().map(|event| match event {
-        NodeEvent::Begin => "begin".to_owned(),
-        NodeEvent::Complete => "complete".to_owned(),
-        NodeEvent::Deleted(name) => format!("-{name}"),
-        NodeEvent::Applied(node) => {
-            let flags = [(node.unschedulable, "cordoned"), (node.leaving, "leaving")];
-            let flags = flags.into_iter().filter(|(is, _)| *is);
-            let flags: String = flags.map(|(_, flag)| format!(":{flag}")).collect();
-            format!("{}{flags} with {} labels", node.name, node.labels.len())
+        NodeEvent::Listed(nodes) => {
+            let nodes: Vec<_> = nodes.into_iter().map(of).collect();
+            format!("all: {}", nodes.join(", "))
         }
+        NodeEvent::Deleted(name) => format!("-{name}"),
+        NodeEvent::Applied(node) => of(node),
     });
     words.collect::<Vec<_>>().join(", ")
 }
