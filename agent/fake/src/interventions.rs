@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::{
     cluster::Cluster,
@@ -12,7 +12,7 @@ use crate::{
     error::ApiError,
     kind::Kind,
     kubelet,
-    object::{self, Object},
+    object::Object,
     patch,
     state::{NodeState, State},
     store::ObjectKey,
@@ -117,45 +117,6 @@ impl Cluster {
             kubelet::revive(state, &pod);
         }
         wake::retry_unscheduled(state);
-        Ok(())
-    }
-}
-
-impl Cluster {
-    /// Cordons a node, so that it gets no new pods, or uncordons it.
-    ///
-    /// # Errors
-    /// 404 if there is no such node.
-    pub fn cordon(&mut self, name: &str, on: bool) -> Result<(), ApiError> {
-        self.change_node(name, |spec| {
-            spec.shift_remove("unschedulable");
-            spec.extend(on.then(|| ("unschedulable".to_owned(), true.into())));
-        })
-    }
-
-    /// Adds a taint with this key to a node, so that it gets no new pods, or removes it.
-    ///
-    /// # Errors
-    /// 404 if there is no such node.
-    pub fn taint(&mut self, name: &str, key: &str, on: bool) -> Result<(), ApiError> {
-        self.change_node(name, |spec| {
-            let taints = spec.entry("taints").or_insert_with(|| json!([]));
-            if let Some(taints) = taints.as_array_mut() {
-                taints.retain(|it| it["key"] != key);
-                taints.extend(on.then(|| json!({"key": key, "effect": "NoSchedule"})));
-            }
-        })
-    }
-
-    fn change_node(
-        &mut self,
-        name: &str,
-        change: impl FnOnce(&mut Map<String, Value>),
-    ) -> Result<(), ApiError> {
-        let node = self.state.found(Kind::Node, &ObjectKey::new("", name))?;
-        let mut new = Value::clone(&node);
-        change(object::fields(&mut new, "spec"));
-        commit::change(&mut self.state, Kind::Node, &node, new);
         Ok(())
     }
 }

@@ -240,7 +240,10 @@ async fn nodes_are_sent_in_spite_of_a_refusal_and_so_are_their_changes() {
         }
     }
     assert_eq!(nodes.len(), 3);
-    let cordoned = running.cluster.with(|it| it.cordon("node-b", true));
+    let cordon = json!({"spec": {"unschedulable": true}});
+    let cordoned = running
+        .cluster
+        .with(|it| it.patch(Kind::Node, "", "node-b", &cordon));
     cordoned.expect("there is one");
     loop {
         if let Some(Frame::Nodes(frame)) = session.receive().await {

@@ -86,12 +86,12 @@ impl Act {
             Self::Restore(node) => {
                 check_node(cluster, node)?;
                 cluster.recover_node(node)?;
-                cluster.cordon(node, false)?;
+                cordon(cluster, node, false)?;
                 Ok(format!("node/{node} is up"))
             }
             Self::Drain(node) => {
                 check_node(cluster, node)?;
-                cluster.cordon(node, true)?;
+                cordon(cluster, node, true)?;
                 Ok(match evict_replaced(cluster, node)? {
                     0 => format!("node/{node} drained"),
                     left => {
@@ -125,6 +125,11 @@ impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
         Self::new(Exit::No, error.message)
     }
+}
+
+fn cordon(cluster: &mut Cluster, node: &str, on: bool) -> Result<(), ApiError> {
+    let patch = json!({"spec": {"unschedulable": on.then_some(true)}});
+    cluster.patch(Kind::Node, "", node, &patch).map(drop)
 }
 
 /// Evicts the pods of a node whose ReplicaSets have as many other ready pods as desired, and the pods of others. Returns the

@@ -96,8 +96,13 @@ impl World {
     }
 
     fn change_node(&mut self, name: &str, cordoned: bool, leaving: bool) -> bool {
-        self.cluster.cordon(name, cordoned).is_ok()
-            && self.cluster.taint(name, LEAVING_TAINT, leaving).is_ok()
+        let taints = json!([{"key": LEAVING_TAINT, "effect": "NoSchedule"}]);
+        let spec =
+            json!({"unschedulable": cordoned.then_some(true), "taints": leaving.then_some(taints)});
+        let patched = self
+            .cluster
+            .patch(Kind::Node, "", name, &json!({"spec": spec}));
+        patched.is_ok()
     }
 
     /// Applies an act to one of the pods of a ReplicaSet.
