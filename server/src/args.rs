@@ -142,7 +142,7 @@ pub struct Limits {
     #[arg(skip = 256_usize)]
     pub calls_max: usize,
 
-    /// The maximum number of pods and ReplicaSets per session. `session_memory_max` is reached before.
+    /// The maximum number of pods, ReplicaSets and nodes per session. `session_memory_max` is reached before.
     #[arg(skip = 4_000_000_usize)]
     pub objects_max: usize,
 

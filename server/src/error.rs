@@ -165,8 +165,6 @@ impl Refusal {
             details.add_quota_failure_violation(*what, said);
         } else if let Self::Session(SessionRefusal::ObjectsExhausted { .. }) = self {
             details.add_quota_failure_violation("objects", said);
-        } else if let Self::Session(SessionRefusal::NodesExhausted { .. }) = self {
-            details.add_quota_failure_violation("nodes", said);
         } else if let Self::Session(SessionRefusal::MemoryExhausted { .. }) = self {
             details.add_quota_failure_violation("session_memory", said);
         } else if let Self::ClusterUnknown(cluster) = self {
@@ -240,9 +238,9 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
         SessionRefusal::Silent(_)
         | SessionRefusal::OutcomesMissing(_)
         | SessionRefusal::ListMissing(..) => Code::DeadlineExceeded,
-        SessionRefusal::ObjectsExhausted { .. }
-        | SessionRefusal::NodesExhausted { .. }
-        | SessionRefusal::MemoryExhausted { .. } => Code::ResourceExhausted,
+        SessionRefusal::ObjectsExhausted { .. } | SessionRefusal::MemoryExhausted { .. } => {
+            Code::ResourceExhausted
+        }
         SessionRefusal::Draining { .. } => Code::Unavailable,
     }
 }

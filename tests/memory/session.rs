@@ -207,7 +207,11 @@ const ROWS: [Row; 19] = [
             capabilities: vec!["nodes".to_owned()],
             ..objects::hello("c1")
         };
-        fed.session = open_with(session_config(), hello);
+        let config = Config {
+            objects_max: 2_000,
+            ..session_config()
+        };
+        fed.session = open_with(config, hello);
         for frame in 0..20 {
             let label = |at| (format!("example.com/label-{at}"), "value".to_owned());
             let node = |number| v1::Node {

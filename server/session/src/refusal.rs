@@ -113,7 +113,7 @@ pub enum Refusal {
     /// The agent has not begun a list that a Resync asked for.
     #[error("received no list of {} within {} s of a Resync", noun(*.0), .1.as_secs_f64())]
     ListMissing(Kind, Duration),
-    /// More objects than the limit of a session.
+    /// More objects than the limit of a session, with nodes.
     #[error("limit of {max} objects reached")]
     ObjectsExhausted {
         /// The limit.
@@ -122,12 +122,6 @@ pub enum Refusal {
     /// Nodes of an agent without the capability.
     #[error("received nodes; the Hello does not ask for the capability nodes")]
     NodesUnexpected,
-    /// More nodes than the limit of a session.
-    #[error("limit of {max} nodes reached")]
-    NodesExhausted {
-        /// The limit.
-        max: usize,
-    },
     /// More memory than the limit of a session.
     #[error("limit of {max} bytes of memory for a session reached")]
     MemoryExhausted {
@@ -169,9 +163,7 @@ impl Refusal {
             Self::OutcomesMissing(_) => "OUTCOMES_MISSING",
             Self::ListMissing(..) => "LIST_MISSING",
             Self::NodesUnexpected => "NODES_UNEXPECTED",
-            Self::ObjectsExhausted { .. }
-            | Self::NodesExhausted { .. }
-            | Self::MemoryExhausted { .. } => "LIMIT_REACHED",
+            Self::ObjectsExhausted { .. } | Self::MemoryExhausted { .. } => "LIMIT_REACHED",
             Self::Draining { .. } => "SERVER_DRAINING",
         }
     }
@@ -201,9 +193,6 @@ impl Refusal {
             }
             Self::ObjectsExhausted { max } => {
                 vec![("limit", "objects".to_owned()), ("max", max.to_string())]
-            }
-            Self::NodesExhausted { max } => {
-                vec![("limit", "nodes".to_owned()), ("max", max.to_string())]
             }
             Self::MemoryExhausted { max } => vec![
                 ("limit", "session_memory".to_owned()),

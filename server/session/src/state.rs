@@ -23,9 +23,6 @@ use crate::{
     wire::{self, Fault, Rejected, Violation, encode},
 };
 
-/// The maximum number of nodes of a session.
-const NODES_MAX: usize = 50_000;
-
 #[derive(Clone, Debug)]
 pub(crate) struct SessionState {
     pub(crate) identity: Arc<SessionIdentity>,
@@ -203,10 +200,6 @@ impl SessionState {
         let max = config.objects_max;
         if self.controller.inspect().objects() > max {
             return Err(Refusal::ObjectsExhausted { max });
-        }
-        let max = NODES_MAX;
-        if self.controller.inspect().nodes_shown() > max {
-            return Err(Refusal::NodesExhausted { max });
         }
         let max = config.bytes_max;
         let left = max.saturating_sub(self.bytes_beside());

@@ -55,9 +55,10 @@ impl<'a> Inspect<'a> {
         self.0.in_flight.is_any_overlooked(since)
     }
 
-    /// The number of pods and ReplicaSets.
+    /// The number of pods, ReplicaSets, and nodes that the agent shows.
     pub fn objects(self) -> usize {
-        self.0.index.pod_count + self.0.index.sets.len()
+        let index = &self.0.index;
+        index.pod_count + index.sets.len() + index.nodes.shown
     }
 
     /// The sizes of the view, the queue and the batches in flight.
@@ -82,11 +83,6 @@ impl<'a> Inspect<'a> {
     /// The names of the nodes with active pods, in no order, each with the number of these pods. The cost is a step for each node.
     pub fn nodes(self) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
         self.0.index.nodes.active()
-    }
-
-    /// The number of nodes that the agent shows.
-    pub fn nodes_shown(self) -> usize {
-        self.0.index.nodes.shown
     }
 
     /// The age of the oldest unfinished sync (`workqueue_longest_running_processor_seconds`). The cost is a step for each of them.

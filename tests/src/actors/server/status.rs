@@ -31,7 +31,6 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
         | Refusal::SnapshotCount { .. }
         | Refusal::EventBeforeSnapshot(_)
         | Refusal::NodesUnexpected
-        | Refusal::NodesExhausted { .. }
         | Refusal::ObjectsExhausted { .. }
         | Refusal::MemoryExhausted { .. } => Disconnect::Refused {
             status: refusal.to_string(),
