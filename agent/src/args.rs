@@ -306,13 +306,10 @@ impl AgentArgs {
     /// must be requested by name, so that nobody takes it for a real one.
     ///
     /// # Errors
-    /// If there is no cluster, or if flags of the other kind of cluster are given, or shards of an embedded cluster, or too many labels of nodes.
+    /// If there is no cluster, or if flags of the other kind of cluster are given, or shards of an embedded cluster.
     pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, &'static str> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
         match self.cluster {
-            _ if self.nodes.has_too_many_labels() => {
-                Err("--node-label: at most 8 labels of nodes can be sent")
-            }
             Some(ClusterKind::Fake) if self.shard.shard().is_some() => Err(
                 "--shard I/N needs Leases, which the embedded cluster does not have: leave --shard out",
             ),

@@ -3,9 +3,6 @@
 use agent_core::nodes::NodeFields;
 use clap::Args;
 
-/// The most labels of a node that the server takes.
-const LABELS_MAX: usize = 8;
-
 /// Nodes, for preferences that depend on them.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Nodes")]
@@ -45,10 +42,5 @@ impl NodeArgs {
             leaving_taints: keys(&self.leaving_taints),
             labels: keys(&self.node_labels),
         })
-    }
-
-    /// Whether the server takes as many labels.
-    pub(super) const fn has_too_many_labels(&self) -> bool {
-        self.node_labels.len() > LABELS_MAX
     }
 }
