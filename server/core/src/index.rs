@@ -79,8 +79,6 @@ pub(crate) struct Index {
     /// ReplicaSets by the uid of their own controller (spec 3.1).
     siblings: BTreeSet<(Uid, SetId)>,
     pub(crate) nodes: Nodes,
-    /// The ReplicaSets that prefer replacements before evictions.
-    surging: BTreeSet<SetId>,
     /// The waiting reasons of pods, shared as the names of nodes are.
     pub(crate) waiting: Nodes,
     pub(crate) tombstones: Tombstones,
@@ -386,8 +384,6 @@ impl Held for Index {
             largest_set: _,
             siblings: _,
             nodes,
-            // Counted with the preferences.
-            surging: _,
             waiting,
             tombstones,
             deletions,

@@ -67,7 +67,7 @@ impl Index {
 
     fn evictions(&self, id: SetId) -> Option<Evictions> {
         let [mut hinted, mut leaving, mut leaving_available] = [0; 3];
-        let (mut place, mut others) = (String::new(), "");
+        let mut places = BTreeSet::new();
         for (_, pod) in self.active_pods(id) {
             let Some(hint) = self.hint_of(pod) else {
                 continue;
@@ -75,15 +75,11 @@ impl Index {
             hinted += 1;
             leaving += i32::from(hint.is_leaving());
             leaving_available += i32::from(hint.is_leaving() && pod.counted.available);
-            let here = hint.words(self.node_of(pod).map(|node| &**node));
-            if !place.is_empty() && place != here {
-                others = " and others";
-            }
-            if place.is_empty() || here < place {
-                place = here;
-            }
+            places.insert(hint.words(self.node_of(pod).map(|node| &**node)));
         }
-        (hinted > 0).then(|| Evictions {
+        let place = places.first()?;
+        let others = ["", " and others"][usize::from(places.len() > 1)];
+        Some(Evictions {
             hinted,
             leaving,
             leaving_available,
@@ -95,18 +91,16 @@ impl Index {
     }
 
     /// Returns the ReplicaSets with active pods on some nodes, among those that prefer replacements before evictions. The cost is a step for
-    /// each pod of these.
+    /// each ReplicaSet, and for each pod of these.
     pub(crate) fn evicted_from(&self, nodes: &BTreeSet<NodeId>) -> Vec<SetId> {
         let is_there =
             |pod: &Entry| pod.counted.active && pod.node.is_some_and(|it| nodes.contains(&it));
-        let sets = self
-            .surging
-            .iter()
-            .filter_map(|id| self.set(*id).zip(Some(*id)));
-        let found = sets.filter(|(set, _)| {
+        let sets = self.sets.iter();
+        let surging = sets.filter(|(_, set)| set.object.prefers_surge());
+        let found = surging.filter(|(_, set)| {
             let mut pods = set.owned.iter().filter_map(|pod| self.pod(*pod));
             pods.any(is_there)
         });
-        found.map(|(_, id)| id).collect()
+        found.map(|(id, _)| *id).collect()
     }
 }

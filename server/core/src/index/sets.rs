@@ -97,7 +97,6 @@ impl Index {
         self.large.weigh(id, cost::content(&set.object));
         self.sets.insert(id, Box::new(set));
         self.siblings.extend(self.sibling(id));
-        self.note_surge(id);
         count_anew(self, id);
         id
     }
@@ -130,7 +129,6 @@ impl Index {
         if !same_owner {
             self.siblings.extend(self.sibling(id));
         }
-        self.note_surge(id);
         if !same_counts {
             count_anew(self, id);
         }
@@ -158,21 +156,12 @@ impl Index {
         }
         self.bytes -= cost::replica_set(&set.object);
         self.large.remove(id);
-        self.surging.remove(&id);
         self.questions.forget(id);
         if let Some(content) = self.namespaces.get_mut(&key.namespace) {
             content.sets.remove(&key.name);
         }
         self.namespaces.drop_empty(&key.namespace);
         owned.into_iter().for_each(|pod| self.disown(pod));
-    }
-
-    fn note_surge(&mut self, id: SetId) {
-        if self.set(id).is_some_and(|set| set.object.prefers_surge()) {
-            self.surging.insert(id);
-        } else {
-            self.surging.remove(&id);
-        }
     }
 
     fn sibling(&self, id: SetId) -> Option<(Uid, SetId)> {
