@@ -178,30 +178,26 @@ fn lines(
                 count(creates, "pod"),
             );
             let budgets = "Disruption budgets, which can delay a drain, are not known here.";
-            let mut lines = vec![drain, budgets.to_owned()];
-            let mut bare = sets.to_vec();
-            bare.retain(|set| set.replicas > 0 && set.ready_left == Some(0));
-            let named = |sets: &[v1::ReplicaSetEffect]| {
-                let paths = sets
-                    .iter()
-                    .map(|set| decision::path(set.replica_set.as_ref()));
-                let paths: Vec<_> = paths.collect();
-                near::first_of(&paths, if is_wide { paths.len() } else { NAMES_MAX })
+            let bare = |in_advance_min: i32| {
+                let is_bare = |it: &&v1::ReplicaSetEffect| {
+                    it.replicas > 0 && it.ready_left == Some(0) && it.in_advance >= in_advance_min
+                };
+                let bare = sets.iter().filter(is_bare);
+                let paths: Vec<_> = bare
+                    .map(|set| decision::path(set.replica_set.as_ref()))
+                    .collect();
+                let shown = if is_wide { paths.len() } else { NAMES_MAX };
+                (!paths.is_empty()).then(|| (paths.len(), near::first_of(&paths, shown)))
             };
-            if !bare.is_empty() {
-                let (number, verb) = (bare.len(), if bare.len() == 1 { "is" } else { "are" });
-                let names = named(&bare);
-                let line = format!("{number} of {of} {verb} left with no ready pod: {names}.");
-                lines.insert(0, line);
-            }
-            bare.retain(|set| set.in_advance > 0);
-            if !bare.is_empty() {
-                let names = named(&bare);
-                let line =
-                    format!("With a disruption budget, these get replacements first: {names}.");
-                lines.insert(1, line);
-            }
-            lines
+            let left = bare(0).map(|(number, names)| {
+                let verb = if number == 1 { "is" } else { "are" };
+                format!("{number} of {of} {verb} left with no ready pod: {names}.")
+            });
+            let replaced = bare(1).map(|(_, names)| {
+                format!("With a disruption budget, these get replacements first: {names}.")
+            });
+            let lines = left.into_iter().chain(replaced);
+            lines.chain([drain, budgets.to_owned()]).collect()
         }
         Change::PodQuota(quota) => quota_lines(quota, answer.quota.unwrap_or_default()),
     }

@@ -159,17 +159,17 @@ pub(crate) fn check_advice(
         .preferences
         .as_ref()
         .is_some_and(|it| !it.scale_in.is_empty());
-    let why = if known.is_some_and(|it| it.cost == Cost::Others) {
-        format!(
-            "somebody else has set the deletion cost of pod {}",
-            display(pod)
-        )
-    } else if cost != 0 && !prefers {
-        format!("{} prefers no order of deletion", set.name)
-    } else {
-        return Ok(version.to_string());
-    };
-    Err(Refusal::new(Rule::Advice, why))
+    let refuse = |text: String| Err(Refusal::new(Rule::Advice, text));
+    if known.is_some_and(|it| it.cost == Cost::Others) {
+        let pod = display(pod);
+        return refuse(format!(
+            "somebody else has set the deletion cost of pod {pod}"
+        ));
+    }
+    if cost != 0 && !prefers {
+        return refuse(format!("{} prefers no order of deletion", set.name));
+    }
+    Ok(version.to_string())
 }
 
 /// Checks that a pod to delete or release is controlled by the ReplicaSet, or, to be adopted, by no other. False if the pod is gone, as far
