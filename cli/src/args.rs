@@ -169,7 +169,7 @@ fn costs(file: &str) -> Result<Costs, String> {
     };
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let costs = lines.map(|line| cost(line).ok_or_else(|| format!("{line:?} is not POD COST")));
-    Ok(Costs::Given(costs.collect::<Result<_, _>>()?))
+    costs.collect()
 }
 
 #[derive(Debug, Group)]

@@ -25,7 +25,9 @@ pub struct Config {
     pub brake: Option<Brake>,
     /// Whether the agent shows nodes: the controller decides nothing until it has shown all of them.
     pub nodes: bool,
-    /// The costs of pods whose ReplicaSet prefers that pods are asked.
+    /// Whether the agent asks pods for their costs, where the ReplicaSet prefers that.
+    pub asks_costs: bool,
+    /// The costs of pods as if they had answered so, whatever the ReplicaSet prefers.
     pub costs: Costs,
     /// Whether another controller acts, and gets advice: nothing but deletion costs is decided.
     pub advises: bool,
@@ -42,17 +44,8 @@ pub struct Brake {
     pub per_second: u32,
 }
 
-/// The costs of pods whose ReplicaSet prefers that pods are asked before victims are chosen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Costs {
-    /// As their annotations say. Nobody can be asked.
-    #[default]
-    OfAnnotations,
-    /// As the agent answers.
-    Asked,
-    /// As if pods with these names had answered so, whatever the ReplicaSet prefers.
-    Given(BTreeMap<Arc<str>, i32>),
-}
+/// The deletion costs of pods, by name.
+pub type Costs = BTreeMap<Arc<str>, i32>;
 
 impl Default for Config {
     fn default() -> Self {
@@ -66,6 +59,7 @@ impl Default for Config {
             create_back_off: true,
             brake: None,
             nodes: false,
+            asks_costs: false,
             costs: Costs::default(),
             advises: false,
             names: NameSeed::default(),

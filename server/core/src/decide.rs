@@ -4,7 +4,7 @@ use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, fmt::Debug, sync::A
 
 use crate::{
     batch::{Action, Batch},
-    config::{Config, Costs},
+    config::Config,
     controller::Controller,
     event::{After, Event, OperationResult, Outcome},
     held::HeldQueue,
@@ -86,14 +86,10 @@ pub fn decide_beside(
     pods: Vec<Pod>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Decision>, Interrupted> {
-    let costs = match config.costs {
-        Costs::Asked => Costs::OfAnnotations,
-        costs @ (Costs::OfAnnotations | Costs::Given(_)) => costs,
-    };
     let config = Config {
         names: NameSeed::default(),
         nodes: false,
-        costs,
+        asks_costs: false,
         ..config
     };
     let Beside { nodes, others } = beside;

@@ -1,7 +1,7 @@
 //! Reads a Hello: who the agent is, and whether the server can meet its requests.
 
 use decree_api::v1;
-use decree_core::{Costs, NameSeed, Timestamp};
+use decree_core::{NameSeed, Timestamp};
 
 use crate::{
     config::{Config, FRAME_BYTES, span},
@@ -71,11 +71,7 @@ pub(crate) fn read(
         operations_in_flight_max: config.operations_in_flight_max,
         backoff_max: span(config.backoff_max),
         claims_max: CLAIMS_MAX.min(operations_max(config)),
-        costs: if asks_for(COSTS) {
-            Costs::Asked
-        } else {
-            Costs::OfAnnotations
-        },
+        asks_costs: asks_for(COSTS),
         ..decree_core::Config::default()
     };
     let options = decode::options(hello.options.as_ref(), base).unwrap_or_else(|mut wrong| {

@@ -244,8 +244,8 @@ impl Surroundings {
     }
 
     /// Lets the decision assume that pods with these names have answered so for their costs.
-    pub fn give_costs(&mut self, costs: BTreeMap<Arc<str>, i32>) {
-        self.config.costs = Costs::Given(costs);
+    pub fn give_costs(&mut self, costs: Costs) {
+        self.config.costs = costs;
     }
 
     /// The number of copied objects.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::{manage::candidates, rank};
 use crate::{
     batch::PodRef,
-    config::{Config, Costs},
+    config::Config,
     held::{Held, HeldMap},
     index::{Index, SetId},
     object::{Key, Span, Timestamp, Uid},
@@ -88,7 +88,7 @@ pub(super) fn answers(
     let set = &index.set(id)?.object;
     let preference = set.preferences.as_deref();
     let preference = preference.and_then(|it| it.scale_in_cost.as_ref());
-    let waits = preference.filter(|_| config.costs == Costs::Asked);
+    let waits = preference.filter(|_| config.asks_costs);
     let waits = waits.map(|it| it.waits);
     let known = index.questions.open.get(&id);
     let is_under_way = |it: &Question| it.step != Step::Answered && now < it.until;

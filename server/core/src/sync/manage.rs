@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     batch::{Action, Victim},
-    config::{Config, Costs},
+    config::Config,
     index::{Entry, Index, Set, SetId, paid},
     names,
     node::Hint,
@@ -206,11 +206,8 @@ fn delete(
 ) -> Plan {
     let mut candidates = candidates(index, id);
     for candidate in &mut candidates {
-        let asked = match &config.costs {
-            Costs::Given(given) => given.get(&candidate.id.name),
-            Costs::OfAnnotations | Costs::Asked => costs.get(candidate.uid),
-        };
-        if let Some(cost) = asked {
+        let given = config.costs.get(&candidate.id.name);
+        if let Some(cost) = given.or_else(|| costs.get(candidate.uid)) {
             candidate.preferred.get_or_insert_default().asked = Some(*cost);
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use decree_core::{
-    Action, ActionKind, Config, Controller, Costs, CostsWanted, Pod, Preferences, Rule,
-    ScaleInCost, Span, State, Uid,
+    Action, ActionKind, Config, Controller, CostsWanted, Pod, Preferences, Rule, ScaleInCost, Span,
+    State, Uid,
 };
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 fn rig(waits: bool, replicas: i32, pods: Vec<Pod>) -> Rig {
     let config = Config {
-        costs: Costs::Asked,
+        asks_costs: true,
         ..Config::default()
     };
     let mut web = set("web", replicas);
