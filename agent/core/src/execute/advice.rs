@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::{
     api::display,
-    pace::{TokenBucket, after, since},
+    pace::{TokenBucket, since},
     refusal::{Refusal, Rule},
 };
 
@@ -21,8 +21,6 @@ const STAYS: Duration = Duration::from_mins(1);
 pub(crate) struct Advice {
     writes: TokenBucket,
     written: HashMap<String, Timestamp>,
-    /// When old writes are forgotten next.
-    forget: Timestamp,
 }
 
 impl Default for Advice {
@@ -30,7 +28,6 @@ impl Default for Advice {
         Self {
             writes: TokenBucket::new(WRITE_EVERY, 1),
             written: HashMap::new(),
-            forget: Timestamp::MIN,
         }
     }
 }
@@ -43,13 +40,9 @@ impl Advice {
 
     /// Counts a write that is about to start.
     pub(crate) fn admit(&mut self, now: Timestamp, pod: &v1::ObjectRef) -> Result<(), Refusal> {
-        if self.forget <= now {
-            self.written.retain(|_, at| since(now, *at) < STAYS);
-            self.forget = after(now, STAYS);
-        }
-        let before = self.written.get(&pod.uid).map(|at| since(now, *at));
-        if let Some(ago) = before.filter(|ago| *ago < STAYS) {
-            let (pod, ago) = (display(pod), ago.as_secs());
+        self.written.retain(|_, at| since(now, *at) < STAYS);
+        if let Some(at) = self.written.get(&pod.uid) {
+            let (pod, ago) = (display(pod), since(now, *at).as_secs());
             let text = format!("the deletion cost of pod {pod} was written {ago} s ago");
             return Err(Refusal::new(Rule::Advice, text));
         }

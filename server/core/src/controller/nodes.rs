@@ -10,18 +10,11 @@ impl Controller {
     pub fn handle_node(&mut self, now: Timestamp, change: NodeChange) {
         self.tick(now);
         let nodes = &mut self.index.nodes;
-        let changed = match change {
-            NodeChange::Applied(node) => nodes.show(node),
-            NodeChange::Deleted(name) => {
-                nodes.hide(&name);
-                None
-            }
-            NodeChange::Complete => {
-                self.nodes_awaited = false;
-                None
-            }
-        };
-        self.changed_nodes.extend(changed);
+        match change {
+            NodeChange::Applied(node) => self.changed_nodes.extend(nodes.show(node)),
+            NodeChange::Deleted(name) => nodes.hide(&name),
+            NodeChange::Complete => self.nodes_awaited = false,
+        }
     }
 
     /// Whether the agent shows nodes.

@@ -170,17 +170,12 @@ fn filled(groups: &Groups, kept: &BTreeSet<usize>) -> Option<Vec<i32>> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Advised {
     until: BTreeMap<Uid, Timestamp>,
-    /// When old writes are forgotten next.
-    forget: Timestamp,
 }
 
 impl Advised {
     /// Notes a write.
     pub(crate) fn note(&mut self, now: Timestamp, pod: Uid) {
-        if self.forget <= now {
-            self.until.retain(|_, until| now < *until);
-            self.forget = now.plus(STAYS);
-        }
+        self.until.retain(|_, until| now < *until);
         self.until.insert(pod, now.plus(STAYS));
     }
 }

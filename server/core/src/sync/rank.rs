@@ -113,11 +113,7 @@ pub(crate) fn comparable<I>(
     let mut keys = keys(candidates, now);
     keys.sort_unstable_by(SortKey::cmp);
     let mut rules = candidates[0].scale_in().iter();
-    let place = if rules.any(|it| it.spread().is_some()) {
-        PLACE_BITS
-    } else {
-        0
-    };
+    let place = PLACE_BITS * u32::from(rules.any(|it| it.spread().is_some()));
     let before_cost = |key: &SortKey<'_>| key.class >> (PREFERENCE_BIT + BUCKET_BITS + place);
     let [last, next] = [&keys[count - 1], &keys[count]].map(before_cost);
     let comparable = keys
