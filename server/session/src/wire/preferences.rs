@@ -81,26 +81,18 @@ fn scale_in(preference: v1::ScaleInPreference, faults: &mut Faults) -> Option<Sc
         label_key,
         label_value,
     } = preference;
-    let mut text = |name, text: &str, max| -> Box<str> {
+    let key = ("label_key", &*label_key, LABEL_KEY_MAX);
+    let value = ("label_value", &*label_value, LABEL_VALUE_MAX);
+    let mut read = |(name, text, max)| -> Box<str> {
         let field = format!("preferences.scale_in.{name}");
         faults.keep(field::text(&field, text, max)).into()
     };
     match rule {
-        v1::ScaleInRule::First => {
-            let key = text("label_key", &label_key, LABEL_KEY_MAX);
-            Some(ScaleIn::First(
-                key,
-                text("label_value", &label_value, LABEL_VALUE_MAX),
-            ))
-        }
+        v1::ScaleInRule::First => Some(ScaleIn::First(read(key), read(value))),
         v1::ScaleInRule::EmptiestNode => Some(ScaleIn::EmptiestNode),
         v1::ScaleInRule::Youngest => Some(ScaleIn::Youngest),
         v1::ScaleInRule::LeavingNode => Some(ScaleIn::LeavingNode),
-        v1::ScaleInRule::Spread => Some(ScaleIn::Spread(text(
-            "label_key",
-            &label_key,
-            LABEL_KEY_MAX,
-        ))),
+        v1::ScaleInRule::Spread => Some(ScaleIn::Spread(read(key))),
         v1::ScaleInRule::Unspecified => {
             let found = format!("has the unknown rule {number}");
             faults.add(Violation::new("preferences.scale_in", Fault::Range, found));
@@ -109,8 +101,8 @@ fn scale_in(preference: v1::ScaleInPreference, faults: &mut Faults) -> Option<Sc
     }
 }
 
-/// Writes the preferences.
-pub(super) fn write(preferences: Preferences) -> v1::Preferences {
+/// Writes the preferences, and why annotations of others are not followed.
+pub(super) fn write(preferences: Preferences) -> (v1::Preferences, Vec<String>) {
     let Preferences {
         create_after_termination,
         keep_ended,
@@ -118,8 +110,9 @@ pub(super) fn write(preferences: Preferences) -> v1::Preferences {
         surge,
         surge_percent,
         scale_in_cost,
-        ignored: _,
+        ignored,
     } = preferences;
+    let ignored = ignored.into_iter().map(Into::into);
     let scale_in = scale_in.into_iter().map(|it| {
         let (rule, key, value) = match it {
             ScaleIn::First(key, value) => (v1::ScaleInRule::First, key, value),
@@ -134,7 +127,7 @@ pub(super) fn write(preferences: Preferences) -> v1::Preferences {
             label_value: value.into(),
         }
     });
-    v1::Preferences {
+    let preferences = v1::Preferences {
         create_after_termination,
         keep_ended: keep_ended.map(field::int32),
         scale_in: scale_in.collect(),
@@ -151,7 +144,8 @@ pub(super) fn write(preferences: Preferences) -> v1::Preferences {
                 on_silence: on_silence.into(),
             }
         }),
-    }
+    };
+    (preferences, ignored.collect())
 }
 
 /// Reads a node.

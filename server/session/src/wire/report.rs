@@ -169,10 +169,8 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         preferences,
         not_ready,
     } = view;
-    let mut preferences = preferences.map(|it| *it);
-    let ignored = preferences
-        .as_mut()
-        .map(|it| std::mem::take(&mut it.ignored));
+    let preferences = preferences.map(|it| preferences::write(*it));
+    let (preferences, ignored) = preferences.unzip();
     let labels = template_labels.iter();
     let (operations, answered) = in_flight.unwrap_or_default();
     let failure = status.conditions.iter().find(|condition| {
@@ -201,12 +199,8 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         cause: None,
         controller: controller.map(owner),
         mode: v1::Mode::Unspecified.into(),
-        ignored_annotations: ignored
-            .unwrap_or_default()
-            .into_iter()
-            .map(Into::into)
-            .collect(),
-        preferences: preferences.map(preferences::write),
+        ignored_annotations: ignored.unwrap_or_default(),
+        preferences,
         not_ready: not_ready.into_iter().map(self::not_ready).collect(),
         in_advance,
     }
