@@ -4,9 +4,10 @@
 //! Each measurement is made twice in a row: against the decision server, and against [`host::Bare`]. The bare tonic service only
 //! reads and writes the messages that the decision server read and wrote. The server runs on one worker thread, so wall time and
 //! the time of that thread show the capacity of one core. Words after `--` name the parts to
-//! run: latency, throughput.
+//! run: latency, throughput, costs.
 
 mod cluster;
+mod costs;
 mod host;
 mod latency;
 mod link;
@@ -31,5 +32,8 @@ fn main() {
     }
     if is_wanted("throughput") {
         throughput::run(&runtime);
+    }
+    if is_wanted("costs") {
+        costs::run(&runtime);
     }
 }
