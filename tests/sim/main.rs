@@ -41,6 +41,7 @@ macro_rules! test_each_workload {
     };
 }
 
+mod advice;
 mod backoff;
 mod budget;
 mod canonical;

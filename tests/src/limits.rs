@@ -19,6 +19,7 @@ use self::{history::History, paces::Paces, verdict::limit};
 use crate::{
     facts::Fact,
     invariants::{controller, selects},
+    other_controller::{ADVISED_COST, DELETION_COST},
     world::{LEAVING_TAINT, World},
 };
 
@@ -203,8 +204,8 @@ impl Limits {
             Request::ReleasePod { pod, owner_uid } => {
                 there(pod).map_or(Ok(()), |pod| self.judge_release(world, owner_uid, pod))
             }
-            Request::AdvisePod { pod, .. } => {
-                limit("advice", false, || format!("{} has advice", pod.name))
+            Request::AdvisePod { pod, cost, .. } => {
+                there(pod).map_or(Ok(()), |pod| self.judge_advice(world, pod, *cost))
             }
             Request::WriteStatus(write) => self.judge_status(world, write),
             Request::ReadPod { namespace, name } | Request::ReadReplicaSet { namespace, name } => {
@@ -354,6 +355,18 @@ impl Limits {
         let excused = self.has_changed(world.now(), &text(pod, "uid"));
         limit("releases_what_does_not_match", !matches || excused, || {
             format!("{name} is released by {owner}")
+        })
+    }
+
+    /// Only costs that nobody else has set, of pods whose ReplicaSet prefers an order of deletion, by an agent that advises.
+    fn judge_advice(&self, world: &World, before: &Object, cost: i32) -> Verdict {
+        let set = controller(before).and_then(|owner| self.set(world, owner));
+        let prefers = set.and_then(|set| annotation(set, Preference::ScaleIn));
+        let annotations = &before["metadata"]["annotations"];
+        let is_ours = annotations[DELETION_COST] == annotations[ADVISED_COST];
+        let right = world.advises && is_ours && (cost == 0 || prefers.is_some());
+        limit("advice", right, || {
+            format!("{} gets the cost {cost}", text(before, "name"))
         })
     }
 

@@ -66,6 +66,8 @@ pub struct Process {
     pub is_lenient: bool,
     /// Whether the agent reads nodes.
     pub reads_nodes: bool,
+    /// Whether the agent advises another controller.
+    pub advises: bool,
 }
 
 /// An open watch.
@@ -93,11 +95,16 @@ impl AgentActor {
             asks,
             is_lenient,
             reads_nodes,
+            advises,
         } = process;
-        let preferences = PreferencePolicy {
+        let mut preferences = PreferencePolicy {
             asks_costs: asks,
             ..PreferencePolicy::default()
         };
+        let mut mode = v1::Mode::Enforce;
+        if advises {
+            (preferences, mode) = (preferences.for_advice(false), v1::Mode::Advise);
+        }
         let creates = if mutant == Some(Mutant::SkipBarrier) {
             CreateLimits {
                 timeout: Duration::ZERO,
@@ -116,6 +123,7 @@ impl AgentActor {
         Self {
             agent: Box::new(Agent::new(AgentConfig {
                 nodes: reads_nodes.then(NodeFields::default),
+                mode,
                 ..config(hello, creates, (budget, preferences), seed, is_lenient)
             })),
             life,

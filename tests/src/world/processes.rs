@@ -53,6 +53,7 @@ impl World {
             is_lenient: self.mutant.is_some_and(Mutant::needs_lenience)
                 || self.malice.is_some_and(|it| it.is_obeyed),
             reads_nodes: self.reads_nodes,
+            advises: self.advises,
         };
         let actor = AgentActor::new(process, epoch, seed, self.mutant);
         self.agents.insert(life, actor);

@@ -55,6 +55,8 @@ pub struct World {
     pub is_witnessed: bool,
     /// Whether agents that start read nodes.
     pub reads_nodes: bool,
+    /// Whether agents that start advise another controller.
+    pub advises: bool,
     /// The pods that agents have asked for their costs; `None` if agents that start ask none.
     pub asked: Option<AskedPods>,
     /// The budget of agents that start.
@@ -188,6 +190,7 @@ impl World {
             malice: None,
             is_witnessed: false,
             reads_nodes: false,
+            advises: false,
             asked: None,
             budget: budget::BudgetConfig::default(),
             first_lists: BTreeMap::new(),

@@ -204,7 +204,15 @@ impl ActiveBatch {
                 unless_lenient(rules::check_claimed(view, set, &pod, adopts))?;
                 Ok(self.start_claim(pod, adopts, guard))
             }
-            Some(Action::Advise(advise)) => self.start_advice(&advise.advices[index], view, set),
+            Some(Action::Advise(advise)) => {
+                let v1::Advice { pod, cost } = &advise.advices[index];
+                let pod = pod.clone().unwrap_or_default();
+                if !rules::check_ownership(view, &self.owner, &pod, false)? {
+                    return Ok(absent(&pod));
+                }
+                unless_lenient(rules::check_advice(view, set, &pod, *cost))?;
+                Ok(start_advice(view, pod, *cost))
+            }
             Some(Action::WriteStatus(write)) => {
                 let status = write.status.clone().unwrap_or_default();
                 unless_lenient(rules::check_status(view, set, &status))?;
@@ -333,24 +341,6 @@ impl ActiveBatch {
         })
     }
 
-    fn start_advice(
-        &self,
-        advice: &v1::Advice,
-        view: &View,
-        set: &v1::ReplicaSet,
-    ) -> Result<Step, Refusal> {
-        let pod = advice.pod.clone().unwrap_or_default();
-        if !rules::check_ownership(view, &self.owner, &pod, false)? {
-            return Ok(absent(&pod));
-        }
-        let request = Request::AdvisePod {
-            resource_version: rules::check_advice(view, set, &pod, advice.cost)?,
-            pod: pod.clone(),
-            cost: advice.cost,
-        };
-        Ok(Step::Call(Stage::Write(PodWrite::Advise, pod), request))
-    }
-
     fn start_claim(&self, pod: v1::ObjectRef, adopts: bool, guard: &Guard) -> Step {
         let (write, request) = if adopts {
             let request = Request::AdoptPod {
@@ -393,6 +383,16 @@ fn absent(pod: &v1::ObjectRef) -> Step {
         FailureClass::NotFound,
         format!("pod {} does not exist", display(pod)),
     )
+}
+
+fn start_advice(view: &View, pod: v1::ObjectRef, cost: i32) -> Step {
+    let version = view.pods.get(&pod.uid).and_then(|it| it.version);
+    let request = Request::AdvisePod {
+        pod: pod.clone(),
+        resource_version: version.map_or_else(String::new, |it| it.to_string()),
+        cost,
+    };
+    Step::Call(Stage::Write(PodWrite::Advise, pod), request)
 }
 
 /// Returns the approximate memory of a decoded batch, in bytes. An empty entry of a list takes two bytes in a frame, and far more in memory.

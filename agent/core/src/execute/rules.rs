@@ -142,19 +142,18 @@ fn check_selected(
     Ok(())
 }
 
-/// Checks the advice on a pod, and returns the version of the pod that it may change.
+/// Checks the advice on a pod.
 pub(crate) fn check_advice(
     view: &View,
     set: &v1::ReplicaSet,
     pod: &v1::ObjectRef,
     cost: i32,
-) -> Result<String, Refusal> {
+) -> Checked {
     let known = view.pods.get(&pod.uid);
-    let is_there = known.filter(|it| it.state != State::Terminating);
-    let Some(version) = is_there.and_then(|it| it.version) else {
+    if known.is_none_or(|it| it.state == State::Terminating || it.version.is_none()) {
         let text = format!("pod {} is being deleted, or has no version", display(pod));
         return Err(Refusal::new(Rule::Inactive, text));
-    };
+    }
     let prefers = set
         .preferences
         .as_ref()
@@ -169,7 +168,7 @@ pub(crate) fn check_advice(
     if cost != 0 && !prefers {
         return refuse(format!("{} prefers no order of deletion", set.name));
     }
-    Ok(version.to_string())
+    Ok(())
 }
 
 /// Checks that a pod to delete or release is controlled by the ReplicaSet, or, to be adopted, by no other. False if the pod is gone, as far

@@ -47,6 +47,8 @@ listed! {
             ReleaseOthers,
             /// Writes a status far from the truth.
             LieInStatus,
+            /// Writes deletion costs of any pods, for any ReplicaSet.
+            AdviseOthers,
             /// Requests a valid action for another ReplicaSet, or for one that does not exist.
             MistakeReplicaSet,
             /// Uses the guard of another session or epoch.
@@ -123,6 +125,15 @@ impl Attacker<'_> {
                 claim(Vec::new(), pods)
             }
             Attack::LieInStatus => Some(write(self.lie(set))),
+            Attack::AdviseOthers => {
+                let pods = self.some_pods(|_| true).into_iter();
+                let advices = pods.map(|pod| v1::Advice {
+                    pod: Some(pod),
+                    cost: *self.rng.pick(&[0, -1_000, 7, i32::MIN]),
+                });
+                let advices: Vec<_> = advices.collect();
+                (!advices.is_empty()).then_some(Action::Advise(v1::Advise { advices }))
+            }
         }
     }
 

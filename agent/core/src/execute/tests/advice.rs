@@ -5,7 +5,7 @@ use super::*;
 /// Batches of an agent in a mode, of a ReplicaSet that prefers an order of deletion.
 fn rig_in(mode: v1::Mode, pods: &[v1::Pod]) -> Rig {
     let mut rig = Rig::new(pods);
-    rig.guard.config.mode = mode;
+    (rig.guard.config.mode, rig.guard.config.lenient) = (mode, false);
     let mut set = replica_set(20, 1);
     let rule = v1::ScaleInRule::Youngest.into();
     let prefers = set.projected.preferences.get_or_insert_default();
@@ -121,7 +121,7 @@ fn advice_is_for_pods_whose_cost_nobody_else_has_set() {
     // Without an order that the ReplicaSet prefers, advice is only taken away.
     for (cost, expected) in [(1, "advice"), (0, "ours@7=0")] {
         let mut rig = Rig::new(&pods);
-        rig.guard.config.mode = v1::Mode::Advise;
+        (rig.guard.config.mode, rig.guard.config.lenient) = (v1::Mode::Advise, false);
         rig.batches
             .handle_batch(batch(1, advise(&[("ours", cost)])));
         let (calls, refused) = at_millis(&mut rig, 0);
