@@ -1,4 +1,5 @@
-//! Drains with upstream's programs: kube-scheduler, the Deployment, disruption, quota and taint controllers, and `kubectl drain`.
+//! Drains with upstream's programs: kube-scheduler, the Deployment, disruption, quota, taint and autoscaling controllers, and
+//! `kubectl drain`.
 //!
 //! Each row of [`ROWS`] is a workload on three nodes of its own. [`Nodes`] judges each event of its pods.
 
@@ -27,6 +28,7 @@ rollout      decree   | Deployment 2 2 5 | 1    | drain, roll-out, drained, old 
 lean         decree   | Deployment 3 2 6 | 1    | drain, roll-out, drained, old 0
 scaled-up    decree   | Deployment 1 1 4 | true | drain, scale 3, drained
 scaled-down  decree   | Deployment 1 1 2 | true | cordon, ready 2, scale 0, active 0, scale 1
+hpa          decree   | Deployment 1 1 4 | true | cordon, ready 2, autoscale 3 4, ready 4, autoscale 1 2, active 3, drain-again, autoscale 3 3, drained
 uncordoned   decree   | Deployment 1 1 2 | true | cordon, ready 2, pod 1, uncordon, active 1
 lost         decree   | Deployment 1 1 2 | true | cordon, ready 2, lose, ready 2, drain-again, drained
 quota        decree   | Deployment 1 1 2 | true | quota 1, drain-briefly, says exceeded quota, hangs, quota 2, drain-again, drained
@@ -197,6 +199,7 @@ impl Stage<'_> {
                 let scale = json!({"replicas": self.desired});
                 self.nodes.change_deployment(&scale).await;
             }
+            "autoscale" => self.autoscale(word).await,
             "quota" => self.allow(word).await,
             "kill" => self.kill(word),
             "says" => {
@@ -238,14 +241,32 @@ impl Stage<'_> {
         self.nodes.change(self.chosen().1, spec).await;
     }
 
+    /// Creates or changes the autoscaler of the Deployment. Without metrics, it keeps the Deployment between the two numbers.
+    async fn autoscale(&mut self, bounds: &str) {
+        let bounds = bounds.split(' ').map(|it| it.parse().expect("a number"));
+        let [least, most]: [usize; 2] = bounds.collect::<Vec<_>>().try_into().expect("two");
+        self.desired = self.desired.clamp(least, most);
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+        let spec = json!({"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most});
+        let object = ("autoscaling/v2", "HorizontalPodAutoscaler");
+        self.apply(object, &spec).await;
+    }
+
     /// Creates or changes a quota of pods, whose controller is upstream's.
     async fn allow(&self, pods: &str) {
-        let namespace = self.nodes.namespace();
         let spec = json!({"hard": {"pods": pods}});
-        let metadata = json!({"name": "few"});
-        let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec});
-        let path = namespace.path("/api/v1", "resourcequotas", "few?fieldManager=tests");
-        let applied = namespace.api().patch(&path, Patch::Apply, &quota).await;
+        self.apply(("v1", "ResourceQuota"), &spec).await;
+    }
+
+    async fn apply(&self, (version, kind): (&str, &str), spec: &Value) {
+        let namespace = self.nodes.namespace();
+        let object =
+            json!({"apiVersion": version, "kind": kind, "metadata": {"name": "few"}, "spec": spec});
+        let group = ["/api", "/apis"][usize::from(version.contains('/'))];
+        let resource = format!("{}s", kind.to_lowercase());
+        let name = "few?fieldManager=tests";
+        let path = namespace.path(&format!("{group}/{version}"), &resource, name);
+        let applied = namespace.api().patch(&path, Patch::Apply, &object).await;
         applied.expect("it is valid");
     }
 }

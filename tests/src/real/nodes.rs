@@ -27,9 +27,13 @@ use super::{
 use crate::{rng::Rng, tools};
 
 /// The controllers of kube-controller-manager that take part in a drain.
-const CONTROLLERS: &str = "deployment-controller,disruption-controller,resourcequota-controller,node-lifecycle-controller,taint-eviction-controller";
-/// Nodes send no heartbeats, and are lost at once.
-const NODE_FLAGS: [&str; 2] = ["--node-monitor-grace-period=1h", "--node-eviction-rate=10"];
+const CONTROLLERS: &str = "deployment-controller,disruption-controller,resourcequota-controller,node-lifecycle-controller,taint-eviction-controller,horizontal-pod-autoscaler-controller";
+/// Nodes send no heartbeats, and are lost at once. Autoscalers look each second.
+const FLAGS: [&str; 3] = [
+    "--node-monitor-grace-period=1h",
+    "--node-eviction-rate=10",
+    "--horizontal-pod-autoscaler-sync-period=1s",
+];
 /// The taint of a lost node.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The longest time until a pod that is being deleted has ended.
@@ -81,12 +85,10 @@ impl NodeCluster {
         let kubectl = tools::kubectls()?.first()?;
         let server = ApiServer::start().await?;
         let controllers = format!("--controllers={CONTROLLERS}{more}");
+        let flags = [&[&*controllers][..], &FLAGS].concat();
         Some(Self {
             _scheduler: Scheduler::start(&server).await?,
-            _manager: ControllerManager::start(
-                &server,
-                &[&controllers, NODE_FLAGS[0], NODE_FLAGS[1]],
-            ),
+            _manager: ControllerManager::start(&server, &flags),
             server,
             kubectl,
         })
