@@ -9,7 +9,7 @@ import { ask } from './stream.js';
 /** The changes by their part of the address, each with its title, its fields and the columns of its answer. A field without attributes is a choice. */
 const CHANGES = {
   scale: ['Scale a ReplicaSet', [['ReplicaSet', 'replica-set', { placeholder: 'namespace/name', list: 'known' }]], []],
-  drain: ['Drain a node', [['Node', 'node']], [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Deleted', podsOf], ['Missing then', (set) => set.creates]]],
+  drain: ['Drain a node', [['Node', 'node']], [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Deleted', podsOf], ['Missing then', (set) => set.creates], ['Ready left', (set) => set.readyLeft ?? '–']]],
   quota: ['Set a quota of pods', [['Namespace', 'namespace'], ['Pods', 'pods', { type: 'number', min: 0, max: 2_147_483_647 }]],
     [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Creates', (set) => set.creates], ['Refused', refusedOf]]],
 };
@@ -205,6 +205,9 @@ export function showWhatIf(main, query, change = 'scale') {
   };
 }
 
+/** The number of ReplicaSets in a sentence. */
+const NAMED_MAX = 3;
+
 const total = (sets, of) => sets.reduce((all, set) => all + of(set), 0);
 
 /** What a drain does to the ReplicaSets of the answer, which are all of them unless there are more. */
@@ -212,8 +215,19 @@ function drainSentence({ node }, sets, areMore) {
   if (sets.length === 0) return [`A drain of ${node} affects no ReplicaSet: no active pod of one is known there.`, ''];
   const before = total(sets, (set) => Math.max(0, set.replicas - set.active));
   const missing = count(total(sets, (set) => set.creates), 'pod');
+  const named = (some) => listed(some.slice(0, NAMED_MAX).map(({ replicaSet: { namespace, name } }) => `${namespace}/${name}`), some.length);
+  const bare = sets.filter((set) => set.replicas > 0 && set.readyLeft === 0);
+  const helped = bare.filter((set) => set.inAdvance > 0);
+  const left = bare.length > 0 ? `${bare.length.toLocaleString('en')} of them ${bare.length === 1 ? 'is' : 'are'} left with no ready pod: ${named(bare)}. ` : '';
+  const advance = helped.length > 0 ? `With a disruption budget, these get replacements first: ${named(helped)}. ` : '';
   return [`A drain of ${node} deletes ${areMore ? 'at least ' : ''}${count(total(sets, (set) => set.deleted), 'pod')} of ${count(sets.length, 'ReplicaSet')}.`,
-    `These ReplicaSets then lack ${missing}${before > 0 ? `, of which they lack ${before.toLocaleString('en')} already now` : ''}. Disruption budgets are not known to the server.`];
+    `${left}${advance}All then lack ${missing}${before > 0 ? `, of which they lack ${before.toLocaleString('en')} already now` : ''}. Disruption budgets are not known to the server.`];
+}
+
+/** The first of as many names. */
+function listed(names, all) {
+  const more = all - names.length;
+  return `${names.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`;
 }
 
 function quotaSentence({ namespace, pods }, quota) {
@@ -226,9 +240,7 @@ function quotaSentence({ namespace, pods }, quota) {
 
 /** The number of pods, which opens their names. */
 function podsOf({ deleted, deletedPods }) {
-  const more = deleted - deletedPods.length;
-  const names = `${deletedPods.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`;
-  return h('details', {}, h('summary', {}, count(deleted, 'pod')), h('span', { class: 'pod' }, names));
+  return h('details', {}, h('summary', {}, count(deleted, 'pod')), h('span', { class: 'pod' }, listed(deletedPods, deleted)));
 }
 
 function refusedOf({ refusedMin, refusedMax }) {

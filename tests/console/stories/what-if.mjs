@@ -1,5 +1,7 @@
 // The effect of a change of the cluster.
 
+import { summary } from './made-up.mjs';
+
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
 const SIZES = { api: 4, 'shop-7d4b9c': 8, 'web-5f6a8b': 3 };
@@ -58,7 +60,8 @@ export const whatIf = {
     const note = await page.$eval('#what-if-note', (text) => text.textContent);
     // All of its pods may be of one.
     const affected = `${rows.length} ReplicaSet${rows.length === 1 ? '' : 's'}`;
-    assert(answer === `A drain of node-b deletes ${sum(3)} pods of ${affected}.` && note.startsWith(`These ReplicaSets then lack ${sum(4)} pods. `), `${answer} ${note}`);
+    assert(answer === `A drain of node-b deletes ${sum(3)} pods of ${affected}.` && note.startsWith(`All then lack ${sum(4)} pods. `), `${answer} ${note}`);
+    assert(rows.every((cell) => Number(cell[5]) === Number(cell[2]) - Number.parseInt(cell[3], 10)), rows.join('\n'));
     assert(sum(3) >= 4 && rows.every(([name, desired, current, deleted, created]) => SIZES[name] === Number(desired) && desired === current && Number.parseInt(deleted, 10) === Number(created) && deleted.includes(`${name}-`)), rows.join('\n'));
     assert((await page.$eval('.namespace', (line) => line.textContent)) === `default ${affected}, ${sum(3)} pods deleted`, 'the sum of the namespace');
     assert(line === `node-b, ${sum(3)} pods`, `the list says ${line}`);
@@ -75,6 +78,22 @@ export const whatIf = {
     assert((await said(shared, until, 'A drain of node-b deletes ')) === answer, 'a shared address shows the same');
     await shared.click('#affected a');
     await until(shared, 'the page of the first', (name) => document.title.startsWith(`default/${name}`), rows[0][0]);
+
+    // ReplicaSets without a ready pod elsewhere are named, and those of them that get replacements in advance.
+    const bare = await open('#/what-if/drain?node=node-b', WIDE, true, () => {
+      const effect = (name, readyLeft, inAdvance) => ({ replicaSet: { namespace: 'shop', name }, cluster: 'north', replicas: 1, active: 1, deleted: 1, deletedPods: [`${name}-x`], creates: 1, readyLeft, inAdvance });
+      const replicaSets = [effect('cart', 0, 1), effect('mail', 0, 0), effect('web', 1, 1)];
+      window.made.answers = { nodes: () => ({ nodes: [['node-b', 3]], complete: true }), 'simulate-cluster': () => ({ replicaSets }) };
+    });
+    await bare.evaluate((known) => {
+      window.made.say('rows', [known]);
+      window.made.say('board', { seconds: Math.floor(Date.now() / 1000), gone: [], sessions: 1, synced: 1 });
+    }, summary('cart'));
+    await said(bare, until, 'A drain of node-b deletes 3 pods of 3 ReplicaSets.');
+    const warning = '2 of them are left with no ready pod: shop/cart, shop/mail. With a disruption budget, these get replacements first: shop/cart. All then lack 3 pods.';
+    await until(bare, warning, (text) => document.getElementById('what-if-note').textContent.startsWith(text), warning);
+    assert((await cells(bare)).map((cell) => cell[5]).join() === '0,0,1', 'the ready pods that are left');
+    await bare.close();
 
     // A chosen cluster that is not connected is not replaced by the only one.
     const absent = await open('#/what-if/drain?cluster=gone&node=node-b', WIDE);
