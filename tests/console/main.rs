@@ -109,6 +109,7 @@ stories! {
     fn pages_of_a_declared_origin_ask_the_server() on asked_by_pages;
     fn page_without_a_grant_says_which_one_it_lacks() on ungranted;
     fn board_puts_causes_first() on open;
+    fn unready_pods_are_grouped_by_their_reason() on open;
     fn back_returns_to_the_place_on_the_board() on open;
     fn board_is_filtered_and_sorted() on open;
     fn map_shows_every_replica_set() on open;

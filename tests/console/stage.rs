@@ -181,6 +181,7 @@ impl Stage {
             "scale" => self.scale(&name, number("replicas")),
             "kill" => self.kill(&name),
             "vary" => self.vary(&name, number("costs")),
+            "hold" => self.hold(&name),
             "price" => self.price(&name, &number("cost").to_string()),
             "own" => self.give_owner(&name),
             "quota" => self.limit(number("pods")).await,
@@ -274,10 +275,7 @@ impl Stage {
     /// change their order from one moment to the next.
     fn vary(&self, name: &str, costs: i64) {
         self.cluster.with(|cluster| {
-            let pods = cluster.objects(Kind::Pod);
-            let its = pods.filter(|pod| pod["metadata"]["labels"]["app"] == name);
-            let names = its.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned));
-            let names: Vec<_> = names.take(3).collect();
+            let names = &names_of(cluster, name)[..3];
             let status = json!({"conditions": [{"type": "Ready", "status": "False"}]});
             let varied = cluster.set_pod_status(NAMESPACE, &names[0], &status);
             varied.expect("it is there");
@@ -290,6 +288,19 @@ impl Stage {
                 let cost = json!({"metadata": {"annotations": {COST: cost}}});
                 let varied = cluster.patch(Kind::Pod, NAMESPACE, name, &cost);
                 varied.expect("it is there");
+            }
+        });
+    }
+
+    /// Makes the pods of a ReplicaSet wait for their image.
+    fn hold(&self, name: &str) {
+        let waits = json!([{"name": "web", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]);
+        let ready = json!([{"type": "Ready", "status": "False"}]);
+        let status = json!({"conditions": ready, "containerStatuses": waits});
+        self.cluster.with(|cluster| {
+            for pod in names_of(cluster, name) {
+                let held = cluster.set_pod_status(NAMESPACE, &pod, &status);
+                held.expect("it is there");
             }
         });
     }
@@ -380,6 +391,14 @@ impl Stage {
         let (issuer, _) = self.issuer.as_ref().expect("the stage is guarded");
         json!({"token": issuer.token(subject)})
     }
+}
+
+/// Returns the names of the pods of a ReplicaSet.
+fn names_of(cluster: &agent_fake::Cluster, set: &str) -> Vec<String> {
+    let pods = cluster.objects(Kind::Pod);
+    let its = pods.filter(|pod| pod["metadata"]["labels"]["app"] == set);
+    let names = its.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned));
+    names.collect()
 }
 
 /// Returns whether the number of pods is the sum of the desired numbers.

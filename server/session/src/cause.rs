@@ -201,8 +201,10 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
     let text = format!("{lacking} of {all} not {what}");
     // The most frequent reason comes first.
     let why = summary.not_ready.iter().find(|it| !it.ended);
-    let why = why.filter(|_| ready < replicas);
-    passing(said(&text, why.map_or("", |it| &it.reason)), "", next)
+    let why = why.filter(|it| ready < replicas && !it.reason.is_empty());
+    let reason = why.map_or("", |it| &it.reason);
+    let group = why.map_or_else(String::new, |_| said("Pods not ready", reason));
+    passing(said(&text, reason), group, next)
 }
 
 /// Returns the detail of the first reason of a rule.

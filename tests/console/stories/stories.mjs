@@ -26,6 +26,18 @@ const status = (page, until, text) => until(page, `the status ${text}`, (wanted)
 const text = (page, selector) => page.$eval(selector, (element) => element.innerText);
 
 export const stories = {
+  async unready_pods_are_grouped_by_their_reason({ open, until, row, act }) {
+    const page = await open();
+    for (const [name, pods] of [['api', 4], ['web-5f6a8b', 3]]) {
+      await row(page, name, `${pods}/${pods} ready`);
+      await act('hold', { name });
+    }
+    await until(page, 'one row for both', () => {
+      const group = document.querySelector('.row.group')?.innerText.replace(/\s+/g, ' ') ?? '';
+      return ['2 ReplicaSets in default', '0/7 ready', 'Pods not ready: ImagePullBackOff'].every((part) => group.includes(part));
+    });
+  },
+
   async board_follows_the_cluster({ open, until, row, act, picture, assert, url }) {
     const page = await open();
     for (const [name, replicas] of [['api', 4], ['shop-7d4b9c', 8], ['web-5f6a8b', 3]]) await row(page, name, `${replicas}/${replicas} ready`);

@@ -134,10 +134,17 @@ fn pods_that_are_not_ready_are_told_with_the_first_reason_of_active_ones() {
         ended,
     };
     summary.not_ready = vec![group("Evicted", true), group("ErrImage\u{202e}Pull", false)];
-    let cause = |summary: &_| told(summary, &known(None)).1[0].clone();
-    assert_eq!(cause(&summary), "2 of 3 pods not ready: ErrImagePull");
+    let cause = |summary: &_| {
+        let [text, group, _] = told(summary, &known(None)).1;
+        [text, group]
+    };
+    let expected = [
+        "2 of 3 pods not ready: ErrImagePull",
+        "Pods not ready: ErrImagePull",
+    ];
+    assert_eq!(cause(&summary), expected);
     summary.not_ready.truncate(1);
-    assert_eq!(cause(&summary), "2 of 3 pods not ready");
+    assert_eq!(cause(&summary), ["2 of 3 pods not ready", ""]);
 }
 
 #[test]
