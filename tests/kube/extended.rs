@@ -103,32 +103,32 @@ fn documented_grants_are_rendered() {
     }
 }
 
-#[test]
-fn documented_declaration_is_rendered() {
-    let [kustomization] = documented("documented_declaration_is_rendered");
-    let files = [("kustomization.yaml", &*kustomization)];
-    let own = tests::or_skip!(overlay(&files));
-    let chart = tests::or_skip!(templated(CHART, &["--set", "takeOver=true"]));
+/// Renders the chart with a value, and the documented overlay, whose agents are the same and have a variable.
+fn with_variable(test: &str, value: &str, (name, set): (&str, &str)) -> Option<[Rendered; 2]> {
+    let [kustomization] = documented(test);
+    let own = overlay(&[("kustomization.yaml", &kustomization)])?;
+    let chart = templated(CHART, &["--set", value])?;
     let agent = |rendered: &Rendered| without_origin(rendered.workload("decree-agent").clone());
     assert_eq!(agent(&chart), agent(&own));
-    let declared = json!({"name": "DECREE_BUILT_IN_CONTROLLER", "value": "off"});
     let variables = &agent(&own)["spec"]["template"]["spec"]["containers"][0]["env"];
-    let variables = variables.as_array().expect("it has some");
-    assert!(variables.contains(&declared), "{variables:?}");
+    let wanted = json!({"name": name, "value": set});
+    let has = variables.as_array().is_some_and(|it| it.contains(&wanted));
+    assert!(has, "{variables:?}");
+    Some([chart, own])
+}
+
+#[test]
+fn documented_declaration_is_rendered() {
+    let variable = ("DECREE_BUILT_IN_CONTROLLER", "off");
+    let test = "documented_declaration_is_rendered";
+    tests::or_skip!(with_variable(test, "takeOver=true", variable));
 }
 
 #[test]
 fn documented_nodes_are_rendered() {
-    let [kustomization] = documented("documented_nodes_are_rendered");
-    let files = [("kustomization.yaml", &*kustomization)];
-    let own = tests::or_skip!(overlay(&files));
-    let chart = tests::or_skip!(templated(CHART, &["--set", "nodes=true"]));
-    let agent = |rendered: &Rendered| without_origin(rendered.workload("decree-agent").clone());
-    assert_eq!(agent(&chart), agent(&own));
-    let reads = json!({"name": "DECREE_NODES", "value": "true"});
-    let variables = &agent(&own)["spec"]["template"]["spec"]["containers"][0]["env"];
-    let variables = variables.as_array().expect("it has some");
-    assert!(variables.contains(&reads), "{variables:?}");
+    let variable = ("DECREE_NODES", "true");
+    let test = "documented_nodes_are_rendered";
+    let [chart, own] = tests::or_skip!(with_variable(test, "nodes=true", variable));
     let rules = |rendered: &Rendered| rendered.one("ClusterRole", "decree-agent")["rules"].clone();
     assert_eq!(rules(&chart), rules(&own));
     let granted = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]});
@@ -136,6 +136,20 @@ fn documented_nodes_are_rendered() {
         .as_array()
         .is_some_and(|it| it.contains(&granted));
     assert!(granted, "{own:?}");
+}
+
+#[test]
+fn documented_costs_are_rendered() {
+    let variable = ("DECREE_SCALE_IN_COSTS", "http");
+    let test = "documented_costs_are_rendered";
+    let [chart, own] = tests::or_skip!(with_variable(test, "scaleInCosts={http}", variable));
+    let policy =
+        |rendered: &Rendered| rendered.one("NetworkPolicy", "decree-agent")["spec"].clone();
+    assert_eq!(policy(&chart), policy(&own));
+    let to_pods = json!({"to": [{"namespaceSelector": {}}], "ports": [{"protocol": "TCP"}]});
+    let egress = &policy(&own)["egress"];
+    let egress = egress.as_array().expect("it has some");
+    assert!(egress.contains(&to_pods), "{egress:?}");
 }
 
 #[test]

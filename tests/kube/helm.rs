@@ -198,6 +198,7 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
             "app.kubernetes.io/component",
         ),
         ("agent.volumes={tmp}", "/agent/volumes/0"),
+        ("scaleInCosts={ftp}", "/scaleInCosts/0"),
         ("agent.volumeMounts[0].name=tmp", "/agent/volumeMounts/0"),
     ] {
         let args = ["template", "deploy/helm/decree", "--set", values];

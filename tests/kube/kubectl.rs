@@ -191,6 +191,7 @@ pub(crate) fn shown(test: &str) -> Vec<Block> {
     let others = [
         "README.md",
         "advise.md",
+        "busy-pods.md",
         "cli.md",
         "choose-pods.md",
         "howto.md",
