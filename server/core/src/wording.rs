@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::object::{Span, Timestamp};
 
+/// The detail of a reason while nothing but nodes is yet to be shown.
+pub const NODES_AWAITED: &str = "the list of nodes is not complete";
 const SECOND: i64 = 1_000_000_000;
 
 /// A span in its two largest units, such as `16m38s`; below a second it is `0s`.

@@ -14,7 +14,10 @@ use decree_api::{
     causes,
     v1::{self, Rule, Severity},
 };
-use decree_core::{ActionKind, Answered, Span, Timestamp, wording::count};
+use decree_core::{
+    ActionKind, Answered, Span, Timestamp,
+    wording::{NODES_AWAITED, count},
+};
 
 pub(crate) use self::flapping::Flapping;
 use self::{
@@ -112,14 +115,18 @@ fn left_alone(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<v1::C
 }
 
 fn without_view(summary: &v1::ReplicaSetSummary) -> Option<v1::Cause> {
-    let text = match reason(summary, Rule::PartialView) {
-        Some(_) => "The agent's list is not complete",
+    let (text, next) = match reason(summary, Rule::PartialView) {
+        Some(NODES_AWAITED) => (
+            "The agent's list of nodes is not complete",
+            "decree check --nodes",
+        ),
+        Some(_) => ("The agent's list is not complete", ""),
         None => {
             reason(summary, Rule::ViewOlderThanWrite)?;
-            "The agent's list does not show the last write"
+            ("The agent's list does not show the last write", "")
         }
     };
-    Some(passing(text, text, ""))
+    Some(passing(text, text, next))
 }
 
 /// The agent, the cluster or the pods themselves hold an attempt back.

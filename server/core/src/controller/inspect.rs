@@ -210,7 +210,12 @@ impl<'a> Inspect<'a> {
             return say(State::Quarantined, Rule::Quarantined, detail);
         }
         if !self.0.is_view_whole() {
-            return say(State::Waiting, Rule::PartialView, "a list is not complete");
+            let lists = if self.0.is_synced() && self.0.nodes_awaited {
+                wording::NODES_AWAITED
+            } else {
+                "a list is not complete"
+            };
+            return say(State::Waiting, Rule::PartialView, lists);
         }
         if let Some(sent) = self.sent_to(id) {
             let (operations, answered) = sent.progress();

@@ -180,6 +180,20 @@ fn what_passes_is_working_and_slow_after_a_minute() {
 }
 
 #[test]
+fn nodes_that_are_not_shown_have_a_command() {
+    let awaited = set([2, 0, 0, 0], Some(1), &[(Rule::PartialView, NODES_AWAITED)]);
+    let (severity, said) = told(&awaited, &known(None));
+    let text = "The agent's list of nodes is not complete";
+    assert_eq!(
+        (severity, said),
+        (
+            Severity::Working,
+            [text, text, "decree check --nodes"].map(str::to_owned)
+        )
+    );
+}
+
+#[test]
 fn conflict_is_a_cause_if_it_comes_back_for_a_minute() {
     let words = "Operation cannot be fulfilled on resourcequotas \"compute\": the object has been modified.";
     let attempt = answered(ActionKind::Create, Some((FailureClass::Conflict, words)));
