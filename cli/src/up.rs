@@ -95,6 +95,7 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let mode = args.mode.unwrap_or(Mode::Shadow);
     flags.mode = mode;
     flags.namespaces.clone_from(&args.namespaces);
+    flags.nodes.nodes |= args.nodes;
     // The Lease is a write, so only agents in enforce mode use it.
     flags.kube.leader_elect = mode == Mode::Enforce;
     let config = KubeClusterConfig {

@@ -230,7 +230,7 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     };
     let admin = cluster.kubeconfig(User::Admin);
     let command = format!(
-        "decree up --kubeconfig {} --mode enforce -n one-process 2>&1",
+        "decree up --kubeconfig {} --mode enforce --nodes -n one-process 2>&1",
         admin.display()
     );
     let up = Up::start(&command, &admin);
@@ -241,6 +241,12 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     set.comes_to_rest(2).await;
     let pods = namespace.pods().await.expect("they can be listed");
     assert_eq!(pods.len(), 2);
+    // Only an agent that reads nodes follows it.
+    let surges = json!({"metadata": {"annotations": {"decree.dev/surge-on-eviction": "true"}}});
+    let path = namespace.replica_set("web");
+    namespace.api().change(&path, &surges).await;
+    let is_followed = |it: &Value| it["summary"]["preferences"]["surgePercent"] == 100;
+    up.until(&["explain", "one-process/web"], is_followed).await;
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/decree-agent";
     let read = cluster.admin().await.get(lease).await;
     let holder = read.expect("it leads")["spec"]["holderIdentity"].clone();

@@ -24,6 +24,9 @@ pub(crate) struct UpArgs {
     /// A namespace of the real cluster that the agent manages; repeatable. By default, all namespaces
     #[arg(short, long = "namespace", value_name = "NAMESPACE")]
     pub(crate) namespaces: Vec<String>,
+    /// Let the agent of a real cluster read nodes, for the preferences that depend on them, such as `surge-on-eviction`
+    #[arg(long)]
+    pub(crate) nodes: bool,
     /// The mode of the agent; by default `enforce` on the embedded cluster, and `shadow`, which writes nothing, on a real one
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
