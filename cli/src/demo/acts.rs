@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agent_core::preferences::Preference;
 use agent_fake::{Fault, Kind, Verb};
+use decree_agent::cluster::fake::BUSY;
 use serde_json::json;
 
 use self::Step::{Do, Run, Say};
@@ -28,7 +29,10 @@ const ANSWER_LATE: Duration = Duration::from_millis(100);
 /// The minimum number of pods when the server is killed.
 const KILLED_AT: usize = 7;
 
-pub(super) const ACTS: [(&str, &[Step]); 6] = [
+/// The pods of the older ReplicaSet after its first scale-down, and how busy they are. If nobody asked, the first one would be deleted.
+const BUSY_PODS: [(&str, &str); 2] = [("web-old-7ghjx", "17"), ("web-old-9nstz", "0")];
+
+pub(super) const ACTS: [(&str, &[Step]); 7] = [
     (
         "Ask which pods would go",
         &[
@@ -54,6 +58,22 @@ pub(super) const ACTS: [(&str, &[Step]); 6] = [
                     "web-old-8bwzc yes",
                     "web-old-4lmtp yes",
                     "web-old-6dfkq yes",
+                ],
+            ),
+        ],
+    ),
+    (
+        "Spare the busy pods",
+        &[
+            Do(answer_costs),
+            Run("simulate web-old --replicas 1", &["delete web-old-7ghjx"]),
+            Say("The scale-down asks the pods, and deletes the idle one:"),
+            Run("demo scale web-old 1", &["web-old scaled to 1"]),
+            Run(
+                "explain web-old --why web-old-9nstz",
+                &[
+                    "deletion cost 0 (asked) < 17 (asked)",
+                    "web-old-7ghjx stays",
                 ],
             ),
         ],
@@ -134,6 +154,23 @@ pub(super) const ACTS: [(&str, &[Step]); 6] = [
         ],
     ),
 ];
+
+fn answer_costs(stage: &mut Stage) -> Result<String, Failure> {
+    stage.cluster.with(|cluster| {
+        for (pod, busy) in BUSY_PODS {
+            let answer = json!({"metadata": {"annotations": {BUSY: busy}}});
+            cluster.patch(Kind::Pod, NAMESPACE, pod, &answer)?;
+        }
+        let source = json!({Preference::ScaleInCost.annotation(): "http://:8080/busy"});
+        let patch = json!({"metadata": {"annotations": source}});
+        cluster.patch(Kind::ReplicaSet, NAMESPACE, OLD, &patch)
+    })?;
+    let [(busy, jobs), (idle, _)] = BUSY_PODS;
+    Ok(format!(
+        "With the annotation decree.dev/scale-in-cost, pods are asked how busy they are. {busy} has {jobs} jobs, and {idle} has none. A preview \
+         asks nobody:"
+    ))
+}
 
 fn slow_down(stage: &mut Stage) -> Result<String, Failure> {
     stage.before = stage.writes();
