@@ -2,7 +2,7 @@
 //!
 //! Each file of the world depends only on earlier files:
 //!
-//! 1. the events: `happening`, `telling`, `boundaries`
+//! 1. the events: `happening`, `boundaries`
 //! 2. the state: `leadership`, `caches`, `state`
 //! 3. starts and ends: `processes`
 //! 4. messages in flight and their effects: `mutations`, `api_server`, `watches`, `link`, `lease`, `user`, `restores`
@@ -36,7 +36,6 @@ mod pages;
 mod processes;
 mod restores;
 mod state;
-mod telling;
 mod user;
 mod watches;
 
@@ -102,7 +101,8 @@ impl World {
         let Some(happening) = self.schedule.pop() else {
             return;
         };
-        self.trace.note(self.schedule.now(), &happening);
+        self.trace
+            .note(self.schedule.now(), &format_args!("{happening:?}"));
         if self.is_lost(&happening) {
             return;
         }
