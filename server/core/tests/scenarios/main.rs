@@ -33,6 +33,7 @@ fn scenarios_lead_to_the_expected_batches() {
         "preferences.txt",
         "surge.txt",
         "advice.txt",
+        "asking.txt",
     ] {
         table::play(file);
     }

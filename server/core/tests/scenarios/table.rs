@@ -12,7 +12,8 @@
 //! poll, all, settle          print the next batch; all that leave now; all until nothing is left to do, which succeed; `rest` prints nothing
 //! ok, bare, slow-start, not-enforcing, guard: TEXT, CLASS [retry=MILLIS]: TEXT     answer the last batch, or `@N`, whole or `FROM-TO`
 //! after pod|set …            answers an operation with this object
-//! wait MILLIS, clock MILLIS, view NAME, why NAME, errors, syncs, synced, requests, wakes, sizes, reports, simulate NAME REPLICAS
+//! questions, costs QUESTION POD=COST …                 the questions for costs that leave now; an answer
+//! wait MILLIS, clock MILLIS, view NAME, why NAME, reasons NAME, details, errors, syncs, synced, requests, wakes, sizes, reports, simulate NAME REPLICAS
 //! ```
 //!
 //! Names of created pods are `$1`, `$2` … in the order of their first creates.
@@ -25,11 +26,11 @@ use decree_core::{
 };
 
 use self::{
-    printed::{Names, joined, reports, sizes, synced, syncs, view},
+    printed::{Names, details, joined, questions, reasons, reports, sizes, synced, syncs, view},
     words::{Words, class, kind, millis, node_of, number, pod_of, pods_of, set_of, version},
 };
 use crate::{
-    objects::START,
+    objects::{START, pod},
     rig::{BARE, Rig, failed},
 };
 
@@ -123,6 +124,7 @@ impl Table {
                 "in-flight" => config.operations_in_flight_max = number(value),
                 "slow-start" => config.slow_start_initial = number(value),
                 "nodes" => config.nodes = *value == "1",
+                "costs" => config.asks_costs = true,
                 "advises" => config.advises = *value == "1",
                 "by-version" => config.delete_by_version = *value == "1",
                 _ => panic!("{name} is no option"),
@@ -172,6 +174,12 @@ impl Table {
                 });
             }
             "list" => self.list(words, rest),
+            "costs" => {
+                let of = |(name, cost): &(&str, &str)| (pod(name, "web").uid, Ok(number(cost)));
+                let costs = words.named.iter().map(of).collect();
+                let question = words.number(1);
+                rig.controller.handle_costs(rig.now, question, costs);
+            }
             "rest" => drop(rig.settle()),
             "quiet" => drop((rig.settle(), rig.reports())),
             "wait" => rig.wait(millis(words.word(1))),
@@ -313,6 +321,9 @@ impl Table {
                     names.join(" ")
                 )
             }
+            "questions" => questions(rig),
+            "details" => details(self.batches.last().expect("a batch")),
+            "reasons" => reasons(&rig.view(words.word(1)).reasons),
             "view" => view(rig, words.word(1)),
             "why" => rig.view(words.word(1)).reasons[0].detail.to_string(),
             _ => return self.answer(words, rest),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use decree_core::{Action, Batch, ControllerReport, Status};
+use decree_core::{Action, Batch, ControllerReport, Reason, Status};
 
 use crate::{objects::START, rig::Rig};
 
@@ -150,6 +150,36 @@ pub(super) fn joined(all: &[String], none: &str) -> String {
     } else {
         all.join(", ")
     }
+}
+
+/// The questions for costs that leave now.
+pub(super) fn questions(rig: &mut Rig) -> String {
+    let questions = std::iter::from_fn(|| rig.controller.poll_question());
+    let questions = questions.map(|it| {
+        let names: Vec<_> = it.pods.iter().map(|pod| &*pod.name).collect();
+        let millis = it.timeout.0 / 1_000_000;
+        format!("question {} within {millis} ms: {}", it.id, names.join(" "))
+    });
+    joined(&questions.collect::<Vec<_>>(), "no question")
+}
+
+/// The reasons of a batch, and of each of its deletes.
+pub(super) fn details(batch: &Batch) -> String {
+    let Action::Delete(victims) = &batch.action else {
+        return reasons(&batch.reasons);
+    };
+    let victims = victims
+        .iter()
+        .map(|it| format!("{}: {}", it.pod.name, it.reason.detail));
+    let victims: Vec<_> = victims.collect();
+    format!("{}; {}", reasons(&batch.reasons), victims.join("; "))
+}
+
+pub(super) fn reasons(reasons: &[Reason]) -> String {
+    let reasons = reasons
+        .iter()
+        .map(|it| format!("{:?}: {}", it.rule, it.detail));
+    reasons.collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn sizes(rig: &Rig) -> String {

@@ -2,7 +2,7 @@
 
 use decree_core::{
     FailureClass, Kind, Labels, Node, Phase, Pod, Preferences, Ready, ReplicaSet, ResourceVersion,
-    ScaleIn, Span,
+    ScaleIn, ScaleInCost, Span,
 };
 
 use crate::{
@@ -124,6 +124,12 @@ pub(super) fn set_of(words: &Words<'_>) -> ReplicaSet {
             "invalid" => set.selector = Err(invalid()),
             "unterminated" => set.status.terminating_replicas = None,
             "after-termination" => prefer(&mut set).create_after_termination = true,
+            "asks" | "asks-again" => {
+                prefer(&mut set).scale_in_cost = Some(ScaleInCost {
+                    source: "http://:8080/busy".into(),
+                    waits: *flag == "asks-again",
+                });
+            }
             "oldest-stays" => prefer(&mut set).scale_in.push(ScaleIn::Youngest),
             _ => panic!("{flag} is no flag of a ReplicaSet"),
         }
