@@ -23,12 +23,13 @@ const LABELS = { "kept-by": "keeper" };
 /** The most files that a turn creates, which bounds the harm of a mistyped number. */
 const CREATES_MAX = 20;
 
-const { server, folder, lag, ...flags } = parseArgs({
+const { server, folder, lag, every, ...flags } = parseArgs({
   options: {
     server: { type: "string", default: "127.0.0.1:50051" },
     replicas: { type: "string", default: "3" },
     folder: { type: "string", default: "/tmp/decree-keeper" },
     lag: { type: "string", default: "0" }, // How many turns its lists are late, as the lists of a cloud are.
+    every: { type: "string", default: "1000" }, // Milliseconds between two turns.
   },
 }).values;
 const client = createClient(DecisionService, createGrpcTransport({ baseUrl: `http://${server}` }));
@@ -67,7 +68,7 @@ input.on("line", (line) => {
   else console.error("not a number of replicas:", line);
 });
 input.on("close", () => ([replicas, isOver] = [0, true]));
-for (let isEmpty = false; !isEmpty; await setTimeout(1_000)) {
+for (let isEmpty = false; !isEmpty; await setTimeout(Number(every))) {
   // What was created before the end of the input is in the list of a turn that begins after it.
   const isLast = isOver;
   try {

@@ -75,8 +75,9 @@ public final class Keeper {
     }
 
     public static void main(String[] arguments) throws Exception {
-        // The lag is the number of turns that lists are late, as those of a cloud can be.
-        var flags = new HashMap<>(Map.of("--server", "127.0.0.1:50051", "--replicas", "3", "--folder", "/tmp/decree-keeper", "--lag", "0"));
+        // The lag is the number of turns that lists are late, as those of a cloud can be; a turn begins every so many milliseconds.
+        var flags = new HashMap<>(Map.of(
+                "--server", "127.0.0.1:50051", "--replicas", "3", "--folder", "/tmp/decree-keeper", "--lag", "0", "--every", "1000"));
         for (int at = 0; at + 1 < arguments.length; at += 2) {
             flags.put(arguments[at], arguments[at + 1]);
         }
@@ -87,7 +88,7 @@ public final class Keeper {
         input.start();
         var channel = Grpc.newChannelBuilder(flags.get("--server"), InsecureChannelCredentials.create()).build();
         var lists = new ArrayDeque<List<Pod>>();
-        for (boolean isEmpty = false; !isEmpty; Thread.sleep(1_000)) {
+        for (boolean isEmpty = false; !isEmpty; Thread.sleep(Long.parseLong(flags.get("--every")))) {
             // What was created before the end of the input is in the list of a turn that begins after it.
             boolean isLast = isOver;
             try {
