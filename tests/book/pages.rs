@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use tests::binaries;
 
-use crate::site::{self, Site};
+use super::site::{self, Site};
 
 /// The target of links that leave the documents.
 const REPOSITORY: &str = "https://github.com/decree-dev/decree";

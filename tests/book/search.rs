@@ -5,7 +5,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use tests::tools;
 
-use crate::site::{self, Site};
+use super::site::{self, Site};
 
 /// Words of the documents, each with a page that the search must list: for symptoms, as the first.
 const SOUGHT: [(&str, &str, bool); 6] = [

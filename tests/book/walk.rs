@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::json;
 use tests::{binaries, depth, tools};
 
-use crate::site;
+use super::site;
 
 /// Files that a browser never shows as separate pages.
 const NOT_PAGES: [&str; 2] = ["404.html", "toc.html"];

@@ -15,6 +15,8 @@ macro_rules! test_each_language {
 }
 
 mod admission;
+#[path = "../book/main.rs"]
+mod book;
 mod conformance;
 mod coverage;
 mod crates;

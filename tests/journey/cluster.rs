@@ -17,7 +17,7 @@ use tests::{
     tools,
 };
 
-use crate::kubelet::{self, Kubelets};
+use super::kubelet::{self, Kubelets};
 
 /// A create that is repeated after no answer may be charged to a quota twice until pods are counted again, by default every 5 minutes.
 const COUNTS_QUOTAS: &str = "--resource-quota-sync-period=10s";

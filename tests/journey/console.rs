@@ -9,7 +9,7 @@ use tests::{
     tools,
 };
 
-use crate::{cluster::Cluster, documents, installation::Installation};
+use super::{cluster::Cluster, documents, installation::Installation};
 
 /// Servers in pods without an agent. The documents name the first.
 const SERVERS: [&str; 2] = ["decree-server-0", "decree-server-1"];

@@ -1,6 +1,6 @@
 //! The ways to install Decree.
 
-use crate::documents::{adapted, shown};
+use super::documents::{adapted, shown};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Installation {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tests::{binaries, tools};
 use tokio::time;
 
-use crate::{
+use super::{
     cluster::{CONTROL_PLANES, Cluster, IMAGE, LOOK_EVERY, PATIENCE, RELEASED},
     console, documents,
     installation::{Installation, VALUES},

@@ -10,7 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tests::{binaries, real::User};
 
-use crate::cluster::{Cluster, IMAGE};
+use super::cluster::{Cluster, IMAGE};
 
 const NODES: [&str; 2] = ["control-1", "control-2"];
 const MANIFEST: &str = "etc/kubernetes/manifests/decree.yaml";

@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tokio::time;
 
-use crate::{
+use super::{
     cluster::{Cluster, LOOK_EVERY, PATIENCE},
     ledger::Counts,
 };

@@ -5,6 +5,7 @@
 
 mod acts;
 mod advice;
+mod ahead;
 mod another;
 mod audit;
 mod beside;
@@ -39,8 +40,6 @@ mod recording;
 mod rendered;
 mod restored;
 mod scenarios;
-mod shadow;
-mod shards;
 mod take_over;
 mod timeouts;
 mod tokens;

@@ -22,6 +22,8 @@ mod repeats;
 mod restart;
 mod secrets;
 mod session;
+#[path = "../sim/main.rs"]
+mod sim;
 mod skew;
 mod transport;
 mod up;

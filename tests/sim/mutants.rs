@@ -13,7 +13,7 @@ use tests::{
     workloads::Workload,
 };
 
-use crate::seeds::{SCHEDULES, places};
+use super::seeds::{SCHEDULES, places};
 
 /// The number of schedules per place that measure how many of them show a mutant, in a full run.
 const MEASURED: u64 = 30;

@@ -16,7 +16,7 @@ use tests::{
     world::World,
 };
 
-use crate::budget::scale;
+use super::budget::scale;
 
 const SEEDS: u64 = 10;
 const SET: &str = "web";

@@ -5,7 +5,7 @@ use tests::{
     layouts::{Mutant, run},
 };
 
-use crate::seeds::{SCHEDULES, places};
+use super::seeds::{SCHEDULES, places};
 
 /// The number of schedules of all workloads that cost as much as one of these.
 const SHARE: u64 = 60;

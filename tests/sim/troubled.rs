@@ -6,7 +6,7 @@ use tests::{
     troubled::{self, run_stage},
 };
 
-use crate::{
+use super::{
     mutants::are_sound,
     seeds::{SCHEDULES, places},
 };

@@ -5,14 +5,14 @@ use std::path::Path;
 use tempfile::TempDir;
 use tests::tools::{self, Released};
 
-use super::{Journey, Pace};
-use crate::{
+use super::super::{
     cluster::{Cluster, IMAGE, RELEASED},
     documents::{adapted, named, shown},
     installation::{Installation, VALUES},
     statics,
     workload::By,
 };
+use super::{Journey, Pace};
 
 /// A workload of the last release in the documents.
 const WORKLOAD: &str = "deployment/decree-agent";
