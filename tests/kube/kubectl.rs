@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::TempDir;
 use tests::{
-    binaries,
+    binaries, depth,
     fenced::{self, Block},
     real::{ApiServer, User},
     running::{Running, Voice},
@@ -104,7 +104,12 @@ async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
         let server = tests::or_skip!(ApiServer::start().await);
         let admin = server.admin().await;
         let kubectl = Kubectl::of(program, &server);
-        for (folder, flags) in FOLDERS.into_iter().flat_map(|it| WAYS.map(|way| (it, way))) {
+        let both = FOLDERS.into_iter().flat_map(|it| WAYS.map(|way| (it, way)));
+        for (at, (folder, flags)) in both.enumerate() {
+            // In the gate, the overlays are applied in the two ways by turns.
+            if !depth::is_full() && ![0, 3].contains(&(at % 4)) {
+                continue;
+            }
             let rendered = tests::or_skip!(Rendered::of(folder));
             kubectl.kustomized("apply", flags, folder);
             // `kubectl diff` fails if there is a difference.

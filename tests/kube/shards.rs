@@ -19,8 +19,8 @@ const FLAGS: [&str; 5] = [
     "--burst-replicas=4",
     "--lease-duration=20s",
 ];
-/// The number of strikes against an agent or a server, and of further pods of each ReplicaSet between them.
-const STRIKES: usize = 8;
+/// The number of strikes against an agent or a server, in the gate and at full depth, and of further pods of each ReplicaSet between them.
+const STRIKES: [usize; 2] = [4, 8];
 const STEP: usize = 25;
 
 /// A cluster, the agents of its shards, and servers behind a Service.
@@ -153,7 +153,7 @@ async fn two_agents_for_each_shard_and_two_servers_that_die_at_random_make_each_
     sharded.is_served().await;
     let growths = sharded.growths(6).await;
     let mut rng = Rng::new(20_261_123);
-    for strike in 1..=STRIKES {
+    for strike in 1..=STRIKES[usize::from(depth::is_full())] {
         let next = AMID + strike * STEP;
         for growth in &growths {
             growth.goes_on_to(next);
