@@ -4,13 +4,15 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Output,
+    thread,
+    time::Duration,
 };
 
 use tempfile::TempDir;
 use tests::{
     issuer::{ISSUER, Issuer},
     pki,
-    running::{Running, Voice},
+    running::{Running, Voice, until_found},
     tools,
 };
 
@@ -27,6 +29,9 @@ identities = ["sub:viewer"]
 role = "viewer"
 clusters = ["*"]
 "#;
+
+/// How long the first token of an agent counts.
+const LIFE: Duration = Duration::from_mins(1);
 
 /// A server that accepts the tokens of an issuer, and the folder of their files.
 struct Guarded {
@@ -94,7 +99,11 @@ impl Guarded {
 fn session_of_an_agent_outlives_the_token_that_opened_it_and_no_token_is_logged() {
     let guarded = Guarded::start();
     let viewer = guarded.write("viewer", &guarded.issuer.token("viewer"));
-    let short = |subject| guarded.issuer.sign(&Issuer::claims(subject, 60));
+    let short = |subject| {
+        guarded
+            .issuer
+            .sign(&Issuer::claims(subject, LIFE.as_secs().cast_signed()))
+    };
     let [token, next] = [short("agent"), guarded.issuer.token("agent")];
     let first = guarded.write("agent", &token);
     let lapsing = guarded.write("lapsing", &short("viewer"));
@@ -103,7 +112,11 @@ fn session_of_an_agent_outlives_the_token_that_opened_it_and_no_token_is_logged(
     guarded.write("agent", &next);
     agent.wait_for_message("session renewed with another token", 1);
     // A token that was signed together with the agent's first one shows when that one has expired.
-    while guarded.sessions(&lapsing).status.success() {}
+    thread::park_timeout(LIFE);
+    until_found("the end of a token", || {
+        let asked = guarded.sessions(&lapsing);
+        (!asked.status.success()).then_some(()).ok_or(asked)
+    });
     let sessions = guarded.sessions(&viewer);
     let sessions: serde_json::Value = serde_json::from_slice(&sessions.stdout).expect("JSON");
     assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(1));
