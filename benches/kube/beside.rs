@@ -9,11 +9,13 @@ use serde_json::json;
 use tests::{
     real::Patch,
     table::{head, quantile_of, row},
+    usage::Used,
 };
 use tokio::time::timeout;
 
 use crate::{
     contender::{Arena, Contender, Guest},
+    meter,
     objects::replica_set,
     scaling::until_there_are,
     watching,
@@ -25,39 +27,60 @@ const SMALL: usize = 500;
 const LARGE: usize = 5_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The results of a contender in all rounds.
+#[derive(Default)]
+struct Laps {
+    times: Vec<f64>,
+    used: Vec<Used>,
+}
+
 pub(crate) async fn run(guest: Guest) {
-    let columns = ["controller", "", "p50 ms", "p99 ms"];
+    let columns = [
+        ["controller", "", "p50 ms", "p99 ms"].as_slice(),
+        &meter::COLUMNS,
+    ]
+    .concat();
     head(
         &format!("{SMALL} ReplicaSets scale from 1 to 2, one after the other"),
         &columns,
     );
-    let mut times = Contender::BOTH.map(|contender| (contender, [Vec::new(), Vec::new()]));
+    let mut laps = Contender::BOTH.map(|contender| (contender, [Laps::default(), Laps::default()]));
     for _ in 0..ROUNDS {
-        for (contender, [alone, beside]) in &mut times {
-            let arena = contender.start(guest).await;
+        for (contender, [alone, beside]) in &mut laps {
+            let mut arena = contender.start(guest).await;
             let sets = arena.namespace.replica_set("");
             for at in 0..SMALL {
                 let set = replica_set(&format!("small-{at}"), 1);
                 arena.api().create(&sets, &set).await.expect("it is valid");
             }
             until_there_are(&arena, SMALL).await;
-            alone.extend(measure(&arena, 2).await);
+            arena.lap();
+            alone.add(&mut arena, 2).await;
             let large = replica_set("large", LARGE);
             let created = arena.api().create(&sets, &large).await;
             created.expect("it is valid");
-            beside.extend(measure(&arena, 3).await);
+            beside.add(&mut arena, 3).await;
         }
     }
-    for (contender, [alone, beside]) in times {
+    for (contender, [alone, beside]) in laps {
         print(contender, "alone", alone);
         print(contender, "beside one that scales from 0 to 5,000", beside);
     }
 }
 
-fn print(contender: Contender, what: &str, mut times: Vec<f64>) {
-    let mut at = |share| format!("{:.1}", quantile_of(&mut times, share));
-    let (p50, p99) = (at(0.5), at(0.99));
-    row(&[contender.name().to_owned(), what.to_owned(), p50, p99]);
+fn print(contender: Contender, what: &str, mut laps: Laps) {
+    let mut cells = vec![contender.name().to_owned(), what.to_owned()];
+    let times = [0.5, 0.99].map(|share| quantile_of(&mut laps.times, share));
+    cells.extend(times.map(|ms| format!("{ms:.1}")));
+    cells.extend(meter::cells(&laps.used));
+    row(&cells);
+}
+
+impl Laps {
+    async fn add(&mut self, arena: &mut Arena, replicas: usize) {
+        self.times.extend(measure(arena, replicas).await);
+        self.used.push(arena.lap());
+    }
 }
 
 /// Scales each small ReplicaSet to `replicas`, and returns the time until each pod was seen.

@@ -1,7 +1,7 @@
 //! The contenders: a running controller, and its own API server.
 
 use std::{
-    env,
+    env, mem,
     path::{Path, PathBuf},
 };
 
@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tests::{
     binaries,
     real::{Agent, Api, ApiServer, ControllerManager, DecisionServer, Namespace, Up, User},
+    usage::Used,
 };
 
 use crate::{meter, objects::replica_set};
@@ -48,6 +49,8 @@ pub(crate) enum Guest {
 pub(crate) struct Arena {
     pub(crate) namespace: Namespace,
     pub(crate) pids: Vec<u32>,
+    /// The processor time of the controller at the last [`lap`](Arena::lap).
+    lap: f64,
     // The controller ends before its API server.
     _acting: Acting,
     server: ApiServer,
@@ -110,14 +113,16 @@ impl Contender {
             }
         };
         let namespace = Namespace::create(server.admin().await, "bench").await;
-        let arena = Arena {
+        let mut arena = Arena {
             namespace,
             pids,
+            lap: 0.0,
             _acting: acting,
             server,
         };
         arena.warm_up().await;
         meter::until_quiet(&arena.cluster()).await;
+        arena.lap();
         arena
     }
 
@@ -166,6 +171,15 @@ impl Arena {
     /// The processes of the API server and of etcd.
     pub(crate) fn cluster(&self) -> Vec<u32> {
         self.server.pids()
+    }
+
+    /// What the controller used since the last call, or since its start.
+    pub(crate) fn lap(&mut self) -> Used {
+        let processor = meter::processor_time(&self.pids);
+        Used {
+            processor_s: processor - mem::replace(&mut self.lap, processor),
+            peak_mb: meter::peak_megabytes(&self.pids),
+        }
     }
 
     async fn warm_up(&self) {

@@ -4,6 +4,7 @@
 //! ```text
 //! cargo bench -p tests --bench kube                        # everything
 //! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000      # also counts the requests to the API servers
+//! cargo bench -p tests --bench kube -- scaling 10x500 before       # fails if this build costs 15 % more
 //! cargo bench -p tests --bench kube -- replacing           # further words: unix, up, before, and the number of losses
 //! cargo bench -p tests --bench kube -- defaults
 //! cargo bench -p tests --bench kube -- beside
@@ -13,8 +14,8 @@
 //! ```
 //! Each contender gets its own API server and etcd, freshly started. All processes share the processors of this machine, so a
 //! contender that leaves more of them to the API server is faster. No kubelet runs, so pods stay Pending and a deletion ends at
-//! once. `DECREE_BENCH_ROUNDS` sets the number of rounds of `scaling`. `replacing before` also compares with the programs of
-//! another build, in the folder in `DECREE_BEFORE`.
+//! once. `DECREE_BENCH_ROUNDS` sets the number of rounds of `scaling`. `before` compares with the programs of another build, in the
+//! folder in `DECREE_BEFORE`.
 
 mod bare;
 mod beside;
@@ -58,7 +59,9 @@ async fn run(words: &[String], guest: Guest) {
             .iter()
             .filter_map(|word| scaling::shape(word))
             .collect();
-        scaling::run(&shapes, guest).await;
+        let before = words.iter().any(|word| word == "before");
+        let contenders = [Contender::BOTH, [Contender::Before, Contender::Decree]];
+        scaling::run(&shapes, guest, contenders[usize::from(before)]).await;
     }
     if is_wanted(words, "replacing") {
         let others: Vec<_> = words

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use tests::usage::{peak_mb, processor_s};
+use tests::usage::{Used, peak_mb, processor_s};
 use tokio::time;
 
 /// The duration for which processes must be idle, and the processor time that an idle process may use.
 const QUIET_FOR: Duration = Duration::from_millis(500);
 const QUIET: f64 = 0.1;
+
+/// The columns of [`cells`].
+pub(crate) const COLUMNS: [&str; 2] = ["CPU s", "peak MB"];
 
 /// The cost of one direction.
 pub(crate) struct Cost {
@@ -29,6 +32,13 @@ pub(crate) async fn until_quiet(pids: &[u32]) {
             return;
         }
     }
+}
+
+/// Formats what a controller used in all rounds: the sum of its processor time, and its highest peak.
+pub(crate) fn cells(used: &[Used]) -> [String; 2] {
+    let processor: f64 = used.iter().map(|it| it.processor_s).sum();
+    let peak = used.iter().map(|it| it.peak_mb).fold(0.0, f64::max);
+    [format!("{processor:.2}"), format!("{peak:.0}")]
 }
 
 /// The processor time of processes, in seconds.

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tests::table::{head, quantile_of, row};
+use tests::{
+    table::{head, quantile_of, row},
+    usage::Used,
+};
 use tokio::{
     sync::mpsc,
     time::{sleep, timeout},
@@ -37,8 +40,8 @@ pub(crate) struct Subject {
 struct Record {
     contender: Contender,
     times: Vec<f64>,
-    /// Processor time of the controller in seconds, including its work between losses.
-    processor: f64,
+    /// By the controller, including its work between losses.
+    used: Vec<Used>,
 }
 
 /// Prints the table. The contenders lose pods in turn, so that all of them have the machine at its best and at its worst.
@@ -46,7 +49,7 @@ pub(crate) async fn run(guest: Guest, others: &[Contender], losses: Option<usize
     let contenders = [&Contender::BOTH, others].concat();
     let each = losses.unwrap_or(LOSSES).div_ceil(ROUNDS);
     let mut columns = vec!["replicas", "controller", "p50 ms", "p99 ms"];
-    columns.extend(["p50 relative", "p99 relative", "CPU ms"]);
+    columns.extend(["p50 relative", "p99 relative", "CPU ms", "peak MB"]);
     head("Pod lost → replacement on a watch", &columns);
     for size in SIZES {
         let mut records: Vec<_> = contenders.iter().copied().map(Record::new).collect();
@@ -63,8 +66,9 @@ async fn round(records: &mut [Record], size: usize, guest: Guest, losses: usize)
         let arena = record.contender.start(guest).await;
         subjects.push(Subject::new(arena, size).await);
     }
-    let spent = |subject: &Subject| meter::processor_time(&subject.arena.pids);
-    let before: Vec<_> = subjects.iter().map(spent).collect();
+    for subject in &mut subjects {
+        subject.arena.lap();
+    }
     for at in 0..losses {
         // The order of the contenders may matter.
         for place in 0..subjects.len() {
@@ -74,8 +78,8 @@ async fn round(records: &mut [Record], size: usize, guest: Guest, losses: usize)
             records[turn].times.push(replaced.as_secs_f64() * 1e3);
         }
     }
-    for ((record, subject), before) in records.iter_mut().zip(&subjects).zip(before) {
-        record.processor += spent(subject) - before;
+    for (record, subject) in records.iter_mut().zip(&mut subjects) {
+        record.used.push(subject.arena.lap());
     }
 }
 
@@ -85,7 +89,7 @@ fn print(size: usize, mut records: Vec<Record>) {
     for Record {
         contender,
         mut times,
-        processor,
+        used,
     } in records
     {
         let at = [0.5, 0.99].map(|share| quantile_of(&mut times, share));
@@ -96,8 +100,9 @@ fn print(size: usize, mut records: Vec<Record>) {
                 .zip(base)
                 .map(|(it, base)| format!("{:.2}", it / base)),
         );
-        let processor = processor * 1e3 / times.len() as f64;
-        cells.push(format!("{processor:.2}"));
+        let processor: f64 = used.iter().map(|it| it.processor_s).sum();
+        cells.push(format!("{:.2}", processor * 1e3 / times.len() as f64));
+        cells.extend(meter::cells(&used).into_iter().skip(1));
         row(&cells);
     }
 }
@@ -107,7 +112,7 @@ impl Record {
         Self {
             contender,
             times: Vec::new(),
-            processor: 0.0,
+            used: Vec::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tests::{
     real::{Api, Patch},
     table::{head, quantile_of, row},
+    usage::{Used, grown},
 };
 use tokio::time;
 
@@ -45,8 +46,7 @@ struct Round {
 struct ThereAndBack {
     up: Cost,
     down: Cost,
-    /// In megabytes.
-    peak: f64,
+    used: Used,
     /// The requests to the API server on the way up, and on the way down.
     writes: [Writes; 2],
 }
@@ -58,7 +58,10 @@ pub(crate) fn shape(word: &str) -> Option<Shape> {
 }
 
 /// Prints the table.
-pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
+///
+/// # Panics
+/// If Decree costs more than [`Contender::Before`].
+pub(crate) async fn run(shapes: &[Shape], guest: Guest, contenders: [Contender; 2]) {
     let shapes = if shapes.is_empty() { &SHAPES } else { shapes };
     let wanted = env::var(ROUNDS_VARIABLE).ok();
     let wanted = wanted.map_or(ROUNDS, |text| text.parse().expect("a number of rounds"));
@@ -75,20 +78,25 @@ pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
         "peak MB",
     ];
     head("0 → N → 0 pods", &columns);
-    let mut asked = Vec::new();
+    let (mut asked, mut more) = (Vec::new(), Vec::new());
     for &shape in shapes {
         let mut rounds = Vec::new();
         for at in 0..wanted {
-            rounds.push(round(shape, guest, at % 2 == 1).await);
+            rounds.push(round(shape, guest, contenders, at % 2 == 1).await);
         }
-        print(shape, &rounds);
+        print(shape, contenders, &rounds);
+        let used = |at: usize| rounds.iter().map(|it| it.there_and_back[at].used).collect();
+        let [first, second]: [Vec<_>; 2] = [0, 1].map(used);
+        more.extend(grown(&first, &second));
         asked.extend(rounds.pop().map(|last| (shape, last.there_and_back)));
     }
-    print_writes(&asked);
+    print_writes(contenders, &asked);
+    let is_compared = contenders[0] == Contender::Before;
+    assert!(!is_compared || more.is_empty(), "above 15 % more: {more:?}");
 }
 
 /// Prints the requests to the API servers in the last round of each shape.
-fn print_writes(asked: &[(Shape, [ThereAndBack; 2])]) {
+fn print_writes(contenders: [Contender; 2], asked: &[(Shape, [ThereAndBack; 2])]) {
     let columns = [
         "ReplicaSets × pods",
         "controller",
@@ -101,7 +109,7 @@ fn print_writes(asked: &[(Shape, [ThereAndBack; 2])]) {
     ];
     head("Writes asked of the API server", &columns);
     for ((sets, pods), there_and_back) in asked {
-        for (contender, of) in Contender::BOTH.into_iter().zip(there_and_back) {
+        for (contender, of) in contenders.into_iter().zip(there_and_back) {
             for (way, writes) in ["up", "down"].into_iter().zip(of.writes) {
                 let mut cells = vec![format!("{sets} × {pods}"), contender.name().to_owned()];
                 cells.push(way.to_owned());
@@ -114,10 +122,14 @@ fn print_writes(asked: &[(Shape, [ThereAndBack; 2])]) {
     }
 }
 
-/// Measures all contenders, in the order of [`Contender::BOTH`] or in reverse order.
-async fn round(shape: Shape, guest: Guest, reversed: bool) -> Round {
+/// Measures all contenders, in their order or in reverse order.
+async fn round(
+    shape: Shape,
+    guest: Guest,
+    [first, second]: [Contender; 2],
+    reversed: bool,
+) -> Round {
     let bare = bare::creates(shape.0 * shape.1).await;
-    let [first, second] = Contender::BOTH;
     let there_and_back = if reversed {
         let last = there_and_back(second, shape, guest).await;
         [there_and_back(first, shape, guest).await, last]
@@ -138,15 +150,19 @@ async fn there_and_back(contender: Contender, (sets, pods): Shape, guest: Guest)
     let between = Writes::read(arena.api()).await;
     let down = scale(&arena, sets, pods, false).await;
     let at_last = Writes::read(arena.api()).await;
+    let used = Used {
+        processor_s: up.processor + down.processor,
+        peak_mb: meter::peak_megabytes(&arena.pids),
+    };
     ThereAndBack {
         up,
         down,
-        peak: meter::peak_megabytes(&arena.pids),
+        used,
         writes: [between - at_first, at_last - between],
     }
 }
 
-fn print((sets, pods): Shape, rounds: &[Round]) {
+fn print((sets, pods): Shape, contenders: [Contender; 2], rounds: &[Round]) {
     let shape = format!("{sets} × {pods}");
     let figure = |of: &dyn Fn(&Round) -> f64| format!("{:.2}", median(rounds, of));
     row(&[
@@ -157,11 +173,11 @@ fn print((sets, pods): Shape, rounds: &[Round]) {
         String::new(),
         figure(&|round| round.bare.cluster),
     ]);
-    for (at, contender) in Contender::BOTH.into_iter().enumerate() {
+    for (at, contender) in contenders.into_iter().enumerate() {
         let of_bare = median(rounds, |round| {
             round.bare.seconds / round.there_and_back[at].up.seconds
         });
-        let peak = median(rounds, |round| round.there_and_back[at].peak);
+        let peak = median(rounds, |round| round.there_and_back[at].used.peak_mb);
         row(&[
             shape.clone(),
             contender.name().to_owned(),
