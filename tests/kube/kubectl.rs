@@ -199,6 +199,7 @@ pub(crate) fn shown(test: &str) -> Vec<Block> {
         "busy-pods.md",
         "cli.md",
         "choose-pods.md",
+        "drains.md",
         "howto.md",
     ];
     let others = others.map(|name| format!("docs/{name}"));

@@ -17,6 +17,7 @@ mod console;
 mod costs;
 mod custom_resource;
 mod drains;
+mod eviction_webhook;
 mod extended;
 mod faults;
 mod files;

@@ -55,15 +55,14 @@ async fn shipped_manifests_are_applied_and_their_pods_admitted() {
     }
 }
 
-/// Creates the pod of a DaemonSet or StatefulSet, and a pod with more privileges, whose refusal proves that admission checked the
-/// first.
-async fn pod_is_admitted(admin: &Api, workload: &Value, folder: &str) {
+/// Creates the pod of a workload in a dry run, and a pod with more privileges, whose refusal proves that admission checked the first.
+pub(crate) async fn pod_is_admitted(admin: &Api, workload: &Value, folder: &str) {
     let name = &workload["metadata"]["name"];
     let template = &workload["spec"]["template"];
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
     pod["metadata"]["generateName"] = json!("admitted-");
     let namespace = text_of(&workload["metadata"]["namespace"]);
-    let pods = format!("/api/v1/namespaces/{namespace}/pods?fieldValidation=Strict");
+    let pods = format!("/api/v1/namespaces/{namespace}/pods?fieldValidation=Strict&dryRun=All");
     let created = admin.create(&pods, &pod).await;
     let created = created.unwrap_or_else(|refusal| panic!("{folder}: {name}: {refusal:?}"));
     let selected = &workload["spec"]["selector"]["matchLabels"];

@@ -12,6 +12,7 @@ deploy/image decree.tar | takes a build of the image, and kind
 kubectl -n kube-system get configmap kubeadm-config | takes kubeadm
 git worktree add "$release" | tags do not come with every clone
 kubectl apply -k deploy/kustomize/cert-manager | takes cert-manager
+kubectl apply -f examples/eviction-webhook/certificate.yaml | takes cert-manager
 kubectl get --raw /openid/v1/jwks | takes the keys of the reader's cluster
 decree simulate deployment/web -n shop --replicas 3 --context prod | takes a context of the reader
 kubectl -n batch annotate deployment/worker decree.dev/scale-in | takes a workload of the reader
