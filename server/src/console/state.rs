@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use decree_api::{
@@ -37,7 +37,8 @@ type Pool = service::admission::Pool<(), ()>;
 pub(crate) struct ConsoleState {
     pub(crate) shared: Arc<Shared>,
     pub(crate) inspection: Inspection,
-    json: Json,
+    /// Made for the first answer, as it takes megabytes.
+    json: LazyLock<Json>,
     pub(crate) pool: Arc<Pool>,
     /// Shared with each stream, to count the streams: they share the allowed time.
     pub(crate) streams: Arc<()>,
@@ -56,7 +57,7 @@ impl ConsoleState {
         Self {
             shared: Arc::clone(shared),
             inspection: Inspection(Arc::clone(shared)),
-            json: Json::default(),
+            json: LazyLock::default(),
             pool: Pool::new(max, Yields::Oldest, ()),
             streams: Arc::default(),
         }
