@@ -29,6 +29,8 @@ const QUESTIONS_MAX: usize = 1_000;
 const ANSWERS_MAX: usize = 100_000;
 /// The longest time for a question, whatever the server says.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
+/// The longest reason why a pod has no cost.
+const FAILURE_BYTES_MAX: usize = 128;
 /// The failure of a pod that is not asked.
 const NOT_ASKED: &str = "not an active pod of a ReplicaSet that prefers to be asked";
 
@@ -214,10 +216,13 @@ impl Question {
         let costs = answers.map(|(pod, answer)| {
             let answer = answer.unwrap_or_else(|| Err("no answer in time".to_owned()));
             let failure = answer.as_ref().err();
+            let mut failure =
+                failure.map_or_else(String::new, |why| format!("{}: {why}", pod.name));
+            failure.truncate(failure.floor_char_boundary(FAILURE_BYTES_MAX));
             v1::PodCost {
                 uid: pod.uid,
-                failure: failure.map_or_else(String::new, |why| format!("{}: {why}", pod.name)),
                 cost: answer.ok(),
+                failure,
             }
         });
         let costs = costs.collect();

@@ -106,6 +106,18 @@ fn costs_that_are_late_are_left_out() {
 }
 
 #[test]
+fn reason_without_a_cost_has_128_bytes() {
+    let (mut asking, view) = (Asking::default(), asking_view(&["a"]));
+    asking
+        .handle_question(at(0), &view, wanted(7, &["a"]))
+        .expect("it is sound");
+    assert_eq!(calls(&mut asking, 0).len(), 1);
+    // The cut falls within a character.
+    asking.handle_cost(1, Err("é".repeat(1_000)));
+    assert_eq!(answers(&mut asking), [format!("7: a: {}", "é".repeat(62))]);
+}
+
+#[test]
 fn only_active_pods_of_a_replica_set_that_prefers_it_are_asked() {
     let pods = [
         "a",
