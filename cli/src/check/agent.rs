@@ -42,12 +42,13 @@ fn held(metrics: &str) -> Option<Vec<String>> {
     let gauges = metrics.lines().filter_map(|it| it.strip_prefix(prefix));
     let mut gauges = gauges.peekable();
     gauges.peek()?;
-    let held = gauges.filter_map(|gauge| {
-        let [_, scope, _, operation, number] = gauge.split('"').collect::<Vec<_>>()[..] else {
-            return None;
-        };
-        let number = number.trim_start_matches("} ");
-        (number != "0").then(|| format!("{operation}s are held, scope {scope}: {number}"))
+    let held = gauges.filter(|gauge| !gauge.ends_with("} 0"));
+    let held = held.map(|gauge| match gauge.split('"').collect::<Vec<_>>()[..] {
+        [_, scope, _, operation, number] => {
+            let number = number.trim_start_matches("} ");
+            format!("{operation}s are held, scope {scope}: {number}")
+        }
+        _ => format!("held: {gauge}"),
     });
     Some(held.collect())
 }
@@ -94,6 +95,9 @@ mod tests {
         let one = none.replace(&format!("{gauge}0"), &format!("{gauge}12"));
         let said = "deletes are held, scope replicaset: 12".to_owned();
         assert_eq!(held(&one), Some(vec![said]));
+        let of_later = r#"decree_agent_budget_held{scope="namespace"} 3"#;
+        let said = r#"held: scope="namespace"} 3"#.to_owned();
+        assert_eq!(held(of_later), Some(vec![said]), "nothing held is left out");
         assert_eq!(held("decree_sessions 1\n"), None);
     }
 
