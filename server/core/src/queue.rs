@@ -67,10 +67,6 @@ pub(crate) struct Queue {
     bucket: Option<Timestamp>,
     next_position: u64,
     turn: u64,
-    /// Keys ever added (`workqueue_adds_total`).
-    pub(crate) adds: u64,
-    /// Delayed adds ever: retries and availability checks.
-    pub(crate) retries: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +87,7 @@ impl Queue {
     pub(crate) fn add(&mut self, id: SetId, priority: Priority) {
         let waiting = self.dirty.get(&id).copied();
         match waiting {
-            None => self.adds += 1,
+            None => {}
             Some(waiting) if waiting.priority == Priority::Resync && priority == Priority::Live => {
                 let position = waiting.position;
                 position.map(|position| self.resync.remove(&position));
@@ -111,7 +107,6 @@ impl Queue {
         if delay.0 <= 0 {
             return self.add(id, Priority::Live);
         }
-        self.retries += 1;
         self.add_at(self.now.plus(delay), id);
     }
 
@@ -285,8 +280,6 @@ impl Held for Queue {
             bucket: _,
             next_position: _,
             turn: _,
-            adds: _,
-            retries: _,
         } = self;
         let waiting = live.len() + resync.len() + dirty.len() + processing.len();
         let delayed = due.len() + due_by_key.capacity() + failures.capacity();

@@ -42,10 +42,6 @@ pub struct Sizes {
     pub beyond_memory: usize,
     /// The approximate memory of everything that the session holds, in bytes.
     pub bytes: usize,
-    /// Keys ever added to the queue (`workqueue_adds_total`).
-    pub adds: u64,
-    /// Delayed adds ever, availability checks included (`workqueue_retries_total`).
-    pub retries: u64,
 }
 
 impl<'a> Inspect<'a> {
@@ -75,8 +71,6 @@ impl<'a> Inspect<'a> {
             unavailable_for_long: self.0.unavailable.long(),
             beyond_memory: self.0.index.forgotten(),
             bytes: Held::bytes(self.0),
-            adds: self.0.queue.adds,
-            retries: self.0.queue.retries,
         }
     }
 
