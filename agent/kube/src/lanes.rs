@@ -4,9 +4,11 @@
 //! connection with room, and a connection opens at its first use.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
+
+use parking_lot::Mutex;
 
 use crate::connect::Client;
 
@@ -49,7 +51,7 @@ impl Lanes {
     /// Replaces the clients by the next of `clients`, for requests that begin from now on.
     pub(crate) fn replace(&self, clients: &mut impl Iterator<Item = Client>) {
         for (lane, client) in self.0.iter().zip(clients) {
-            *lane.client() = client;
+            *lane.client.lock() = client;
         }
     }
 
@@ -67,12 +69,6 @@ impl Lanes {
     }
 }
 
-impl Lane {
-    fn client(&self) -> MutexGuard<'_, Client> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl<'a> LanePermit<'a> {
     fn on(lane: &'a Lane) -> Self {
         lane.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +76,7 @@ impl<'a> LanePermit<'a> {
     }
 
     pub(crate) fn client(&self) -> Client {
-        self.0.client().clone()
+        self.0.client.lock().clone()
     }
 }
 

@@ -3,14 +3,11 @@
 //! The limit rises by one in a round of answers and falls by half, as in TCP: after a refusal for load, and when answers take many times
 //! longer than the quickest of late. [`KubeCluster::calls_max`](crate::KubeCluster) tells the agent, which begins no more calls.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{api::ApiError, pace::since};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -86,20 +83,16 @@ impl Limiter {
 
     /// The number of calls that may be in flight now.
     pub(crate) fn limit(&self) -> usize {
-        self.lock().limit()
+        self.state.lock().limit()
     }
 
     /// Begins a call.
     pub(crate) fn enter(&self) -> Permit<'_> {
-        self.lock().in_flight += 1;
+        self.state.lock().in_flight += 1;
         Permit {
             limiter: self,
             begun: Instant::now(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +100,7 @@ impl Permit<'_> {
     /// Learns from the answer to a call of this verb. A refusal for another cause, or no answer, may come before any work.
     pub(crate) fn note<T>(&self, verb: &'static str, answer: &Result<T, ApiError>) {
         let (now, took) = (self.limiter.clock.now(), self.begun.elapsed());
-        let mut state = self.limiter.lock();
+        let mut state = self.limiter.state.lock();
         match answer {
             Ok(_) => state.handle_done(now, verb, took),
             Err(error) if error.code == Some(429) => state.fall(now, LIMIT_MIN),
@@ -118,7 +111,7 @@ impl Permit<'_> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.limiter.lock().in_flight -= 1;
+        self.limiter.state.lock().in_flight -= 1;
     }
 }
 
@@ -179,8 +172,7 @@ mod tests {
     const VERB: &str = "create_pod";
 
     fn state() -> State {
-        let state = Limiter::new(256).state;
-        state.into_inner().expect("nobody else has it")
+        Limiter::new(256).state.into_inner()
     }
 
     fn second(number: u64) -> Timestamp {
