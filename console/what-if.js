@@ -205,7 +205,7 @@ export function showWhatIf(main, query, change = 'scale') {
   };
 }
 
-/** The number of ReplicaSets in a sentence. */
+/** The most ReplicaSets that a sentence names. */
 const NAMED_MAX = 3;
 
 const total = (sets, of) => sets.reduce((all, set) => all + of(set), 0);
@@ -224,7 +224,7 @@ function drainSentence({ node }, sets, areMore) {
     `${left}${advance}All then lack ${missing}${before > 0 ? `, of which they lack ${before.toLocaleString('en')} already now` : ''}. Disruption budgets are not known to the server.`];
 }
 
-/** The first of as many names. */
+/** The first names of a list, and the number of the others. */
 function listed(names, all) {
   const more = all - names.length;
   return `${names.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`;

@@ -2,15 +2,16 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{
-    metrics::seconds,
-    registry::{LiveSession, LiveSessions},
-};
 use decree_core::Sizes;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric as _},
     metrics::{MetricType, gauge::ConstGauge},
+};
+
+use crate::{
+    metrics::seconds,
+    registry::{LiveSession, LiveSessions},
 };
 
 #[derive(Debug)]

@@ -19,6 +19,8 @@ use crate::wire::{self, encode};
 const STATUS_MAX: usize = 10;
 const OTHERS_MAX: usize = 20;
 const CHANGES_MAX: usize = 64;
+// A kind is known by its limit.
+const _: () = assert!(STATUS_MAX < OTHERS_MAX && OTHERS_MAX < CHANGES_MAX);
 /// The maximum number of entries of an answer.
 const SHOWN_MAX: usize = 32;
 /// About the maximum memory of a session's timeline in bytes, and the inverse of its share of the memory limit of a session.

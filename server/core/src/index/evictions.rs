@@ -78,7 +78,7 @@ impl Index {
             places.insert(hint.words(self.node_of(pod).map(|node| &**node)));
         }
         let place = places.first()?;
-        let others = ["", " and others"][usize::from(places.len() > 1)];
+        let others = if places.len() > 1 { " and others" } else { "" };
         Some(Evictions {
             hinted,
             leaving,
