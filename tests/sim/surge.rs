@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use agent_fake::Kind;
 use jiff::SignedDuration;
 use tests::{
     builders::{replica_set, with_surge},
@@ -53,7 +54,7 @@ fn live(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
         let verdict = limits.judge(world).and_then(|()| limits.judge_ready(world));
         match verdict {
             Err((limit, text)) if limit != EXCUSED => Err(format!("{limit}: {text}")),
-            Ok(()) | Err(_) => Ok(goes_on),
+            Ok(()) | Err(_) => judge_status(world).map(|()| goes_on),
         }
     };
     let until = world.now() + SPAN;
@@ -68,16 +69,25 @@ fn live(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
     Ok(limits.replaced)
 }
 
+/// A status of the newest desired number has no pods beyond it, or a Deployment would spend them.
+fn judge_status(world: &World) -> Result<(), String> {
+    let sets = world.cluster.objects(Kind::ReplicaSet);
+    let beyond = sets.into_iter().find(|set| {
+        let (desired, status) = (set["spec"]["replicas"].as_u64(), &set["status"]);
+        let is_current = status["observedGeneration"] == set["metadata"]["generation"];
+        is_current && desired > Some(0) && status["replicas"].as_u64() > desired
+    });
+    beyond.map_or(Ok(()), |set| Err(format!("status beyond desired: {set:?}")))
+}
+
 fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
     let set = with_surge(replica_set("web")).replicas(5).build();
     let mut plan = vec![(Duration::ZERO, Act::Create(set))];
     let mut at = Duration::from_secs(2);
     while at < Duration::from_secs(240) {
-        let act = match rng.between(0, 6) {
-            0 => Act::Scale {
-                set: "web".to_owned(),
-                replicas: *rng.pick(&[0, 1, 2, 5, 9]),
-            },
+        let kind = rng.between(0, 6);
+        let act = match kind {
+            0 => scale(rng),
             1 => Act::KillPod,
             2 => Act::DeletePod,
             _ => Act::ChangeNode {
@@ -86,8 +96,20 @@ fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
             },
         };
         plan.push((at, act));
+        if kind > 2 && rng.chance(300) {
+            // Amid the replacements that the change began.
+            at += rng.delay(Duration::from_millis(200));
+            plan.push((at, scale(rng)));
+        }
         at += rng.delay(Duration::from_secs(20));
     }
     plan.push((Duration::from_secs(250), Act::FreeNodes));
     plan
+}
+
+fn scale(rng: &mut Rng) -> Act {
+    Act::Scale {
+        set: "web".to_owned(),
+        replicas: *rng.pick(&[0, 1, 2, 5, 9]),
+    }
 }

@@ -10,7 +10,7 @@ use agent_core::{
     api::{self, Request},
     preferences::Preference,
 };
-use agent_fake::{Kind, Object, is_active, is_ready};
+use agent_fake::{Kind, Object, is_active};
 use decree_api::v1;
 use jiff::Timestamp;
 
@@ -296,7 +296,7 @@ impl Limits {
             } = fact
                 && let Request::DeletePod { .. } = &**request
                 && is_active(before)
-                && is_ready(before)
+                && history::was_ready(before, world.now() - SLACK)
                 && let Some(history) = controller(before).and_then(|owner| self.sets.get(owner))
             {
                 let since = || history.since(world.now() - SLACK);

@@ -104,3 +104,13 @@ impl History {
         samples.map(|(_, sample)| *sample)
     }
 }
+
+/// Whether a pod is ready, and has been since this time.
+pub(super) fn was_ready(pod: &Object, at: Timestamp) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| {
+        let since = it["lastTransitionTime"].as_str();
+        let since = since.and_then(|since| since.parse::<Timestamp>().ok());
+        it["type"] == "Ready" && it["status"] == "True" && since.is_some_and(|since| since <= at)
+    })
+}

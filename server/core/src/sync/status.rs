@@ -15,6 +15,8 @@ pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 pub(crate) struct StatusBasis {
     pub(crate) counts: Counts,
     pub(crate) target: i32,
+    /// The generation that the manage step acted on. A status that names a later one would say that its desired pods are counted.
+    generation: i64,
     /// The desired pods, and the available ones that leave, if the ReplicaSet prefers replacements before evictions.
     surge: Option<(i32, i32)>,
     /// The time of the counts, or of a later write.
@@ -28,6 +30,7 @@ impl StatusBasis {
         Self {
             counts: set.counts,
             target: set.target(),
+            generation: set.object.generation,
             surge: (set.surge() > 0).then(|| {
                 let evictions = set.evictions.as_ref();
                 let leaving = evictions.map_or(0, |it| it.leaving_available);
@@ -52,7 +55,7 @@ impl StatusBasis {
             conditions.retain(|condition| condition.kind != REPLICA_FAILURE);
         }
         Status {
-            observed_generation: object.generation,
+            observed_generation: self.generation,
             conditions,
             ..self.shown_counts().status()
         }
