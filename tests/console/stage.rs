@@ -181,6 +181,7 @@ impl Stage {
             "scale" => self.scale(&name, number("replicas")),
             "kill" => self.kill(&name),
             "vary" => self.vary(&name, number("costs")),
+            "restart" => self.restart(&name),
             "hold" => self.hold(&name),
             "price" => self.price(&name, &number("cost").to_string()),
             "own" => self.give_owner(&name),
@@ -288,6 +289,19 @@ impl Stage {
                 let cost = json!({"metadata": {"annotations": {COST: cost}}});
                 let varied = cluster.patch(Kind::Pod, NAMESPACE, name, &cost);
                 varied.expect("it is there");
+            }
+        });
+    }
+
+    /// Makes the order of pods of equal cost independent of their ages, which count on a logarithmic scale: their restarts differ.
+    fn restart(&self, name: &str) {
+        let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}]);
+        self.cluster.with(|cluster| {
+            for (restarts, pod) in names_of(cluster, name).iter().enumerate() {
+                let container = json!([{"name": "web", "restartCount": restarts}]);
+                let status = json!({"conditions": ready, "containerStatuses": container});
+                let restarted = cluster.set_pod_status(NAMESPACE, pod, &status);
+                restarted.expect("it is there");
             }
         });
     }

@@ -44,7 +44,7 @@ pub use self::{
     controller_manager::ControllerManager,
     decision_server::DecisionServer,
     namespace::Namespace,
-    nodes::{Judged, NodeCluster, Nodes, node_of},
+    nodes::{Judged, NodeCluster, Nodes, REFUSED, node_of},
     proxy::Proxy,
     replicaset_controller::ReplicaSetController,
     scheduler::Scheduler,

@@ -187,6 +187,7 @@ export const subject = {
   async least_change_keeps_a_pod({ open, until, act, assert, audit, axe }) {
     const page = await open('#/replicasets/shop/default/shop-7d4b9c?replicas=5');
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8 && document.querySelector('.standing .numbers').textContent === '8/8 ready');
+    await act('restart', { name: 'shop-7d4b9c' });
     await act('vary', { name: 'shop-7d4b9c' });
     const foretold = await until(page, 'the forecast', () => {
       const lines = [...document.querySelectorAll('#would li')];

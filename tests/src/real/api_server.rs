@@ -4,7 +4,8 @@ use std::{
     fs,
     net::TcpListener,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{self, Child, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
     time::Instant,
 };
 
@@ -16,6 +17,9 @@ use super::{LOOK_EVERY, PATIENCE, api::Api, assets, found, program::Program};
 
 /// The number of attempted ports: another process may take a free port before the API server does.
 const PORTS_TRIED: usize = 5;
+/// Ports that Linux gives to no outgoing connection, by default.
+const FIRST_PORT: u16 = 20_000;
+const PORTS: u16 = 12_000;
 
 /// A running API server with RBAC, and a separate etcd without durable writes.
 ///
@@ -338,8 +342,15 @@ fn copy(from: &Path, to: &Path) {
     );
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
-    let address = listener.local_addr().expect("it is bound");
-    address.port()
+/// Returns a port on which nothing listens. No outgoing connection takes it while the program that listens there is started again.
+pub(super) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(process::id() % u32::from(PORTS)).expect("it is less");
+    loop {
+        let next = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST_PORT + next % PORTS;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }

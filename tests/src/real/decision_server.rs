@@ -5,7 +5,7 @@ use std::{
     process::{ExitStatus, Output},
 };
 
-use super::{decree, kept::Kept};
+use super::{api_server::free_port, decree, kept::Kept};
 use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-server";
@@ -25,19 +25,19 @@ pub struct DecisionServer {
 impl DecisionServer {
     /// Starts a server on free ports, and returns when it listens.
     pub fn start() -> Self {
-        Self::start_at("127.0.0.1:0", Vec::new())
+        Self::start_at(&somewhere(), Vec::new())
     }
 
     /// Starts a server with flags.
     pub fn start_with(flags: &[&str]) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        Self::start_at("127.0.0.1:0", flags)
+        Self::start_at(&somewhere(), flags)
     }
 
     /// Starts a server that records its sessions in a folder.
     pub fn recording(folder: &Path) -> Self {
         let folder = folder.to_string_lossy().into_owned();
-        Self::start_at("127.0.0.1:0", vec!["--record".to_owned(), folder])
+        Self::start_at(&somewhere(), vec!["--record".to_owned(), folder])
     }
 
     /// Starts a server from a folder of programs, with flags, that listens at `listen`: an address or `unix:PATH`.
@@ -118,4 +118,8 @@ impl DecisionServer {
             flags,
         }
     }
+}
+
+fn somewhere() -> String {
+    format!("127.0.0.1:{}", free_port())
 }

@@ -6,8 +6,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::{BufRead as _, BufReader},
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -28,14 +29,17 @@ use crate::{rng::Rng, tools};
 
 /// The controllers of kube-controller-manager that take part in a drain.
 const CONTROLLERS: &str = "deployment-controller,disruption-controller,resourcequota-controller,node-lifecycle-controller,taint-eviction-controller,horizontal-pod-autoscaler-controller";
-/// Nodes send no heartbeats, and are lost at once. Autoscalers look each second.
-const FLAGS: [&str; 3] = [
+/// Nodes send no heartbeats, and are lost at once. Autoscalers look each second. A pod that was refused may be charged until pods are counted.
+const FLAGS: [&str; 4] = [
     "--node-monitor-grace-period=1h",
     "--node-eviction-rate=10",
     "--horizontal-pod-autoscaler-sync-period=1s",
+    "--resource-quota-sync-period=10s",
 ];
 /// The taint of a lost node.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// What `kubectl drain` says when a budget refuses an eviction.
+pub const REFUSED: &str = "violate the pod's disruption budget";
 /// The longest time until a pod that is being deleted has ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -229,13 +233,41 @@ impl Nodes {
 
     /// Starts `kubectl drain` of a node, which gives up after a timeout such as `60s`.
     pub fn drain(&self, node: &str, timeout: &str) -> JoinHandle<Output> {
+        let mut kubectl = self.kubectl_drain(node, timeout);
+        task::spawn_blocking(move || kubectl.output().expect("it is built"))
+    }
+
+    /// Starts `kubectl drain` of a node, and kills it once a budget has refused it twice. The output has only errors.
+    pub fn drain_until_refused(&self, node: &str) -> JoinHandle<Output> {
+        let mut kubectl = self.kubectl_drain(node, "10m");
+        task::spawn_blocking(move || {
+            let child = kubectl.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+            let mut child = child.expect("it is built");
+            let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+            let (mut said, mut refused) = (String::new(), 0);
+            for line in lines.map_while(Result::ok) {
+                refused += usize::from(line.contains(REFUSED));
+                said.extend([&line, "\n"]);
+                if refused == 2 {
+                    let _ = child.kill();
+                }
+            }
+            Output {
+                status: child.wait().expect("it is ours"),
+                stdout: Vec::new(),
+                stderr: said.into_bytes(),
+            }
+        })
+    }
+
+    fn kubectl_drain(&self, node: &str, timeout: &str) -> Command {
         let kubeconfig = self.namespace.api().kubeconfig();
         let cache = kubeconfig.with_file_name("kubectl");
         let mut kubectl = Command::new(self.kubectl);
         kubectl.args(["drain", node, "--timeout", timeout]);
         kubectl.arg("--kubeconfig").arg(kubeconfig);
         kubectl.arg("--cache-dir").arg(cache);
-        task::spawn_blocking(move || kubectl.output().expect("it is built"))
+        kubectl
     }
 
     /// Returns the findings so far.
