@@ -1,7 +1,7 @@
 //! How many calls may be in flight, learnt from their answers.
 //!
-//! The limit rises by one in a round of answers and falls by half, as in TCP: after a refusal for load, and when answers take many times
-//! longer than the quickest of late. [`KubeCluster::calls_max`](crate::KubeCluster) tells the agent, which begins no more calls.
+//! The limit rises by one in a round of answers and falls by half, as in TCP: after a refusal for load, and after an answer of a second that
+//! took many times longer than the quickest of late. [`KubeCluster::calls_max`](crate::KubeCluster) tells the agent, which begins no more calls.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,14 +18,10 @@ const LIMIT_START: f64 = 32.0;
 const FIRST_ROUNDS: f64 = 16.0;
 /// A lower limit gains nothing: a few calls must always run, or no answer shows an improvement.
 const LIMIT_MIN: f64 = 4.0;
-/// So many calls may wait in any API server: it writes waiting calls together.
-const WAITING: f64 = 64.0;
-/// How many times longer than the quickest answers the average answer takes before further calls only wait.
-const SLOW_FACTOR: u32 = 8;
-/// The weight of each answer in the average.
-const AVERAGE_OF: f64 = 1.0 / 32.0;
-/// The latency of a single answer that is a sign of overload, if quick answers are usual: the API server's own goal for writes.
+/// The latency of an answer that is a sign of overload, if quick answers are usual: the API server's own goal for writes.
 const OVERLOADED: Duration = Duration::from_secs(1);
+/// How many times longer than the quickest answer such an answer takes.
+const SLOW_FACTOR: u32 = 8;
 /// The shortest time between two falls of the limit: calls in flight at a fall reflect the old limit.
 const FALL_EVERY: Duration = Duration::from_secs(1);
 /// How long the quickest answer counts as usual, at least; at most twice that.
@@ -47,8 +43,6 @@ struct State {
     fell: Option<Timestamp>,
     /// By verb: a create that passes webhooks takes longer than a read, without any load.
     usual: BTreeMap<&'static str, Usual>,
-    /// The average part of the time of an answer that usual answers take.
-    speed: f64,
 }
 
 /// The quickest answers to calls of a verb: of this period, and of this and the previous one.
@@ -76,7 +70,6 @@ impl Limiter {
                 in_flight: 0,
                 fell: None,
                 usual: BTreeMap::new(),
-                speed: 1.0,
             }),
         }
     }
@@ -103,7 +96,7 @@ impl Permit<'_> {
         let mut state = self.limiter.state.lock();
         match answer {
             Ok(_) => state.handle_done(now, verb, took),
-            Err(error) if error.code == Some(429) => state.fall(now, LIMIT_MIN),
+            Err(error) if error.code == Some(429) => state.fall(now),
             Err(_) => {}
         }
     }
@@ -132,22 +125,18 @@ impl State {
             quickest: took,
         });
         let quickest = usual.next(now, took);
-        let part = quickest.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
-        self.speed += (part - self.speed) * AVERAGE_OF;
         if took > OVERLOADED && took > quickest * SLOW_FACTOR {
-            self.fall(now, LIMIT_MIN);
-        } else if self.speed * f64::from(SLOW_FACTOR) < 1.0 && self.limit > WAITING {
-            self.fall(now, WAITING);
+            self.fall(now);
         } else if f64::from(self.in_flight) * 2.0 >= self.limit {
             let round = self.fell.map_or(FIRST_ROUNDS, |_| 1.0);
             self.limit = (self.limit + round / self.limit).min(self.limit_max);
         }
     }
 
-    fn fall(&mut self, now: Timestamp, least: f64) {
+    fn fall(&mut self, now: Timestamp) {
         if self.fell.is_none_or(|fell| since(now, fell) >= FALL_EVERY) {
             self.fell = Some(now);
-            self.limit = (self.limit / 2.0).max(least).min(self.limit_max);
+            self.limit = (self.limit / 2.0).max(LIMIT_MIN).min(self.limit_max);
         }
     }
 }
@@ -200,25 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_only_wait_become_no_more() {
-        for (at_once, expected) in [(2, 64..=65), (20, 80..=161), (60, 240..=256)] {
-            let mut state = state();
-            state.answers(0, QUICK, 1);
-            for number in 0..20_000 {
-                // Each call takes `QUICK`, while the others wait.
-                let waits = u32::try_from(state.limit().div_ceil(at_once)).expect("small");
-                state.answers(number / 1_000, QUICK * waits, 1);
-            }
-            let limit = state.limit();
-            assert!(expected.contains(&limit), "{at_once}: {limit}");
-        }
-    }
-
-    #[test]
     fn refusals_for_load_halve_the_limit_once_a_second_and_leave_a_few() {
         let mut state = state();
         for (second_of, limit) in [(0, 16), (0, 16), (1, 8), (2, 4), (3, 4)] {
-            state.fall(second(second_of), LIMIT_MIN);
+            state.fall(second(second_of));
             assert_eq!(state.limit(), limit);
         }
         state.answers(4, QUICK, 5);
