@@ -4,7 +4,9 @@
 use std::{collections::HashSet, iter};
 
 use decree_api::v1;
-use decree_core::{Beside, Config, Decision, Node, OwnerReference, Pod, ReplicaSet, decide_beside};
+use decree_core::{
+    Beside, Config, Costs, Decision, Node, OwnerReference, Pod, ReplicaSet, decide_beside,
+};
 use prost::{DecodeError, Message};
 use server_session::{
     MalformedFrame, Refusal as SessionRefusal, VIOLATIONS_MAX,
@@ -23,11 +25,21 @@ struct DecideInput {
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
     nodes: Vec<Node>,
+    costs: Costs,
     now: Option<prost_types::Timestamp>,
     options: Option<v1::Options>,
     /// The number of entries of each repeated field so far.
     places: [usize; 3],
     violations: Violations,
+}
+
+/// An entry of `costs`.
+#[derive(Message)]
+struct CostEntry {
+    #[prost(string, tag = "1")]
+    pod: String,
+    #[prost(int32, tag = "2")]
+    cost: i32,
 }
 
 /// The first violations, and the number of further ones.
@@ -53,7 +65,7 @@ pub(crate) fn decide(
         }
         match field.map_err(SessionRefusal::from)? {
             (number, Value::Bytes(field)) => question.take(number, field)?,
-            (number @ 1..=6, Value::Number(_) | Value::Other) => {
+            (number @ 1..=7, Value::Number(_) | Value::Other) => {
                 return Err(SessionRefusal::from(MalformedFrame::WireType(number)).into());
             }
             (_, Value::Number(_) | Value::Other) => {}
@@ -109,6 +121,11 @@ impl DecideInput {
                 self.check_objects()?;
             }
             5 => self.options.get_or_insert_default().merge(field)?,
+            7 => {
+                let CostEntry { pod, cost } = CostEntry::decode(field)?;
+                self.costs.insert(pod.into(), cost);
+                self.check_objects()?;
+            }
             _ => {}
         }
         Ok(())
@@ -135,7 +152,7 @@ impl DecideInput {
 
     fn check_objects(&self) -> Result<(), Refusal> {
         let objects = self.replica_sets.len() + self.pods.len() + self.nodes.len();
-        if objects <= self.objects_max {
+        if objects.max(self.costs.len()) <= self.objects_max {
             return Ok(());
         }
         Err(Refusal::exhausted(
@@ -150,6 +167,7 @@ impl DecideInput {
             mut replica_sets,
             pods,
             nodes,
+            costs,
             now,
             options,
             mut violations,
@@ -176,6 +194,7 @@ impl DecideInput {
         let key = subject.key.clone();
         replica_sets.push(subject);
         let key = (&*key.namespace, &*key.name);
+        let config = Config { costs, ..config };
         let beside = Beside {
             nodes,
             ..Beside::default()

@@ -36,6 +36,9 @@ fn request(rng: &mut Rng) -> v1::DecideRequest {
         nodes: (0..rng.between(0, 2))
             .map(|_| contract::node(rng))
             .collect(),
+        costs: (0..rng.between(0, 2))
+            .map(|_| (contract::name(rng), contract::count(rng)))
+            .collect(),
     }
 }
 
@@ -67,9 +70,16 @@ fn read(request: &v1::DecideRequest) -> Option<Snapshot> {
     let sets = request.other_replica_sets.iter().map(decode::replica_set);
     let pods = request.pods.iter().map(decode::pod);
     let nodes = request.nodes.iter().map(decode::node);
+    let costs = request.costs.iter();
+    let config = Config {
+        costs: costs
+            .map(|(pod, cost)| (pod.as_str().into(), *cost))
+            .collect(),
+        ..Config::default()
+    };
     Some(Snapshot {
         now: decode::timestamp("decide_time", request.decide_time.as_ref()).ok()??,
-        config: decode::options(request.options.as_ref(), Config::default()).ok()?,
+        config: decode::options(request.options.as_ref(), config).ok()?,
         set: decode::replica_set(request.replica_set.as_ref()?).ok()?,
         others: sets.collect::<Result<_, _>>().ok()?,
         pods: pods.collect::<Result<_, _>>().ok()?,

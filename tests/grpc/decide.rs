@@ -1,5 +1,7 @@
 //! The unary calls that decide: `Decide` and `Simulate`.
 
+use std::collections::HashMap;
+
 use decree_api::v1::{self, decision_service_client::DecisionServiceClient};
 use http::uri::PathAndQuery;
 use tests::objects::{pod, replica_set};
@@ -182,8 +184,54 @@ async fn decide_with_more_objects_than_the_limit_is_refused() {
     let fits = about(replica_set("web").build(), pods(3).collect());
     client.decide(fits).await.expect("it is at the limit");
     let beyond = about(replica_set("web").build(), pods(4).collect());
-    let refusal = client.decide(beyond).await.expect_err("one too many");
-    assert_limit(&refusal, "objects of a decision");
+    let costly = v1::DecideRequest {
+        costs: (0..4).map(|n| (n.to_string(), n)).collect(),
+        ..about(replica_set("web").build(), vec![])
+    };
+    for beyond in [beyond, costly] {
+        let refusal = client.decide(beyond).await.expect_err("one too many");
+        assert_limit(&refusal, "objects of a decision");
+    }
+}
+
+#[tokio::test]
+async fn costs_that_pods_would_answer_take_the_place_of_annotations() {
+    let set = |replicas| replica_set("web").replicas(replicas).build();
+    let pods = || ["a", "b"].map(|name| pod(name, "web").build()).to_vec();
+    let server = Running::start().await;
+    let mut agent = Agent::open_on(&server, "laptop", vec![set(2)], pods()).await;
+    agent.prove_alive().await;
+    for (costs, victim, detail) in [
+        (vec![], "a", "a-uid < b-uid"),
+        (
+            vec![("a", 17), ("b", 3)],
+            "b",
+            "deletion cost 3 (asked) < 17 (asked)",
+        ),
+        (
+            vec![("a", 17), ("c", -3)],
+            "b",
+            "deletion cost 0 < 17 (asked)",
+        ),
+    ] {
+        let costs = costs.into_iter().map(|(pod, cost)| (pod.to_owned(), cost));
+        let costs: HashMap<_, _> = costs.collect();
+        let simulated = v1::SimulateRequest {
+            costs: costs.clone(),
+            ..imagine(Some(1))
+        };
+        let simulated = simulate(&mut server.decisions().await, simulated).await;
+        let decided = v1::DecideRequest {
+            costs,
+            ..about(set(1), pods())
+        };
+        for decision in [simulated, decide(decided).await] {
+            let deletes = decision.expect("it is decided").deletes;
+            let reason = deletes[0].reason.clone().expect("a reason");
+            assert_eq!(deletes[0].pod.clone().expect("a pod").name, victim);
+            assert!(reason.detail.contains(detail), "{detail}: {reason:?}");
+        }
+    }
 }
 
 #[tokio::test]

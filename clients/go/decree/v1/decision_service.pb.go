@@ -527,7 +527,9 @@ type DecideRequest struct {
 	// The options of the decision.
 	Options *Options `protobuf:"bytes,5,opt,name=options,proto3" json:"options,omitempty"`
 	// The nodes, for preferences that depend on them.
-	Nodes         []*Node `protobuf:"bytes,6,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Nodes []*Node `protobuf:"bytes,6,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	// The costs that pods of the ReplicaSet would answer, by the name of the pod; see Costs. Absent ones count as not answered.
+	Costs         map[string]int32 `protobuf:"bytes,7,rep,name=costs,proto3" json:"costs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -600,6 +602,13 @@ func (x *DecideRequest) GetOptions() *Options {
 func (x *DecideRequest) GetNodes() []*Node {
 	if x != nil {
 		return x.Nodes
+	}
+	return nil
+}
+
+func (x *DecideRequest) GetCosts() map[string]int32 {
+	if x != nil {
+		return x.Costs
 	}
 	return nil
 }
@@ -947,7 +956,7 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"S\n" +
 	"\x14RenewSessionResponse\x12;\n" +
 	"\vexpire_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\xc2\x02\n" +
+	"expireTime\"\xb7\x03\n" +
 	"\rDecideRequest\x126\n" +
 	"\vreplica_set\x18\x01 \x01(\v2\x15.decree.v1.ReplicaSetR\n" +
 	"replicaSet\x12C\n" +
@@ -956,7 +965,12 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\vdecide_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"decideTime\x12,\n" +
 	"\aoptions\x18\x05 \x01(\v2\x12.decree.v1.OptionsR\aoptions\x12%\n" +
-	"\x05nodes\x18\x06 \x03(\v2\x0f.decree.v1.NodeR\x05nodes\"A\n" +
+	"\x05nodes\x18\x06 \x03(\v2\x0f.decree.v1.NodeR\x05nodes\x129\n" +
+	"\x05costs\x18\a \x03(\v2#.decree.v1.DecideRequest.CostsEntryR\x05costs\x1a8\n" +
+	"\n" +
+	"CostsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"A\n" +
 	"\x0eDecideResponse\x12/\n" +
 	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\"\x98\x02\n" +
 	"\x0fSimulateRequest\x12\x18\n" +
@@ -1007,7 +1021,7 @@ func file_decree_v1_decision_service_proto_rawDescGZIP() []byte {
 	return file_decree_v1_decision_service_proto_rawDescData
 }
 
-var file_decree_v1_decision_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_decree_v1_decision_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_decree_v1_decision_service_proto_goTypes = []any{
 	(*ReconcileRequest)(nil),      // 0: decree.v1.ReconcileRequest
 	(*ReconcileResponse)(nil),     // 1: decree.v1.ReconcileResponse
@@ -1018,82 +1032,84 @@ var file_decree_v1_decision_service_proto_goTypes = []any{
 	(*SimulateRequest)(nil),       // 6: decree.v1.SimulateRequest
 	(*SimulateResponse)(nil),      // 7: decree.v1.SimulateResponse
 	(*Decision)(nil),              // 8: decree.v1.Decision
-	nil,                           // 9: decree.v1.SimulateRequest.CostsEntry
-	(*Hello)(nil),                 // 10: decree.v1.Hello
-	(*SnapshotBegin)(nil),         // 11: decree.v1.SnapshotBegin
-	(*SnapshotObjects)(nil),       // 12: decree.v1.SnapshotObjects
-	(*SnapshotEnd)(nil),           // 13: decree.v1.SnapshotEnd
-	(*Events)(nil),                // 14: decree.v1.Events
-	(*Outcomes)(nil),              // 15: decree.v1.Outcomes
-	(*Heartbeat)(nil),             // 16: decree.v1.Heartbeat
-	(*Nodes)(nil),                 // 17: decree.v1.Nodes
-	(*Costs)(nil),                 // 18: decree.v1.Costs
-	(*Welcome)(nil),               // 19: decree.v1.Welcome
-	(*Batches)(nil),               // 20: decree.v1.Batches
-	(*Resync)(nil),                // 21: decree.v1.Resync
-	(*Drain)(nil),                 // 22: decree.v1.Drain
-	(*Rejection)(nil),             // 23: decree.v1.Rejection
-	(*CostsWanted)(nil),           // 24: decree.v1.CostsWanted
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*ReplicaSet)(nil),            // 26: decree.v1.ReplicaSet
-	(*Pod)(nil),                   // 27: decree.v1.Pod
-	(*Options)(nil),               // 28: decree.v1.Options
-	(*Node)(nil),                  // 29: decree.v1.Node
-	(*StaleView)(nil),             // 30: decree.v1.StaleView
-	(*ObjectRef)(nil),             // 31: decree.v1.ObjectRef
-	(*Victim)(nil),                // 32: decree.v1.Victim
-	(*ReplicaSetStatus)(nil),      // 33: decree.v1.ReplicaSetStatus
-	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
-	(*Reason)(nil),                // 35: decree.v1.Reason
+	nil,                           // 9: decree.v1.DecideRequest.CostsEntry
+	nil,                           // 10: decree.v1.SimulateRequest.CostsEntry
+	(*Hello)(nil),                 // 11: decree.v1.Hello
+	(*SnapshotBegin)(nil),         // 12: decree.v1.SnapshotBegin
+	(*SnapshotObjects)(nil),       // 13: decree.v1.SnapshotObjects
+	(*SnapshotEnd)(nil),           // 14: decree.v1.SnapshotEnd
+	(*Events)(nil),                // 15: decree.v1.Events
+	(*Outcomes)(nil),              // 16: decree.v1.Outcomes
+	(*Heartbeat)(nil),             // 17: decree.v1.Heartbeat
+	(*Nodes)(nil),                 // 18: decree.v1.Nodes
+	(*Costs)(nil),                 // 19: decree.v1.Costs
+	(*Welcome)(nil),               // 20: decree.v1.Welcome
+	(*Batches)(nil),               // 21: decree.v1.Batches
+	(*Resync)(nil),                // 22: decree.v1.Resync
+	(*Drain)(nil),                 // 23: decree.v1.Drain
+	(*Rejection)(nil),             // 24: decree.v1.Rejection
+	(*CostsWanted)(nil),           // 25: decree.v1.CostsWanted
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*ReplicaSet)(nil),            // 27: decree.v1.ReplicaSet
+	(*Pod)(nil),                   // 28: decree.v1.Pod
+	(*Options)(nil),               // 29: decree.v1.Options
+	(*Node)(nil),                  // 30: decree.v1.Node
+	(*StaleView)(nil),             // 31: decree.v1.StaleView
+	(*ObjectRef)(nil),             // 32: decree.v1.ObjectRef
+	(*Victim)(nil),                // 33: decree.v1.Victim
+	(*ReplicaSetStatus)(nil),      // 34: decree.v1.ReplicaSetStatus
+	(*durationpb.Duration)(nil),   // 35: google.protobuf.Duration
+	(*Reason)(nil),                // 36: decree.v1.Reason
 }
 var file_decree_v1_decision_service_proto_depIdxs = []int32{
-	10, // 0: decree.v1.ReconcileRequest.hello:type_name -> decree.v1.Hello
-	11, // 1: decree.v1.ReconcileRequest.snapshot_begin:type_name -> decree.v1.SnapshotBegin
-	12, // 2: decree.v1.ReconcileRequest.snapshot_objects:type_name -> decree.v1.SnapshotObjects
-	13, // 3: decree.v1.ReconcileRequest.snapshot_end:type_name -> decree.v1.SnapshotEnd
-	14, // 4: decree.v1.ReconcileRequest.events:type_name -> decree.v1.Events
-	15, // 5: decree.v1.ReconcileRequest.outcomes:type_name -> decree.v1.Outcomes
-	16, // 6: decree.v1.ReconcileRequest.heartbeat:type_name -> decree.v1.Heartbeat
-	17, // 7: decree.v1.ReconcileRequest.nodes:type_name -> decree.v1.Nodes
-	18, // 8: decree.v1.ReconcileRequest.costs:type_name -> decree.v1.Costs
-	19, // 9: decree.v1.ReconcileResponse.welcome:type_name -> decree.v1.Welcome
-	20, // 10: decree.v1.ReconcileResponse.batches:type_name -> decree.v1.Batches
-	21, // 11: decree.v1.ReconcileResponse.resync:type_name -> decree.v1.Resync
-	22, // 12: decree.v1.ReconcileResponse.drain:type_name -> decree.v1.Drain
-	16, // 13: decree.v1.ReconcileResponse.heartbeat:type_name -> decree.v1.Heartbeat
-	23, // 14: decree.v1.ReconcileResponse.rejection:type_name -> decree.v1.Rejection
-	24, // 15: decree.v1.ReconcileResponse.costs_wanted:type_name -> decree.v1.CostsWanted
-	25, // 16: decree.v1.RenewSessionResponse.expire_time:type_name -> google.protobuf.Timestamp
-	26, // 17: decree.v1.DecideRequest.replica_set:type_name -> decree.v1.ReplicaSet
-	26, // 18: decree.v1.DecideRequest.other_replica_sets:type_name -> decree.v1.ReplicaSet
-	27, // 19: decree.v1.DecideRequest.pods:type_name -> decree.v1.Pod
-	25, // 20: decree.v1.DecideRequest.decide_time:type_name -> google.protobuf.Timestamp
-	28, // 21: decree.v1.DecideRequest.options:type_name -> decree.v1.Options
-	29, // 22: decree.v1.DecideRequest.nodes:type_name -> decree.v1.Node
-	8,  // 23: decree.v1.DecideResponse.decision:type_name -> decree.v1.Decision
-	9,  // 24: decree.v1.SimulateRequest.costs:type_name -> decree.v1.SimulateRequest.CostsEntry
-	8,  // 25: decree.v1.SimulateResponse.decision:type_name -> decree.v1.Decision
-	30, // 26: decree.v1.SimulateResponse.stale_view:type_name -> decree.v1.StaleView
-	31, // 27: decree.v1.Decision.replica_set:type_name -> decree.v1.ObjectRef
-	32, // 28: decree.v1.Decision.deletes:type_name -> decree.v1.Victim
-	31, // 29: decree.v1.Decision.adopts:type_name -> decree.v1.ObjectRef
-	31, // 30: decree.v1.Decision.releases:type_name -> decree.v1.ObjectRef
-	33, // 31: decree.v1.Decision.status:type_name -> decree.v1.ReplicaSetStatus
-	34, // 32: decree.v1.Decision.requeue_after:type_name -> google.protobuf.Duration
-	35, // 33: decree.v1.Decision.reasons:type_name -> decree.v1.Reason
-	0,  // 34: decree.v1.DecisionService.Reconcile:input_type -> decree.v1.ReconcileRequest
-	2,  // 35: decree.v1.DecisionService.RenewSession:input_type -> decree.v1.RenewSessionRequest
-	4,  // 36: decree.v1.DecisionService.Decide:input_type -> decree.v1.DecideRequest
-	6,  // 37: decree.v1.DecisionService.Simulate:input_type -> decree.v1.SimulateRequest
-	1,  // 38: decree.v1.DecisionService.Reconcile:output_type -> decree.v1.ReconcileResponse
-	3,  // 39: decree.v1.DecisionService.RenewSession:output_type -> decree.v1.RenewSessionResponse
-	5,  // 40: decree.v1.DecisionService.Decide:output_type -> decree.v1.DecideResponse
-	7,  // 41: decree.v1.DecisionService.Simulate:output_type -> decree.v1.SimulateResponse
-	38, // [38:42] is the sub-list for method output_type
-	34, // [34:38] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	11, // 0: decree.v1.ReconcileRequest.hello:type_name -> decree.v1.Hello
+	12, // 1: decree.v1.ReconcileRequest.snapshot_begin:type_name -> decree.v1.SnapshotBegin
+	13, // 2: decree.v1.ReconcileRequest.snapshot_objects:type_name -> decree.v1.SnapshotObjects
+	14, // 3: decree.v1.ReconcileRequest.snapshot_end:type_name -> decree.v1.SnapshotEnd
+	15, // 4: decree.v1.ReconcileRequest.events:type_name -> decree.v1.Events
+	16, // 5: decree.v1.ReconcileRequest.outcomes:type_name -> decree.v1.Outcomes
+	17, // 6: decree.v1.ReconcileRequest.heartbeat:type_name -> decree.v1.Heartbeat
+	18, // 7: decree.v1.ReconcileRequest.nodes:type_name -> decree.v1.Nodes
+	19, // 8: decree.v1.ReconcileRequest.costs:type_name -> decree.v1.Costs
+	20, // 9: decree.v1.ReconcileResponse.welcome:type_name -> decree.v1.Welcome
+	21, // 10: decree.v1.ReconcileResponse.batches:type_name -> decree.v1.Batches
+	22, // 11: decree.v1.ReconcileResponse.resync:type_name -> decree.v1.Resync
+	23, // 12: decree.v1.ReconcileResponse.drain:type_name -> decree.v1.Drain
+	17, // 13: decree.v1.ReconcileResponse.heartbeat:type_name -> decree.v1.Heartbeat
+	24, // 14: decree.v1.ReconcileResponse.rejection:type_name -> decree.v1.Rejection
+	25, // 15: decree.v1.ReconcileResponse.costs_wanted:type_name -> decree.v1.CostsWanted
+	26, // 16: decree.v1.RenewSessionResponse.expire_time:type_name -> google.protobuf.Timestamp
+	27, // 17: decree.v1.DecideRequest.replica_set:type_name -> decree.v1.ReplicaSet
+	27, // 18: decree.v1.DecideRequest.other_replica_sets:type_name -> decree.v1.ReplicaSet
+	28, // 19: decree.v1.DecideRequest.pods:type_name -> decree.v1.Pod
+	26, // 20: decree.v1.DecideRequest.decide_time:type_name -> google.protobuf.Timestamp
+	29, // 21: decree.v1.DecideRequest.options:type_name -> decree.v1.Options
+	30, // 22: decree.v1.DecideRequest.nodes:type_name -> decree.v1.Node
+	9,  // 23: decree.v1.DecideRequest.costs:type_name -> decree.v1.DecideRequest.CostsEntry
+	8,  // 24: decree.v1.DecideResponse.decision:type_name -> decree.v1.Decision
+	10, // 25: decree.v1.SimulateRequest.costs:type_name -> decree.v1.SimulateRequest.CostsEntry
+	8,  // 26: decree.v1.SimulateResponse.decision:type_name -> decree.v1.Decision
+	31, // 27: decree.v1.SimulateResponse.stale_view:type_name -> decree.v1.StaleView
+	32, // 28: decree.v1.Decision.replica_set:type_name -> decree.v1.ObjectRef
+	33, // 29: decree.v1.Decision.deletes:type_name -> decree.v1.Victim
+	32, // 30: decree.v1.Decision.adopts:type_name -> decree.v1.ObjectRef
+	32, // 31: decree.v1.Decision.releases:type_name -> decree.v1.ObjectRef
+	34, // 32: decree.v1.Decision.status:type_name -> decree.v1.ReplicaSetStatus
+	35, // 33: decree.v1.Decision.requeue_after:type_name -> google.protobuf.Duration
+	36, // 34: decree.v1.Decision.reasons:type_name -> decree.v1.Reason
+	0,  // 35: decree.v1.DecisionService.Reconcile:input_type -> decree.v1.ReconcileRequest
+	2,  // 36: decree.v1.DecisionService.RenewSession:input_type -> decree.v1.RenewSessionRequest
+	4,  // 37: decree.v1.DecisionService.Decide:input_type -> decree.v1.DecideRequest
+	6,  // 38: decree.v1.DecisionService.Simulate:input_type -> decree.v1.SimulateRequest
+	1,  // 39: decree.v1.DecisionService.Reconcile:output_type -> decree.v1.ReconcileResponse
+	3,  // 40: decree.v1.DecisionService.RenewSession:output_type -> decree.v1.RenewSessionResponse
+	5,  // 41: decree.v1.DecisionService.Decide:output_type -> decree.v1.DecideResponse
+	7,  // 42: decree.v1.DecisionService.Simulate:output_type -> decree.v1.SimulateResponse
+	39, // [39:43] is the sub-list for method output_type
+	35, // [35:39] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_decision_service_proto_init() }
@@ -1134,7 +1150,7 @@ func file_decree_v1_decision_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_decision_service_proto_rawDesc), len(file_decree_v1_decision_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
