@@ -10,8 +10,8 @@ import { ask } from './stream.js';
 /** How long the pods must rest before the page asks the server again, in milliseconds. */
 const REST = 300;
 
-/** Creates the card for the pod of the address. It calls `mark` with the name of its pod. */
-export function makePod(subject, query, mark) {
+/** Creates the card for the pod of the address. It calls `mark` with the name of its pod, and `changed` after a supposed cost has changed. */
+export function makePod(subject, query, mark, changed) {
   let name = query.pod ?? '';
   let known = null;
   let standing = null;
@@ -24,12 +24,14 @@ export function makePod(subject, query, mark) {
   const sign = h('span', { 'aria-hidden': 'true' });
   const state = h('span', {});
   const facts = h('dl', { class: 'facts' });
+  const field = h('input', { id: 'pod-cost', type: 'number', min: -2_147_483_648, max: 2_147_483_647, oninput: suppose });
+  const asked = h('label', { for: 'pod-cost', hidden: true }, 'Cost that it would answer ', field);
   const order = h('p', { id: 'pod-order' });
   const keep = h('p', { id: 'pod-keep' });
   const [annotate, describe] = [makeCommand(), makeCommand()];
   const close = h('button', { type: 'button', class: 'close', 'aria-label': 'Close the card', onclick: () => pin('') }, '✕');
   const element = h('section', { class: 'panel card', id: 'pod', 'aria-labelledby': 'pod-title', hidden: true },
-    h('div', { class: 'panel-head' }, title, h('span', { class: 'dim' }, sign, ' ', state), close), facts, order, keep, annotate, describe);
+    h('div', { class: 'panel-head' }, title, h('span', { class: 'dim' }, sign, ' ', state), close), facts, asked, order, keep, annotate, describe);
   element.addEventListener('keydown', (event) => event.key === 'Escape' && pin(''));
 
   function pin(chosen) {
@@ -42,6 +44,20 @@ export function makePod(subject, query, mark) {
     draw();
     request();
     if (!isClosed) element.scrollIntoView({ block: 'nearest' });
+  }
+
+  const costs = () => new Map((subject.costs.match(/\S+ \S+/g) ?? []).map((pair) => pair.split(' ')));
+
+  function suppose() {
+    const supposed = costs();
+    if (field.value) supposed.set(name, field.value);
+    else supposed.delete(name);
+    subject.costs = [...supposed].flat().join(' ');
+    replaceQuery({ costs: subject.costs });
+    draw();
+    clearTimeout(timer);
+    timer = setTimeout(request, REST);
+    changed();
   }
 
   /** Shows a command, if the pods are those of Kubernetes. */
@@ -57,8 +73,14 @@ export function makePod(subject, query, mark) {
     sign.className = `mark ${kind}`;
     setText(sign, shape);
     setText(state, text);
+    const supposed = costs().get(name);
+    const source = supposed ? ' (supposed)' : known.costs ? ' (annotation)' : '';
+    asked.hidden = !known.costs || !pod?.active;
+    if (document.activeElement !== field && field.value !== (supposed ?? '')) field.value = supposed ?? '';
     const since = (seconds) => (seconds ? age(now() - 1000 * seconds) : 'unknown');
-    const shown = pod ? [['Node', pod.node ?? 'none yet'], ['Age', since(pod.created)], ['Ready for', pod.ready ? since(pod.readySince) : '–'], ['Restarts', pod.restarts], ['Deletion cost', pod.deletionCost]] : [];
+    const shown = pod ? [['Node', pod.node ?? 'none yet'], ['Age', since(pod.created)], ['Ready for', pod.ready ? since(pod.readySince) : '–'], ['Restarts', pod.restarts], ['Deletion cost', `${supposed ?? pod.deletionCost}${source}`]] : [];
+    const answer = standing?.lastScaleDown?.pods.find((pod) => pod.name === name)?.values.find(({ value }) => value.endsWith(' (asked)'));
+    if (pod && answer) shown.push(['Last answer', answer.value.split(' ')[0]]);
     reconcile(facts, shown, ([fact]) => fact, ([fact]) => h('div', {}, h('dt', {}, fact), h('dd', {})), (item, [, value]) => setText(item.lastChild, String(value)));
     showCommand(describe, pod ? `kubectl -n ${subject.namespace} describe pod ${name}` : '');
     if (pod) return;
@@ -114,8 +136,9 @@ export function makePod(subject, query, mark) {
 
   function showKeep(size, answer) {
     const cost = answer?.changes.find(({ change }) => change === 'deletionCost')?.value;
-    setText(keep, answer ? keeping(size, answer) : '');
-    showCommand(annotate, cost === undefined ? '' : `kubectl -n ${subject.namespace} annotate pod ${name} --overwrite controller.kubernetes.io/pod-deletion-cost=${cost}`);
+    setText(keep, answer ? keeping(size, answer, known.costs ? 'if it answered' : 'with a deletion cost of') : '');
+    // An answer takes the place of the annotation.
+    showCommand(annotate, cost === undefined || known.costs ? '' : `kubectl -n ${subject.namespace} annotate pod ${name} --overwrite controller.kubernetes.io/pod-deletion-cost=${cost}`);
   }
 
   return {
@@ -147,10 +170,10 @@ export function makePod(subject, query, mark) {
 }
 
 /** Describes the changes that would keep a pod at a size. Each change alone is enough. */
-function keeping(size, { deleted, limited, changes }) {
+function keeping(size, { deleted, limited, changes }, withCost) {
   if (limited) return 'No change is known that would keep it: more pods are surplus than one decision deletes.';
   if (!deleted) return `At ${count(size, 'replica')}, it would stay.`;
-  const parts = changes.map(({ change, value }) => ({ ready: 'if it were ready', deletionCost: `with a deletion cost of ${value}`, node: `on the node ${value}` })[change]);
+  const parts = changes.map(({ change, value }) => ({ ready: 'if it were ready', deletionCost: `${withCost} ${value}`, node: `on the node ${value}` })[change]);
   if (parts.length === 0) return `At ${count(size, 'replica')}, neither a higher deletion cost nor readiness would keep it.`;
   return `At ${count(size, 'replica')}, it would stay ${parts.length > 1 ? `${parts.slice(0, -1).join(', ')} or ${parts.at(-1)}` : parts[0]}.`;
 }

@@ -19,7 +19,8 @@ const ABSENT_MAX = 60_000;
 let shown = { key: '' };
 
 export function showReplicaSet(main, query, [cluster, namespace, name]) {
-  const subject = { cluster, namespace, name };
+  /** With the supposed costs, as in the address: the words are a pod, its cost, and so on. */
+  const subject = { cluster, namespace, name, costs: query.costs ?? '' };
   let standing = null;
   let around = null;
   /** Until when the page keeps its data after a reconnect, because the agent may not be back yet. */
@@ -40,7 +41,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const head = h('header', { class: 'subject' },
     h('p', { class: 'crumbs' }, h('a', { href: lastBoard() }, 'Board'), ' / ', `${cluster} / ${namespace}`),
     h('div', { class: 'standing' }, h('h1', {}, name), h('span', { class: 'state' }, mark, ' ', state), badge, numbers, bar, since), family, sentence, next, told);
-  const pod = makePod(subject, query, (chosen, isClosed) => nodes.pinned(chosen, isClosed));
+  const pod = makePod(subject, query, (chosen, isClosed) => nodes.pinned(chosen, isClosed), () => scale.refresh());
   const nodes = makeNodes(pod.pin);
   const scale = makeScale(subject, query, preview, pod.pin);
   const why = makeWhy();
@@ -145,7 +146,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     timeline.draw();
   }, 1000);
   return {
-    stream: { view: 'replicaset', ...subject },
+    stream: { view: 'replicaset', cluster, namespace, name },
     isKept,
     begin() {
       if (standing) keptUntil = now() + ABSENT_MAX;

@@ -22,16 +22,21 @@ export function makeScale(subject, query, mark, pin) {
 
   const slider = h('input', { id: 'scale', type: 'range', min: 0, max: 10, value: 0, oninput: () => choose(slider.value) });
   const number = h('input', { id: 'scale-number', type: 'number', min: 0, max: REPLICAS_MAX, inputmode: 'numeric', 'aria-label': 'Scale to, as a number', oninput: () => number.value !== '' && choose(number.value) });
-  const reset = h('button', { type: 'button', onclick: () => choose(null) }, 'Reset');
+  const reset = h('button', { type: 'button', onclick: clear }, 'Reset');
   const answer = h('output', { for: 'scale scale-number', class: 'answer', id: 'answer' });
   const list = h('ol', { class: 'would', id: 'would', tabindex: 0, 'aria-label': 'Pods that would be deleted' });
   const element = h('section', { class: 'panel scale', 'aria-labelledby': 'scale-title' }, h('h2', { id: 'scale-title' }, 'What if?'),
     h('div', { class: 'slider' }, h('label', { for: 'scale' }, 'Scale to'), slider, number, reset), answer, list);
 
+  function clear() {
+    subject.costs = '';
+    choose(null);
+  }
+
   function choose(value) {
     wanted = value === null ? null : Math.min(REPLICAS_MAX, Math.max(0, Math.floor(Number(value)) || 0));
     broken = '';
-    replaceQuery({ replicas: wanted ?? '' });
+    replaceQuery({ replicas: wanted ?? '', costs: subject.costs });
     sketch();
     clearTimeout(timer);
     timer = setTimeout(request, REST);
@@ -43,7 +48,7 @@ export function makeScale(subject, query, mark, pin) {
     const value = String(wanted ?? row.replicas);
     if (slider.value !== value) slider.value = value;
     if (document.activeElement !== number && number.value !== value) number.value = value;
-    reset.disabled = wanted === null;
+    reset.disabled = wanted === null && !subject.costs;
   }
 
   async function request() {
@@ -66,10 +71,12 @@ export function makeScale(subject, query, mark, pin) {
   function show(decision) {
     const { creates, deletes } = decision;
     const limited = decision.reasons.some((reason) => reason.rule === 'RULE_BURST_LIMITED') ? ' at first, and more after that' : '';
+    const supposed = subject.costs ? `, with ${count(subject.costs.split(' ').length / 2, 'supposed cost')}` : '';
+    const at = `At ${wanted}${supposed}`;
     if (decision.quarantined) setText(answer, `Nothing: ${decision.quarantined}.`);
-    else if (deletes.length > 0) setText(answer, `At ${wanted}, ${count(deletes.length, 'pod')} would be deleted${limited}.`);
-    else if (creates.length > 0) setText(answer, `At ${wanted}, ${count(creates.length, 'pod')} would be created${limited}.`);
-    else setText(answer, `At ${wanted}, no pod would be created or deleted.`);
+    else if (deletes.length > 0) setText(answer, `${at}, ${count(deletes.length, 'pod')} would be deleted${limited}.`);
+    else if (creates.length > 0) setText(answer, `${at}, ${count(creates.length, 'pod')} would be created${limited}.`);
+    else setText(answer, `${at}, no pod would be created or deleted.`);
     const shown = deletes.slice(0, SHOWN_MAX);
     const left = deletes.length - shown.length;
     const rest = left > 0 ? [{ pod: { name: '' }, reason: { rule: '', detail: `and ${left.toLocaleString('en')} more` } }] : [];
@@ -98,8 +105,9 @@ export function makeScale(subject, query, mark, pin) {
       sketch();
       if (first) request();
     },
-    /** Asks again after the pods have changed. */
+    /** Asks again after the pods or the supposed costs have changed. */
     refresh() {
+      sketch();
       clearTimeout(timer);
       if (wanted !== null) timer = setTimeout(request, REST);
     },

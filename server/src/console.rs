@@ -118,14 +118,14 @@ fn follow(
     ready(view.and_then(|view| stream::open(&state, caller, &peer, view)))
 }
 
-/// The effect of another number of replicas.
+/// The effect of another number of replicas, and of costs that pods would answer.
 async fn simulate(
     State(state): State<Arc<ConsoleState>>,
     Query(mut query): Query<HashMap<String, String>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
-    let replicas = number(&mut query, "replicas")?;
-    let answer = state.simulate(&caller, &subject(&query), replicas).await?;
+    let assumed = (Some(number(&mut query, "replicas")?), costs(&mut query)?);
+    let answer = state.simulate(&caller, &subject(&query), assumed).await?;
     Ok(answer::json(&answer))
 }
 
@@ -171,13 +171,26 @@ async fn rescue(
     Query(mut query): Query<HashMap<String, String>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
-    let replicas = number(&mut query, "replicas")?;
+    let assumed = (number(&mut query, "replicas")?, costs(&mut query)?);
     let pod = query.remove("pod").unwrap_or_default();
     let (subject, now) = (subject(&query), clock::now());
     let answer = state.compute(&caller, &subject, move |around, go_on| {
-        rescue::rescue(around, replicas, &pod, now, go_on)
+        rescue::rescue(around, assumed, &pod, now, go_on)
     });
     Ok(answer::json(&answer.await?))
+}
+
+/// The costs that pods would answer: the words of the query are a pod, its cost, and so on.
+fn costs(query: &mut HashMap<String, String>) -> Result<HashMap<String, i32>, Refused> {
+    let text = query.remove("costs").unwrap_or_default();
+    let words: Vec<_> = text.split_whitespace().collect();
+    let costs = words.chunks(2).map(|words| match words {
+        [pod, cost] => Some(((*pod).to_owned(), cost.parse().ok()?)),
+        _ => None,
+    });
+    let costs = costs.collect::<Option<_>>();
+    costs
+        .ok_or_else(|| Refused::field("costs", "must be pods, each with a whole number of 32 bits"))
 }
 
 fn number(query: &mut HashMap<String, String>, field: &'static str) -> Result<i32, Refused> {

@@ -184,6 +184,7 @@ impl Stage {
             "restart" => self.restart(&name),
             "hold" => self.hold(&name),
             "price" => self.price(&name, &number("cost").to_string()),
+            "ask" => self.ask_for_costs(&name),
             "own" => self.give_owner(&name),
             "quota" => self.limit(number("pods")).await,
             "unlimit" => self.unlimit(),
@@ -229,6 +230,7 @@ impl Stage {
         config.agent.instance = "shop-agent".to_owned();
         config.agent.cluster_name = "shop".to_owned();
         config.agent.mode = self.mode;
+        config.agent.preferences.asks_costs = true;
         config.agent.budget = budget::BudgetConfig {
             action: budget::Action::Hold,
             deletes: budget::Limits {
@@ -322,6 +324,13 @@ impl Stage {
     fn price(&self, pod: &str, cost: &str) {
         let cost = json!({"metadata": {"annotations": {COST: cost}}});
         self.patch(Kind::Pod, pod, &cost);
+    }
+
+    /// Lets the pods of a ReplicaSet be asked for their costs.
+    fn ask_for_costs(&self, name: &str) {
+        let asks =
+            json!({"metadata": {"annotations": {"decree.dev/scale-in-cost": "http://:8080/busy"}}});
+        self.patch(Kind::ReplicaSet, name, &asks);
     }
 
     /// Makes a ReplicaSet and the ReplicaSet `api` belong to one Deployment.

@@ -11,7 +11,7 @@ const SHOWN_MAX: usize = 2_000;
 const SIBLINGS_MAX: usize = 100;
 
 /// The first [`SHOWN_MAX`] pods by name, the number of pods, the owner of their ReplicaSet, and the names of the first [`SIBLINGS_MAX`] other
-/// ReplicaSets in its namespace, by name. `None` if the ReplicaSet is not known.
+/// ReplicaSets in its namespace, by name. With the source of the costs if the pods are asked for them. `None` if the ReplicaSet is not known.
 pub(crate) fn pods(around: &Surroundings, is_kubernetes: bool) -> Option<Value> {
     let (own, others) = around.replica_sets().split_first()?;
     let mut pods: Vec<_> = around.owned().collect();
@@ -24,7 +24,10 @@ pub(crate) fn pods(around: &Surroundings, is_kubernetes: bool) -> Option<Value> 
     let mut siblings: Vec<_> = others.map(|key| &*key.name).collect();
     siblings.sort_unstable();
     siblings.truncate(SIBLINGS_MAX);
+    let preferences = own.preferences.as_deref();
+    let asked = preferences.and_then(|it| it.scale_in_cost.as_ref());
     Some(json!({
+        "costs": asked.map(|it| &*it.source),
         "kubernetes": is_kubernetes,
         "count": pods.len(),
         "pods": shown,

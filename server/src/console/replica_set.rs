@@ -20,7 +20,7 @@ pub(crate) async fn poll(
     // The decisions are as new as the pods, and come first, because they name the pods.
     let is_kubernetes = state.is_kubernetes(caller, &subject.cluster);
     let read = state.compute(caller, subject, move |around, _| {
-        Ok(pods(around, is_kubernetes))
+        Ok(pods(&around, is_kubernetes))
     });
     let pods = if_there(read.await)?;
     let request = ask(caller, subject.clone());

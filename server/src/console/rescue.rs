@@ -1,6 +1,6 @@
 //! The changes that would keep a pod in a scale-down: the smallest change of each of its values, tested by a decision.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use decree_core::{Decision, Interrupted, Phase, Pod, Ready, Rule, Surroundings, Timestamp};
 use serde_json::{Value, json};
@@ -11,11 +11,12 @@ const NODES_MAX: usize = 3;
 /// Whether a change of the pod keeps it.
 type Keeps<'a> = dyn Fn(&dyn Fn(&mut Pod)) -> Result<bool, Interrupted> + 'a;
 
-/// Whether the pod would be deleted, and the changes of which each alone keeps the pod. No changes if more pods are surplus than one
-/// decision deletes, because the next decision may delete the spared pod. `None` if the ReplicaSet is not known.
+/// Whether the pod would be deleted with this number of replicas and these costs that pods would answer, and the changes of which each alone
+/// keeps the pod. No changes if more pods are surplus than one decision deletes, because the next decision may delete the spared pod. `None`
+/// if the ReplicaSet is not known.
 pub(crate) fn rescue(
-    around: &Surroundings,
-    replicas: i32,
+    mut around: Surroundings,
+    (replicas, costs): (i32, HashMap<String, i32>),
     pod: &str,
     now: Timestamp,
     go_on: &dyn Fn() -> bool,
@@ -23,9 +24,15 @@ pub(crate) fn rescue(
     if around.replica_sets().is_empty() {
         return Ok(None);
     }
+    // A cost that a pod would answer takes the place of its annotation.
+    for pod in around.pods_mut() {
+        if let Some(cost) = costs.get(&*pod.name) {
+            pod.state.deletion_cost = *cost;
+        }
+    }
     let decide = |change: &dyn Fn(&mut Pod)| {
         let mut around = around.clone();
-        if let Some(pod) = around.pod_mut(pod) {
+        if let Some(pod) = around.pods_mut().find(|it| &*it.name == pod) {
             change(pod);
         }
         around.decide(Some(replicas), go_on)
@@ -48,7 +55,7 @@ pub(crate) fn rescue(
             let decision = decide(change)?;
             Ok(decision.is_some_and(|decision| !is_among(&decision)))
         };
-        changes = self::changes(around, own, now, &keeps)?;
+        changes = self::changes(&around, own, now, &keeps)?;
     }
     let answer = json!({"deleted": is_deleted, "limited": is_limited, "changes": changes});
     Ok(Some(answer))

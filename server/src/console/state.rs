@@ -74,10 +74,9 @@ impl ConsoleState {
         &self,
         caller: &Caller,
         subject: &v1::GetReplicaSetRequest,
-        replicas: i32,
+        assumed: (Option<i32>, HashMap<String, i32>),
     ) -> Result<String, Refused> {
         let decisions = Decisions(Arc::clone(&self.shared));
-        let assumed = (Some(replicas), HashMap::new());
         let answer = decisions.simulate_for(caller, subject, assumed, self.until(), |it| it);
         Ok(self.json("SimulateResponse", &answer.await?))
     }
@@ -88,13 +87,13 @@ impl ConsoleState {
         &self,
         caller: &Caller,
         subject: &v1::GetReplicaSetRequest,
-        compute: impl FnOnce(&Surroundings, &dyn Fn() -> bool) -> Result<Option<Value>, Interrupted>
+        compute: impl FnOnce(Surroundings, &dyn Fn() -> bool) -> Result<Option<Value>, Interrupted>
         + Send
         + 'static,
     ) -> Result<String, Refused> {
         let decisions = Decisions(Arc::clone(&self.shared));
         let answer = decisions.about(caller, subject, self.until(), move |around, _, go_on| {
-            Ok(compute(&around, go_on)?.map(|answer| answer.to_string()))
+            Ok(compute(around, go_on)?.map(|answer| answer.to_string()))
         });
         Ok(answer.await?)
     }

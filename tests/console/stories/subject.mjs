@@ -99,6 +99,14 @@ export const subject = {
     await show(page, tied, pods);
     await until(page, 'that they tie', () => [...document.querySelectorAll('#ranks thead th')].map((head) => head.textContent).join() === 'Pod,Result,Not ready,Deletion cost,Uid' && document.querySelector('.why > .dim:last-child').textContent.endsWith('phase, crowded node.'));
 
+    // The cost that a pod answered is on its card.
+    tied.lastScaleDown.pods.find(({ name }) => name === 'ledger-24').values.find(({ rule }) => rule === 'RULE_DELETION_COST').value = '17 (asked)';
+    await page.evaluate(() => (window.made.answers = { simulate: () => ({ decision: { deletes: [], reasons: [] } }) }));
+    await show(page, tied, { ...pods, costs: 'http://:8080/busy' });
+    await page.click('.chip[tabindex="0"]');
+    await until(page, 'the last answer', () => document.querySelector('#pod .facts').innerText.replace(/\s+/g, ' ').endsWith('Deletion cost -10 (annotation) Last answer 17'));
+    await page.click('.chip[tabindex="0"]');
+
     const lines = await page.$$eval('#timeline > li', (found) => found.map((line) => `${line.querySelector('.mark').textContent} ${(line.querySelector('summary') ?? line.querySelector('.text')).textContent.trim()}`));
     assert(lines.length === 8, `repeats are one line:\n${lines.join('\n')}`);
     assert(lines.shift() === '◆ Decision: 3 status writes, ready 28 → 30', `${lines}`);
@@ -184,7 +192,7 @@ export const subject = {
     await picture(broken, 'broken-link');
   },
 
-  async least_change_keeps_a_pod({ open, until, act, assert, audit, axe }) {
+  async least_change_keeps_a_pod({ open, until, act, picture, assert, audit, axe }) {
     const page = await open('#/replicasets/shop/default/shop-7d4b9c?replicas=5');
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8 && document.querySelector('.standing .numbers').textContent === '8/8 ready');
     await act('restart', { name: 'shop-7d4b9c' });
@@ -217,6 +225,32 @@ export const subject = {
     await isVictim(second, true);
     await act('price', { name: second, cost: -10 });
     await until(page, 'the forecast as before', (names) => [...document.querySelectorAll('#would .pod')].map((pod) => pod.textContent).join() === names, foretold.join());
+
+    // Where pods are asked for their costs, a person can suppose the answers.
+    assert(!(await page.$eval('#pod-cost', (field) => field.checkVisibility())), 'nobody is asked');
+    await act('ask', { name: 'shop-7d4b9c' });
+    await until(page, 'the field', () => document.getElementById('pod-cost').checkVisibility());
+    const suppose = async (answer) => {
+      await page.click('#pod-cost', { clickCount: 3 });
+      await page.keyboard.type(answer);
+    };
+    await suppose('-20');
+    await card(second, 'DELETION_COST: deletion cost -20 (asked) < ');
+    const least = Number(/^At 5 replicas, it would stay if it answered (-?\d+)/.exec(await card(second, 'if it answered '))[1]);
+    await suppose(String(least - 1));
+    await card(second, `Deletion cost\n${least - 1} (supposed)`);
+    await isVictim(second, true);
+    await suppose(String(least));
+    await isVictim(second, false);
+    await audit(page, 'a supposed cost', axe);
+    await picture(page, 'supposed-cost');
+    assert(page.url().endsWith(`replicas=5&pod=${second}&costs=${second}+${least}`), page.url());
+    const supposed = (shown, text, value) => until(shown, text, (...wanted) => String([document.getElementById('answer').textContent, document.getElementById('pod-cost').value]) === String(wanted), text, value);
+    const same = await open(new URL(page.url()).hash);
+    await supposed(same, 'At 5, with 1 supposed cost, 3 pods would be deleted.', String(least));
+    await same.evaluate(() => [...document.querySelectorAll('.slider button')][0].click());
+    await supposed(same, 'Move the slider to see which pods would be deleted. This changes nothing.', '');
+    await page.bringToFront();
 
     await act('own', { name: 'shop-7d4b9c' });
     await until(page, 'its owner and what else that owns', () => document.getElementById('family').textContent === 'Owner: Deployment front · also owns api' && document.querySelector('#family a').hash === '#/replicasets/shop/default/api');

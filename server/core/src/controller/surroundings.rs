@@ -267,11 +267,11 @@ impl Surroundings {
         &self.replica_sets
     }
 
-    /// A pod of the namespace by its name, to change the pod before the decision.
-    pub fn pod_mut(&mut self, name: &str) -> Option<&mut Pod> {
+    /// The pods of the namespace, to change them before the decision.
+    pub fn pods_mut(&mut self) -> impl Iterator<Item = &mut Pod> {
         let namespace = &*self.namespace;
-        let mut pods = self.pods.iter_mut();
-        pods.find(|pod| &*pod.namespace == namespace && &*pod.name == name)
+        let pods = self.pods.iter_mut();
+        pods.filter(move |pod| &*pod.namespace == namespace)
     }
 
     /// Returns the decision for `replicas` desired pods, or for the current number, if all operations succeed. If another controller acts
