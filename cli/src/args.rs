@@ -87,8 +87,8 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     /// Report differences between another controller and the decisions
     ///
-    /// Needs an agent in shadow mode. The server compares only acts on pods that both controllers have seen alike, and counts all others as
-    /// not compared. Differences from before the agent's last connection are only in the server's log and metrics.
+    /// Needs an agent in shadow or advise mode. The server compares only acts on pods that both controllers have seen alike, and counts all
+    /// others as not compared. Differences from before the agent's last connection are only in the server's log and metrics.
     Diff(DiffArgs),
     /// Replay a server's recordings, and print decisions that differ
     ///

@@ -1,4 +1,4 @@
-//! `decree diff`: what another controller did differently from the decisions of a server whose agent is in shadow mode.
+//! `decree diff`: what another controller did differently from the decisions of a server whose agent is in shadow or advise mode.
 
 use std::{
     io::{self, Write},
@@ -49,7 +49,8 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Ok((scope, answer))
     })?;
     if answer.shadows == 0 {
-        let cause = "no agent in shadow mode is connected, so there is nothing to compare";
+        let cause =
+            "no agent in shadow or advise mode is connected, so there is nothing to compare";
         let hint =
             "run server and agent next to the other controller: decree up --cluster kubernetes";
         return Err(Failure::new(Exit::Usage, cause).hint(hint));

@@ -1,6 +1,6 @@
 //! `decree up`: a server and an agent in this process, with an embedded cluster or a real one.
 //!
-//! On a real cluster, the agent writes nothing unless told to, and in shadow mode the command ends with a report.
+//! On a real cluster, the agent writes nothing unless told to, and in shadow and advise mode the command ends with a report.
 
 use agent_fake::Kind;
 use agent_kube::KubeClusterConfig;
@@ -171,8 +171,8 @@ async fn keep(
 ) -> Result<(), Failure> {
     let stop = sandbox::on_signal()?;
     let url = server.url();
-    let is_shadow = mode == Mode::Shadow;
-    let end = if is_shadow {
+    let compares = matches!(mode, Mode::Shadow | Mode::Advise);
+    let end = if compares {
         ", which end it with a report"
     } else {
         ""
@@ -188,7 +188,7 @@ async fn keep(
          export DECREE_SERVER={url}\n{}  decree get rs -w\n{more}\n",
         console.unwrap_or_default(),
         agent_url.unwrap_or_default(),
-        if is_shadow { "  decree diff\n" } else { "" },
+        if compares { "  decree diff\n" } else { "" },
     );
     let following = async {
         say(&text, io)?;
@@ -199,7 +199,7 @@ async fn keep(
         }
     };
     let mut ended = stop.run_until_cancelled(following).await.unwrap_or(Ok(()));
-    if ended.is_ok() && is_shadow {
+    if ended.is_ok() && compares {
         ended = report(&server, io).await;
     }
     sandbox::close(server, agent, ended).await

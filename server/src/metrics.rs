@@ -46,9 +46,9 @@ metrics! {
     differences: Counters<2> = "decree_differences",
         "Acts of another controller that differ from the decisions by subject and explanation. With departure none above 0: decree diff shows which";
     comparisons: Counter = "decree_comparisons",
-        "Decisions that were compared with the acts of another controller, equal or not, in shadow mode";
+        "Decisions that were compared with the acts of another controller, equal or not";
     not_compared: Counter = "decree_comparisons_skipped",
-        "Decisions that were not comparable in shadow mode, because the ReplicaSet or its pods had just changed";
+        "Decisions that were not comparable with the acts of another controller, because the ReplicaSet or its pods had just changed";
     decision_latency: Histogram = "decree_decision_latency_seconds",
         "From a frame's arrival to its batches' departure",
         Histogram::new(exponential_buckets(25e-6, 2.0, 16));

@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// Returns the differences of another controller for a ReplicaSet, or for all with empty names, the newest first, and the results of all
-    /// comparisons. Returns `None` outside of shadow mode.
+    /// comparisons. Returns `None` in other modes than SHADOW and ADVISE.
     pub fn differences(&self, namespace: &str, name: &str) -> Option<v1::ListDifferencesResponse> {
         let found = self.state.shadow.as_ref()?.found(namespace, name);
         let replica_sets = self.state.controller.inspect().sizes().replica_sets;

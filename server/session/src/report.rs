@@ -42,7 +42,7 @@ pub enum SessionReport {
         /// The number of further objects of the frame that were not accepted.
         others: u64,
     },
-    /// Another controller acted differently, in shadow mode.
+    /// Another controller acted differently, in modes SHADOW and ADVISE.
     Differs(Box<v1::Difference>),
     /// The next frame asks the agent for a list.
     ListRequested {
@@ -73,7 +73,7 @@ pub struct Fault {
 pub struct Stats {
     /// The sizes of the controller.
     pub sizes: Sizes,
-    /// The acts of another controller that were compared, in shadow mode.
+    /// The acts of another controller that were compared, in modes SHADOW and ADVISE.
     pub comparisons: u64,
     /// The decisions that were not comparable with its acts.
     pub not_compared: u64,

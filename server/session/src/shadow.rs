@@ -1,4 +1,4 @@
-//! Compares the decisions with the acts of another controller (shadow mode): the same stream shows both.
+//! Compares the decisions with the acts of another controller (modes SHADOW and ADVISE): the same stream shows both.
 //!
 //! # Theory of operation
 //! The other controller acts on an older view, and the streams of pods and ReplicaSets have no common order. So the server compares only
@@ -27,7 +27,8 @@ use std::collections::BTreeMap;
 
 use decree_api::v1::{self, Difference, Subject};
 use decree_core::{
-    Controller, Deletable, Event, Held, HeldQueue, Key, KnownSet, Pod, ReplicaSet, Span, Timestamp,
+    After, Controller, Deletable, Event, Held, HeldQueue, Key, KnownSet, OperationResult, Pod,
+    ReplicaSet, Span, Timestamp,
 };
 
 use self::{
@@ -70,6 +71,20 @@ impl Shadow {
     pub(crate) fn handle_batch(&mut self, now: Timestamp, controller: &Controller, key: &Key) {
         if let Some(set) = controller.inspect().replica_set(key) {
             self.change(now, &set, Change::Decided);
+        }
+    }
+
+    /// Notes advice that was written, before the controller does: the other controller sees it later.
+    pub(crate) fn handle_outcome(
+        &mut self,
+        now: Timestamp,
+        controller: &Controller,
+        result: &OperationResult,
+    ) {
+        if let OperationResult::Done { after, .. } = result
+            && let Some(After::Pod(pod)) = after
+        {
+            self.pod_applied(now, controller, pod);
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct SessionState {
     pub(crate) identity: Arc<SessionIdentity>,
     pub(crate) controller: Controller,
     pub(crate) timeline: Timeline,
-    /// The comparison with another controller, in shadow mode.
+    /// The comparison with another controller, in modes SHADOW and ADVISE.
     pub(crate) shadow: Option<Shadow>,
     guard: v1::Guard,
     /// The frames for the agent, without batches.
@@ -52,13 +52,13 @@ pub(crate) struct FrameSink<'a> {
 
 impl SessionState {
     pub(crate) fn new(identity: SessionIdentity, controller: Controller, bytes_max: usize) -> Self {
-        let shadow = identity.mode == v1::Mode::Shadow;
+        let has_other = matches!(identity.mode, v1::Mode::Shadow | v1::Mode::Advise);
         Self {
             guard: identity.guard(),
             identity: Arc::new(identity),
             controller,
             timeline: Timeline::new(bytes_max),
-            shadow: shadow.then(Shadow::default),
+            shadow: has_other.then(Shadow::default),
             notices: HeldQueue::default(),
             reports: Reports::default(),
             rejections: Rejections::default(),
@@ -338,6 +338,9 @@ impl Sink for FrameSink<'_> {
             *after = None;
         }
         self.state.count_outcome(&outcome);
+        if let Some(shadow) = &mut self.state.shadow {
+            shadow.handle_outcome(self.now, &self.state.controller, &outcome.result);
+        }
         self.state.controller.handle_outcome(self.now, outcome);
     }
 

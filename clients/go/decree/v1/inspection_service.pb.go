@@ -2463,7 +2463,7 @@ type ListDifferencesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One page, the newest differences first. Everything else in the answer is about all pages.
 	Differences []*Difference `protobuf:"bytes,1,rep,name=differences,proto3" json:"differences,omitempty"`
-	// The number of shadow-mode sessions. Without one, nothing is compared.
+	// The number of sessions of modes SHADOW and ADVISE. Without one, nothing is compared.
 	Shadows int32 `protobuf:"varint,2,opt,name=shadows,proto3" json:"shadows,omitempty"`
 	// The number of comparisons of all ReplicaSets, equal or not: the sum of `agreements`.
 	Compared uint64 `protobuf:"varint,3,opt,name=compared,proto3" json:"compared,omitempty"`

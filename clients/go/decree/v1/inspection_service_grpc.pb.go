@@ -44,7 +44,7 @@ type InspectionServiceClient interface {
 	WatchDecisions(ctx context.Context, in *WatchDecisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDecisionsResponse], error)
 	// Lists the sessions, sorted by cluster and shard.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
-	// Lists the acts of another controller that differ from decisions, in shadow-mode sessions: the last 500 of each session, newest first.
+	// Lists the acts of another controller that differ from decisions, in modes SHADOW and ADVISE: the last 500 of each session, newest first.
 	ListDifferences(ctx context.Context, in *ListDifferencesRequest, opts ...grpc.CallOption) (*ListDifferencesResponse, error)
 	// Lists the ReplicaSets that would lose or lack pods after a change of the cluster, sorted by namespace and name. Changes nothing.
 	SimulateCluster(ctx context.Context, in *SimulateClusterRequest, opts ...grpc.CallOption) (*SimulateClusterResponse, error)
@@ -142,7 +142,7 @@ type InspectionServiceServer interface {
 	WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error
 	// Lists the sessions, sorted by cluster and shard.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
-	// Lists the acts of another controller that differ from decisions, in shadow-mode sessions: the last 500 of each session, newest first.
+	// Lists the acts of another controller that differ from decisions, in modes SHADOW and ADVISE: the last 500 of each session, newest first.
 	ListDifferences(context.Context, *ListDifferencesRequest) (*ListDifferencesResponse, error)
 	// Lists the ReplicaSets that would lose or lack pods after a change of the cluster, sorted by namespace and name. Changes nothing.
 	SimulateCluster(context.Context, *SimulateClusterRequest) (*SimulateClusterResponse, error)

@@ -145,7 +145,9 @@ impl<'a> KnownSet<'a> {
         let related = self.index.related_looks(self.id, *looks);
         spend(looks, related)?;
         spend(looks, self.set.owned.len())?;
-        let pods = candidates(self.index, self.id);
+        let mut pods = candidates(self.index, self.id);
+        // The other controller follows no preferences, except by the costs that are advised.
+        pods.iter_mut().for_each(|pod| pod.preferred = None);
         let moments = moments(&pods, from, to);
         spend(looks, pods.len().saturating_mul(moments.len()))?;
         let mut allowed = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! Stories of another controller, each in a line: the ReplicaSet `web`, what happens to it, and the result.
 
-use decree_core::{Config, Kind, NotStarted, OperationResult, Outcome, ResourceVersion};
+use decree_core::{Config, Kind, NotStarted, Outcome, Preferences, ResourceVersion, ScaleIn};
 
 use self::objects::{START, failure, labels, orphan, pod, set, unready};
 use super::*;
@@ -14,7 +14,7 @@ mod objects;
 /// A pod `a~` is not ready, `a!` is being deleted, `a-5` has that deletion cost, and `a@90` has been ready for 90 s instead of an hour.
 /// Steps on pods: `make`, `go`, `evict`, `orphan`, `stranger`, `adopt`, `release`, `relabel`, `change`. Other steps: `scale N`; `skip` a
 /// change that nobody saw; `mature S` sets minReadySeconds; `ok` writes the due status, `ready N` and `available N` another one, and
-/// `failure` a failed create; `wait S`; `list` begins a list; `churn S` creates and deletes a pod each second.
+/// `failure` a failed create; `advise` pods, so that an outcome shows them; `wait S`; `list` begins a list; `churn S` creates and deletes a pod each second.
 const STORIES: &str = "
 late acts in steps agree | a | scale 3; wait 25; make b; wait 25; make c; ok; wait 11 | compared 2
 pods before their number agree | a | make b c; wait 3; scale 3; ok; wait 31 | compared 2
@@ -33,6 +33,9 @@ of pods that are alike any may go | a b c d | scale 2; go c b; ok; wait 11 | com
 the order of a moment ago is right | a@139 b@130 | scale 1; go a; ok; wait 11 | compared 3
 the order of a minute ago is not | a@199 b@130 | scale 1; go a; ok; wait 11 | Victims (DeletedByOthers): delete b (ready for 2m12s vs 3m21s), deleted a; compared 3
 victims of a view that just changed are not compared | a b~ | change a-5; scale 1; go a-5; ok; wait 11 | compared 2 not 1
+victims of costs that were just advised are not compared | a b | advise a-5; scale 1; go a-5; ok; wait 11 | compared 2 not 1
+the costs that are advised are followed | a b~ c | advise a-5; wait 5; scale 1; go b~ a; ok; wait 11 | compared 3
+costs that are advised in vain differ | a b | advise a-5; wait 5; scale 1; go b; ok; wait 11 | Victims (DeletedByOthers): delete a (deletion cost -5 < 0), deleted b; compared 3
 victims of two quick numbers are not compared | a b c~ | scale 2; scale 1; go a c~; ok; wait 11 | compared 2 not 1
 an eviction is no decision | a b~ | scale 1; evict a; ok; wait 11 | compared 2
 a deletion without a surplus is by others | a b | go a; make c; ok; wait 11 | compared 2 others 1
@@ -67,7 +70,14 @@ impl Story {
         let mut story = Self {
             shadow: Shadow::default(),
             controller: Controller::new(Config::default()),
-            set: set("web", replicas),
+            // The other controller follows no preference.
+            set: ReplicaSet {
+                preferences: Some(Box::new(Preferences {
+                    scale_in: vec![ScaleIn::Youngest],
+                    ..Preferences::default()
+                })),
+                ..set("web", replicas)
+            },
             pods: BTreeMap::new(),
             now: START.plus(Span::seconds(3_600)),
             version: 10,
@@ -117,9 +127,19 @@ impl Story {
         self.tell(Event::ReplicaSetApplied(Box::new(self.set.clone())));
     }
 
-    fn tell_pod(&mut self, mut pod: Pod) {
+    fn tell_pod(&mut self, mut pod: Pod, is_advised: bool) {
         pod.version = self.next_version();
         self.pods.insert(pod.name.to_string(), pod.clone());
+        if is_advised {
+            let after = Some(After::Pod(Box::new(pod.clone())));
+            let version = pod.version;
+            let result = OperationResult::Done { version, after };
+            self.shadow
+                .handle_outcome(self.now, &self.controller, &result);
+            return self
+                .controller
+                .handle_event(self.now, Event::PodApplied(pod));
+        }
         self.tell(Event::PodApplied(pod));
     }
 
@@ -147,7 +167,7 @@ impl Story {
             "wait" => (0..number()).for_each(|_| self.wait_a_second()),
             "churn" => (0..number()).for_each(|second| {
                 let extra = unready(pod(&format!("extra-{second}"), "web"));
-                self.tell_pod(extra.clone());
+                self.tell_pod(extra.clone(), false);
                 self.go(extra);
                 self.wait_a_second();
             }),
@@ -215,11 +235,11 @@ impl Story {
             "release" => it.controller = None,
             "relabel" | "stranger" => it.labels = labels(&[("app", "other")]),
             _ => assert!(
-                ["orphan", "change", "evict"].contains(&verb),
+                ["orphan", "change", "advise", "evict"].contains(&verb),
                 "{verb} is no step"
             ),
         }
-        self.tell_pod(it.clone());
+        self.tell_pod(it.clone(), verb == "advise");
         if verb == "evict" {
             self.go(it);
         }
