@@ -243,6 +243,15 @@ async fn one_by_one(
 
 #[tokio::test]
 async fn differences_of_a_shadow_are_listed() {
+    differences_are_listed(v1::Mode::Shadow).await;
+}
+
+#[tokio::test]
+async fn differences_beside_advice_are_listed() {
+    differences_are_listed(v1::Mode::Advise).await;
+}
+
+async fn differences_are_listed(mode: v1::Mode) {
     let server = Running::start().await;
     let mut client = server.inspection().await;
     let mut ask = async |request: v1::ListDifferencesRequest| {
@@ -257,7 +266,7 @@ async fn differences_of_a_shadow_are_listed() {
     );
 
     let watching = v1::Hello {
-        mode: v1::Mode::Shadow.into(),
+        mode: mode.into(),
         ..hello("east")
     };
     let (mut shadow, _) = Agent::open_with(&server, watching).await;
