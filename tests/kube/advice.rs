@@ -1,33 +1,77 @@
-//! Advice beside kube-controller-manager: a queue of workers, each of which says by a label whether it is busy, is scaled down many times.
+//! Advice beside kube-controller-manager: queues of workers, each of which says by a label whether it is busy, are scaled down many times.
+//!
+//! At full depth, it is the measurement of docs/advise.md.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
+use agent_fake::{is_active, is_ready};
 use serde_json::{Value, json};
 use tests::{
     depth,
-    real::{Agent, ApiServer, ControllerManager, DecisionServer, Namespace},
+    real::{Agent, ControllerManager, DecisionServer, NodeCluster, Nodes, PATIENCE, found},
     rng::Rng,
 };
-use tokio::time;
+use tokio::{task::JoinSet, time};
 
-use crate::{acts, another, modes, mutants::Kubelets, objects::DELETION_COST};
+use crate::{acts, another, modes, objects::DELETION_COST};
 
-/// The number of scale-downs, and of workers, in the gate and at full depth.
-const ROUNDS: [usize; 2] = [20, 1_000];
-const WORKERS: [u32; 2] = [10, 50];
-const CONTROLLER: &str = "--controllers=replicaset-controller";
+/// The numbers of queues, of workers of each, and of its scale-downs, in the gate and at full depth.
+const QUEUES: [u64; 2] = [2, 20];
+const WORKERS: [usize; 2] = [10, 50];
+const ROUNDS: [usize; 2] = [10, 50];
+/// A limit of requests for which no queue waits.
+const CONTROLLER: [&str; 3] = [
+    "--controllers=replicaset-controller",
+    "--kube-api-qps=1000",
+    "--kube-api-burst=1000",
+];
 /// The ReplicaSet that prefers an order of deletion, and the same without the annotation.
 const SETS: [&str; 2] = ["advised", "plain"];
 const ADVISED: &str = "decree.dev/advised-cost";
 const STATE: &str = "app.state";
-/// How long the watches of a controller may take to show what the API server has.
+/// How long watches may take to show what the API server has.
 const SEEN: Duration = Duration::from_secs(1);
+/// How long a scale-down waits for advice: not for a worker that changes twice in a minute.
+const ADVISED_WITHIN: Duration = Duration::from_secs(5);
+/// How long nothing may change before a compared deletion, and a reserve.
+const STEADY: Duration = Duration::from_secs(7);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The number of workers that end between two scale-downs.
 const ENDING: usize = 3;
+
+/// The pods of a ReplicaSet that scale-downs took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    all: usize,
+    /// Busy ones for which idle, ready ones could have been taken.
+    busy: usize,
+    /// Busy ones although an idle, ready one stays that costs less.
+    in_vain: usize,
+}
+
+impl Taken {
+    fn add(&mut self, before: &[Value], after: &[Value], set: &str) {
+        let is_gone = |pod: &&Value| after.iter().all(|it| acts::name(it) != acts::name(pod));
+        let (gone, stay): (Vec<_>, Vec<_>) = of(before, set).into_iter().partition(is_gone);
+        let idle: Vec<_> = stay.into_iter().filter(|pod| !is_busy(pod)).collect();
+        let busy: Vec<_> = gone.iter().filter(|pod| is_busy(pod)).collect();
+        let in_vain = |pod: &&&&Value| idle.iter().any(|it| cost(it) < cost(pod));
+        self.all += gone.len();
+        self.busy += busy.len().min(idle.len());
+        self.in_vain += busy.iter().filter(in_vain).count();
+    }
+}
 
 fn owner(pod: &Value) -> &str {
     let owner = pod["metadata"]["ownerReferences"][0]["name"].as_str();
     owner.unwrap_or_default()
+}
+
+fn of<'a>(pods: &'a [Value], set: &str) -> Vec<&'a Value> {
+    pods.iter().filter(|pod| owner(pod) == set).collect()
 }
 
 fn is_busy(pod: &Value) -> bool {
@@ -40,131 +84,148 @@ fn cost(pod: &Value) -> i32 {
     cost.map_or(0, |cost| cost.parse().expect("a number"))
 }
 
-fn is_ready(pod: &Value) -> bool {
-    let is_ready = pod["status"]["conditions"][0]["status"] == "True";
-    is_ready && pod["metadata"].get("deletionTimestamp").is_none()
-}
-
 /// Whether each idle pod of the advised ReplicaSet costs less than each busy one.
 fn are_advised(pods: &[Value]) -> bool {
-    let of = |busy: bool| {
-        pods.iter()
-            .filter(move |pod| owner(pod) == SETS[0] && is_busy(pod) == busy)
+    let own = of(pods, SETS[0]).into_iter();
+    let (busy, idle): (Vec<_>, Vec<_>) = own.partition(|pod| is_busy(pod));
+    let most = idle.into_iter().map(cost).max();
+    let least = busy.into_iter().map(cost).min();
+    most.zip(least).is_none_or(|(idle, busy)| idle < busy)
+}
+
+/// Waits until the active pods are so, for a limited time, and returns them.
+async fn wait_for(
+    nodes: &Nodes,
+    within: Duration,
+    are_so: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let until = Instant::now() + within;
+    loop {
+        let pods = nodes.active();
+        if are_so(&pods) || Instant::now() >= until {
+            return pods;
+        }
+        time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Scales both ReplicaSets, and waits until each has this many ready pods and no others.
+async fn scale(nodes: &Nodes, replicas: usize) -> Vec<Value> {
+    for set in SETS {
+        let replicas = u32::try_from(replicas).expect("few");
+        acts::scale(nodes.namespace(), set, replicas).await;
+    }
+    let are_so = |pods: &[Value]| {
+        SETS.iter().all(|set| of(pods, set).len() == replicas) && pods.iter().all(is_ready)
     };
-    let idle = of(false).map(cost).max();
-    let busy = of(true).map(cost).min();
-    idle.zip(busy).is_none_or(|(idle, busy)| idle < busy)
+    let pods = wait_for(nodes, PATIENCE, are_so).await;
+    assert!(are_so(&pods), "not {replicas} ready pods each: {pods:#?}");
+    pods
 }
 
-/// Waits until each ReplicaSet has this many ready pods and no others.
-async fn become_ready(namespace: &Namespace, count: usize) -> Vec<Value> {
-    acts::pods_become_so(namespace, &format!("{count} ready pods each"), |pods| {
-        let has_all = |set: &str| pods.iter().filter(|pod| owner(pod) == set).count() == count;
-        SETS.into_iter().all(has_all) && pods.iter().all(is_ready)
-    })
-    .await
-}
-
-/// Says of each new worker whether it is busy: of every other one of each ReplicaSet.
-async fn begin_work(namespace: &Namespace, pods: &[Value]) {
+/// Scales up. Every other new worker is busy, and one of the others changes its state. Returns the pods with their advice, which another
+/// controller has seen, or as they are after a while.
+async fn fill(nodes: &Nodes, (workers, within): (usize, Duration), rng: &mut Rng) -> Vec<Value> {
+    let pods = scale(nodes, workers).await;
     for set in SETS {
-        let new =
-            |pod: &&Value| owner(pod) == set && pod["metadata"]["labels"].get(STATE).is_none();
-        for (number, pod) in pods.iter().filter(new).enumerate() {
-            let state = if number % 2 == 0 { "idle" } else { "busy" };
+        let is_new = |pod: &&Value| pod["metadata"]["labels"].get(STATE).is_none();
+        let (new, old): (Vec<_>, Vec<_>) = of(&pods, set).into_iter().partition(is_new);
+        let new = new
+            .into_iter()
+            .enumerate()
+            .map(|(at, pod)| (pod, at % 2 == 1));
+        let changed = (!old.is_empty()).then(|| *rng.pick(&old));
+        for (pod, busy) in new.chain(changed.map(|pod| (pod, !is_busy(pod)))) {
+            let state = if busy { "busy" } else { "idle" };
             let patch = json!({"metadata": {"labels": {STATE: state}}});
-            acts::patch_pod(namespace, pod, &patch).await;
+            acts::patch_pod(nodes.namespace(), pod, &patch).await;
         }
     }
+    time::sleep(SEEN).await;
+    let pods = wait_for(nodes, within, are_advised).await;
+    time::sleep(SEEN).await;
+    pods
 }
 
-/// Lets the first workers of each ReplicaSet end, whatever they do.
-async fn end_work(namespace: &Namespace, pods: &[Value]) {
-    for set in SETS {
-        let own = pods.iter().filter(|pod| owner(pod) == set);
-        for pod in own.take(ENDING) {
-            acts::delete_pod(namespace, pod).await;
-        }
-    }
-}
-
-/// Scales up, and waits until all workers work and have their advice.
-async fn fill(namespace: &Namespace, workers: u32) -> Vec<Value> {
-    scale(namespace, workers).await;
-    let pods = become_ready(namespace, workers as usize).await;
-    begin_work(namespace, &pods).await;
-    acts::pods_become_so(namespace, "advice", are_advised).await
-}
-
-async fn scale(namespace: &Namespace, replicas: u32) {
-    for set in SETS {
-        acts::scale(namespace, set, replicas).await;
-    }
-}
-
-/// The busy pods of a ReplicaSet that are gone although idle ones remain.
-fn sacrificed(set: &str, before: &[Value], after: &[Value]) -> usize {
-    let stays = |pod: &Value| after.iter().any(|it| acts::name(it) == acts::name(pod));
-    let mut own = before.iter().filter(|pod| owner(pod) == set);
-    let has_idle = own.clone().any(|pod| !is_busy(pod) && stays(pod));
-    let gone = own
-        .by_ref()
-        .filter(|pod| is_busy(pod) && !stays(pod))
-        .count();
-    if has_idle { gone } else { 0 }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn scale_downs_of_the_built_in_controller_spare_busy_pods_where_they_are_advised() {
-    let cluster = tests::or_skip!(ApiServer::start().await);
-    let at = usize::from(depth::is_full());
-    let (rounds, workers) = (ROUNDS[at], WORKERS[at]);
-    let namespace = Namespace::create(cluster.admin().await, "queue").await;
-    let advisor = modes::may(&cluster, &namespace, &["list", "watch", "patch"]).await;
-    let _controller = ControllerManager::start(&cluster, &[CONTROLLER]);
-    let _kubelets = Kubelets::start(namespace.clone());
+/// Creates the ReplicaSets in a namespace.
+async fn create(cluster: &NodeCluster, number: u64) -> Nodes {
+    let nodes = cluster
+        .nodes(&format!("queue-{number}"), number, SEEN)
+        .await;
     for name in SETS {
-        let mut set = another::set(name, workers);
+        let mut set = another::set(name, 0);
         if name == SETS[0] {
             let prefers = json!({"decree.dev/scale-in": format!("first={STATE}=idle")});
             set["metadata"]["annotations"] = prefers;
         }
-        acts::create_set(&namespace, &set).await;
+        acts::create_set(nodes.namespace(), &set).await;
     }
-    let server = DecisionServer::start();
-    let flags = [
-        "--mode",
-        "advise",
-        "--leader-elect=false",
-        "--namespace",
-        "queue",
-    ];
-    let agent = Agent::start(&server, &advisor, &flags);
+    nodes
+}
 
-    let mut rng = Rng::new(7);
-    let mut lost = [0; SETS.len()];
+/// Scales a queue down many times. After each, the first workers of each ReplicaSet end, whatever they do.
+async fn shrink(nodes: Nodes, seed: u64, (workers, rounds): (usize, usize)) -> (Nodes, [Taken; 2]) {
+    let mut rng = Rng::new(seed);
+    let mut taken = [Taken::default(); SETS.len()];
     for round in 0..rounds {
-        let before = fill(&namespace, workers).await;
-        let left = workers - u32::try_from(rng.between(1, 4)).expect("few");
-        if round == 0 {
-            previewed(&server, left, &before);
-        }
-        // The other controller sees the costs as late as anyone.
+        let before = fill(&nodes, (workers, ADVISED_WITHIN), &mut rng).await;
+        let left = workers - usize::try_from(rng.between(1, 4)).expect("few");
+        let after = scale(&nodes, left).await;
+        // A worker that ends at once would count as one of the victims.
         time::sleep(SEEN).await;
-        scale(&namespace, left).await;
-        let after = become_ready(&namespace, left as usize).await;
-        for (lost, set) in lost.iter_mut().zip(SETS) {
-            let found = sacrificed(set, &before, &after);
-            if set == SETS[0] && found > 0 {
-                eprintln!("round {round}, to {left}: {before:#?}");
+        for (taken, set) in taken.iter_mut().zip(SETS) {
+            taken.add(&before, &after, set);
+            for pod in of(&after, set).into_iter().take(ENDING) {
+                acts::delete_pod(nodes.namespace(), pod).await;
             }
-            *lost += found;
         }
-        end_work(&namespace, &after).await;
+        eprintln!("{} {round}: {taken:?}", nodes.namespace().name());
     }
-    eprintln!("{rounds} scale-downs: {lost:?} busy pods lost, of {SETS:?}");
-    assert_eq!(lost[0], 0, "busy pods went, and idle ones stayed");
-    assert!(lost[1] > 0, "without advice, none is spared");
+    (nodes, taken)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scale_downs_of_the_built_in_controller_spare_busy_pods_where_they_are_advised() {
+    let cluster = tests::or_skip!(NodeCluster::start("").await);
+    let at = usize::from(depth::is_full());
+    let (queues, workers, rounds) = (QUEUES[at], WORKERS[at], ROUNDS[at]);
+    let _controller = ControllerManager::start(cluster.server(), &CONTROLLER);
+    let server = DecisionServer::start();
+    let mut rng = Rng::new(7);
+    let mut shrinking = JoinSet::new();
+    let first = create(&cluster, 0).await;
+    let advisor = modes::may(
+        cluster.server(),
+        first.namespace(),
+        &["list", "watch", "patch"],
+    )
+    .await;
+    let agent = Agent::start(
+        &server,
+        &advisor,
+        &["--leader-elect=false", "--mode", "advise"],
+    );
+    let pods = fill(&first, (workers, PATIENCE), &mut rng).await;
+    previewed(&server, workers - 3, &pods);
+    for queue in 1..queues {
+        let nodes = create(&cluster, queue).await;
+        fill(&nodes, (workers, PATIENCE), &mut rng).await;
+        shrinking.spawn(shrink(nodes, queue, (workers, rounds)));
+    }
+    let (first, mut all) = shrink(first, 0, (workers, rounds)).await;
+    while let Some(ended) = shrinking.join_next().await {
+        let (_, taken) = ended.expect("it does not panic");
+        for (all, taken) in all.iter_mut().zip(taken) {
+            all.all += taken.all;
+            all.busy += taken.busy;
+            all.in_vain += taken.in_vain;
+        }
+    }
+    let all_rounds = rounds as u64 * queues;
+    eprintln!("{all_rounds} scale-downs of {workers} workers, of {SETS:?}: {all:?}");
+    let [advised, plain] = all;
+    assert_eq!(advised.in_vain, 0, "the costs were not followed");
+    assert!(advised.busy * 4 < plain.busy, "busy pods are spared");
     let metrics = agent.metrics();
     let calls = metrics
         .lines()
@@ -174,21 +235,35 @@ async fn scale_downs_of_the_built_in_controller_spare_busy_pods_where_they_are_a
         calls.len() == 1 && calls[0].contains("advise_pod"),
         "{calls:?}"
     );
-    let pods = fill(&namespace, workers).await;
+    fill(&first, (workers, PATIENCE), &mut rng).await;
+    compared(&server, &first, workers).await;
     drop(agent);
-    withdrawn(&server, &advisor, &namespace, &pods).await;
+    withdrawn(&server, &advisor, &first).await;
+}
+
+/// Checks that the victims of the other controller are compared, and are those that the costs say.
+async fn compared(server: &DecisionServer, nodes: &Nodes, workers: usize) {
+    time::sleep(STEADY).await;
+    scale(nodes, workers - 1).await;
+    let victims = found(async || {
+        let answer = modes::differences(server);
+        let all = answer["agreements"].as_array().into_iter().flatten();
+        let mut all = all.filter(|it| it["subject"] == "SUBJECT_VICTIMS" && it["compared"] != "0");
+        all.next().cloned().ok_or_else(|| answer.to_string())
+    })
+    .await;
+    assert_eq!(victims["unexplained"], "0", "{victims}");
+    eprintln!("the choice of victims: {victims}");
 }
 
 /// Checks that the preview names idle pods alone, as the other controller then deletes.
-fn previewed(server: &DecisionServer, left: u32, pods: &[Value]) {
-    let idle = pods
-        .iter()
-        .filter(|pod| owner(pod) == SETS[0] && !is_busy(pod));
-    let idle: Vec<_> = idle.map(acts::name).collect();
+fn previewed(server: &DecisionServer, left: usize, pods: &[Value]) {
+    let own = of(pods, SETS[0]).into_iter();
+    let idle: Vec<_> = own.filter(|pod| !is_busy(pod)).map(acts::name).collect();
     let replicas = left.to_string();
     let output = server.ask(&[
         "simulate",
-        "queue/advised",
+        "queue-0/advised",
         "--replicas",
         &replicas,
         "-o",
@@ -205,22 +280,22 @@ fn previewed(server: &DecisionServer, left: u32, pods: &[Value]) {
 }
 
 /// Withdraws all advice. The cost that a person sets in between stays.
-async fn withdrawn(server: &DecisionServer, advisor: &Path, namespace: &Namespace, pods: &[Value]) {
+async fn withdrawn(server: &DecisionServer, advisor: &Path, nodes: &Nodes) {
+    let pods = nodes.active();
     let is_ours = |pod: &&Value| pod["metadata"]["annotations"].get(ADVISED).is_some();
     let theirs = pods.iter().find(is_ours).expect("some have advice");
     let cost = json!({"metadata": {"annotations": {DELETION_COST: "12"}}});
-    acts::patch_pod(namespace, theirs, &cost).await;
-    let flags = [
-        "--mode",
-        "withdraw",
-        "--leader-elect=false",
-        "--namespace",
-        "queue",
-    ];
+    acts::patch_pod(nodes.namespace(), theirs, &cost).await;
+    let flags = ["--leader-elect=false", "--mode", "withdraw"];
     let agent = Agent::start(server, advisor, &flags);
     assert!(agent.wait().success(), "it ends by itself");
-    for pod in namespace.pods().await.expect("they can be listed") {
-        let is_theirs = acts::name(&pod) == acts::name(theirs);
+    let pods = nodes.namespace().pods().await;
+    for pod in pods
+        .expect("they can be listed")
+        .iter()
+        .filter(|it| is_active(it))
+    {
+        let is_theirs = acts::name(pod) == acts::name(theirs);
         let expected = if is_theirs { json!("12") } else { Value::Null };
         assert_eq!(pod["metadata"]["annotations"][DELETION_COST], expected);
     }
