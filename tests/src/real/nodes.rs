@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    api::Patch, api_server::ApiServer, controller_manager::ControllerManager, found,
+    LOOK_EVERY, api::Patch, api_server::ApiServer, controller_manager::ControllerManager, found,
     namespace::Namespace, scheduler::Scheduler, sightings::watch,
 };
 use crate::{rng::Rng, tools};
@@ -326,24 +326,33 @@ impl Seen {
     }
 }
 
-/// Does what a kubelet does with a new pod, or with a pod that is being deleted, unless its node is lost by then. The pod may be gone.
+/// Does what a kubelet does with a new pod, or with a pod that is being deleted, until it succeeds, or the node is lost, or the pod gone.
 async fn act(namespace: Namespace, seen: Arc<Mutex<Seen>>, pod: Value, after: Duration) {
     time::sleep(after).await;
-    if lock(&seen).lost.contains(node_of(&pod)) {
-        return;
-    }
     let (api, path) = (namespace.api(), namespace.pod(name_of(&pod)));
-    let uid = json!({"uid": pod["metadata"]["uid"]});
-    if pod["metadata"]["deletionTimestamp"].is_null() {
-        let since = Timestamp::now().strftime("%FT%TZ").to_string();
-        let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": since});
-        let status = json!({"phase": "Running", "conditions": [ready]});
-        let patch = json!({"metadata": uid, "status": status});
-        let path = format!("{path}/status");
-        let _ = api.patch(&path, Patch::Strategic, &patch).await;
-    } else {
-        let at_once = json!({"gracePeriodSeconds": 0, "preconditions": uid});
-        let _ = api.delete(&path, &at_once).await;
+    let uid = &pod["metadata"]["uid"];
+    let is_there = || {
+        let seen = lock(&seen);
+        let uid = uid.as_str().expect("a stored pod has one");
+        seen.pods.contains_key(uid) && !seen.lost.contains(node_of(&pod))
+    };
+    while is_there() {
+        let uid = json!({"uid": uid});
+        let done = if pod["metadata"]["deletionTimestamp"].is_null() {
+            let since = Timestamp::now().strftime("%FT%TZ").to_string();
+            let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": since});
+            let status = json!({"phase": "Running", "conditions": [ready]});
+            let patch = json!({"metadata": uid, "status": status});
+            let path = format!("{path}/status");
+            api.patch(&path, Patch::Strategic, &patch).await
+        } else {
+            let at_once = json!({"gracePeriodSeconds": 0, "preconditions": uid});
+            api.delete(&path, &at_once).await
+        };
+        if done.is_ok() {
+            return;
+        }
+        time::sleep(LOOK_EVERY).await;
     }
 }
 

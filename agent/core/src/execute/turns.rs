@@ -65,7 +65,8 @@ impl Turns {
 
     /// Takes the next batch, for a cluster that allows `calls_max` calls and has one free.
     pub(super) fn pop(&mut self, calls_max: usize) -> Option<u64> {
-        let has_less_than_its_share = self.heavy_calls < (calls_max / HEAVY_SHARE).clamp(1, HEAVY_SHARE);
+        let has_less_than_its_share =
+            self.heavy_calls < (calls_max / HEAVY_SHARE).clamp(1, HEAVY_SHARE);
         if has_less_than_its_share && let Some(batch) = self.heavy.pop_front() {
             return Some(batch);
         }
