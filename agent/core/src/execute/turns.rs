@@ -12,9 +12,11 @@ use std::collections::VecDeque;
 
 /// A batch of more operations than this is heavy.
 const LIGHT_MAX: u32 = 32;
-/// The share of heavy batches beside light ones: one of this many calls, and at most as many calls. With that share the API server still
-/// creates about two thirds of the pods, and a light batch hardly notices.
+/// The share of heavy batches beside light ones: one of this many calls. With that share of 64 calls, the API server still creates about two
+/// thirds of the pods, and a light batch hardly notices.
 const HEAVY_SHARE: usize = 8;
+/// The most calls of that share.
+const HEAVY_CALLS_MAX: usize = 8;
 /// For how many of their own calls heavy batches leave room after a light call: about a tenth of a second. At a moment without calls in
 /// flight there is no competition, and the rest is dropped.
 const YIELDED_CALLS: u32 = 128;
@@ -66,7 +68,7 @@ impl Turns {
     /// Takes the next batch, for a cluster that allows `calls_max` calls and has one free.
     pub(super) fn pop(&mut self, calls_max: usize) -> Option<u64> {
         let has_less_than_its_share =
-            self.heavy_calls < (calls_max / HEAVY_SHARE).clamp(1, HEAVY_SHARE);
+            self.heavy_calls < (calls_max / HEAVY_SHARE).clamp(1, HEAVY_CALLS_MAX);
         if has_less_than_its_share && let Some(batch) = self.heavy.pop_front() {
             return Some(batch);
         }
@@ -148,6 +150,18 @@ mod tests {
             turns.note_answer(Weight::Heavy);
         }
         assert_eq!(fill(&mut turns), CALLS_MAX - 1);
+    }
+
+    #[test]
+    fn share_of_many_calls_is_eight() {
+        let mut turns = Turns::default();
+        turns.note_call(Weight::Light);
+        turns.heavy_calls = HEAVY_CALLS_MAX - 1;
+        for next in [Some(HEAVY), None] {
+            turns.push(HEAVY, Weight::Heavy);
+            assert_eq!(turns.pop(256), next);
+            turns.note_call(Weight::Heavy);
+        }
     }
 
     #[test]
