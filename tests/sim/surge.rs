@@ -7,6 +7,7 @@ use agent_fake::Kind;
 use jiff::SignedDuration;
 use tests::{
     builders::{replica_set, with_surge},
+    invariants::has_status_beyond_desired,
     limits::Limits,
     malicious_server::chaos,
     mutants::Mutant,
@@ -69,14 +70,9 @@ fn live(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
     Ok(limits.replaced)
 }
 
-/// A status of the newest desired number has no pods beyond it, or a Deployment would spend them.
 fn judge_status(world: &World) -> Result<(), String> {
-    let sets = world.cluster.objects(Kind::ReplicaSet);
-    let beyond = sets.into_iter().find(|set| {
-        let (desired, status) = (set["spec"]["replicas"].as_u64(), &set["status"]);
-        let is_current = status["observedGeneration"] == set["metadata"]["generation"];
-        is_current && desired > Some(0) && status["replicas"].as_u64() > desired
-    });
+    let mut sets = world.cluster.objects(Kind::ReplicaSet);
+    let beyond = sets.find(|set| has_status_beyond_desired(set));
     beyond.map_or(Ok(()), |set| Err(format!("status beyond desired: {set:?}")))
 }
 

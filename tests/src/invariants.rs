@@ -262,6 +262,13 @@ pub fn i1_bystander_lives(world: &World) -> Verdict {
     ensure(bystander.is_some(), || "the bystander is gone".to_owned())
 }
 
+/// Returns whether the status of the newest spec has more pods than desired. A Deployment would spend these.
+pub fn has_status_beyond_desired(set: &serde_json::Value) -> bool {
+    let (desired, status) = (set["spec"]["replicas"].as_u64(), &set["status"]);
+    let is_current = status["observedGeneration"] == set["metadata"]["generation"];
+    is_current && desired > Some(0) && status["replicas"].as_u64() > desired
+}
+
 /// Returns the active pods that a ReplicaSet controls and selects.
 pub fn replicas<'a>(world: &'a World, set: &str) -> impl Iterator<Item = &'a Object> {
     let found = world

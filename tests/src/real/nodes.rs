@@ -25,7 +25,7 @@ use super::{
     LOOK_EVERY, api::Patch, api_server::ApiServer, controller_manager::ControllerManager, found,
     namespace::Namespace, scheduler::Scheduler, sightings::watch,
 };
-use crate::{rng::Rng, tools};
+use crate::{invariants::has_status_beyond_desired, rng::Rng, tools};
 
 /// The controllers of kube-controller-manager that take part in a drain.
 const CONTROLLERS: &str = "deployment-controller,disruption-controller,resourcequota-controller,node-lifecycle-controller,taint-eviction-controller,horizontal-pod-autoscaler-controller";
@@ -311,12 +311,10 @@ impl Seen {
         }
     }
 
-    /// A Deployment would spend pods beyond the desired ones.
     fn judge_status(&mut self, set: &Value) {
-        let (desired, status) = (set["spec"]["replicas"].as_u64(), &set["status"]);
-        let is_current = status["observedGeneration"] == set["metadata"]["generation"];
-        if is_current && desired > Some(0) && status["replicas"].as_u64() > desired {
-            let dip = format!("{status} with {desired:?} desired");
+        if has_status_beyond_desired(set) {
+            let (desired, status) = (&set["spec"]["replicas"], &set["status"]);
+            let dip = format!("{status} with {desired} desired");
             self.judged.dips.push(dip);
         }
     }
