@@ -6,7 +6,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tests::running::{self, Running, Voice};
+use tests::running::{self, Running, Voice, free_address};
 
 use crate::{language::Examples, world};
 
@@ -16,7 +16,7 @@ const MANY: u32 = 20;
 fn keep(examples: &Examples) {
     let folder = TempDir::new().expect("a folder");
     let folder = folder.path();
-    let server = world::server("127.0.0.1:0");
+    let server = world::server(&free_address());
     let address = server.address("grpc");
     let keeper = start(examples, &address, folder, 3);
     wait_for(&keeper, "started", 3);

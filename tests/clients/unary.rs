@@ -7,7 +7,7 @@ use std::{fs, process::Command};
 use conformance::Program;
 use tempfile::TempDir;
 use tests::{
-    running::{Running, Voice},
+    running::{Running, Voice, free_address},
     tools,
 };
 
@@ -65,7 +65,7 @@ fn java() -> Option<Vec<String>> {
 fn keep(program: &[String]) {
     let folder = TempDir::new().expect("a folder");
     let folder = folder.path();
-    let server = world::server("127.0.0.1:0");
+    let server = world::server(&free_address());
     let address = server.address("grpc");
     let start = |replicas: usize| {
         let mut command = Command::new(&program[0]);

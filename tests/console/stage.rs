@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tests::{
     builders::{brisk_cluster, pod, replica_set},
     issuer::{ISSUER, Issuer},
+    running::free_port,
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -155,7 +156,7 @@ impl Stage {
             server: None,
             agent: None,
             admin: SocketAddr::from(([127, 0, 0, 1], 0)),
-            grpc: SocketAddr::from(([127, 0, 0, 1], 0)),
+            grpc: SocketAddr::from(([127, 0, 0, 1], free_port())),
             issuer,
             origins: Default::default(),
         };

@@ -3,8 +3,12 @@
 use std::{
     fmt,
     io::{BufRead as _, BufReader, Read, Write as _},
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    net::{Ipv4Addr, TcpListener},
+    process::{self, Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicU16, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -13,6 +17,9 @@ use serde_json::Value;
 
 /// Longer than any wait on the busiest machine; only a hanging test reaches it.
 pub const PATIENCE: Duration = Duration::from_mins(10);
+/// The ports of [`free_port`]. By default, Linux gives them to no outgoing connection.
+const FIRST_PORT: u16 = 20_000;
+const PORTS: u16 = 12_000;
 
 /// The interval of checks for what nobody announces.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -271,4 +278,22 @@ pub fn signal(signal: &str, process: u32) {
 
 fn parse(line: &str) -> Option<Value> {
     serde_json::from_str(line).ok()
+}
+
+/// Returns a port on which nothing listens. No outgoing connection takes it while the program that listens there is started again.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(process::id() % u32::from(PORTS)).expect("it is less");
+    loop {
+        let next = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST_PORT + next % PORTS;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Returns an address with a [`free_port`].
+pub fn free_address() -> String {
+    format!("{}:{}", Ipv4Addr::LOCALHOST, free_port())
 }

@@ -2,10 +2,8 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::{Path, PathBuf},
-    process::{self, Child, Command, Stdio},
-    sync::atomic::{AtomicU16, Ordering},
+    process::{Child, Command, Stdio},
     time::Instant,
 };
 
@@ -14,12 +12,10 @@ use tempfile::TempDir;
 use tokio::{sync::OnceCell, task, time};
 
 use super::{LOOK_EVERY, PATIENCE, api::Api, assets, found, program::Program};
+use crate::running::free_port;
 
 /// The number of attempted ports: another process may take a free port before the API server does.
 const PORTS_TRIED: usize = 5;
-/// Ports that Linux gives to no outgoing connection, by default.
-const FIRST_PORT: u16 = 20_000;
-const PORTS: u16 = 12_000;
 
 /// A running API server with RBAC, and a separate etcd without durable writes.
 ///
@@ -340,17 +336,4 @@ fn copy(from: &Path, to: &Path) {
         copied.expect("there is cp").success(),
         "{from:?} is not copied"
     );
-}
-
-/// Returns a port on which nothing listens. No outgoing connection takes it while the program that listens there is started again.
-pub(super) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(process::id() % u32::from(PORTS)).expect("it is less");
-    loop {
-        let next = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = FIRST_PORT + next % PORTS;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }

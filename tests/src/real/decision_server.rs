@@ -5,8 +5,11 @@ use std::{
     process::{ExitStatus, Output},
 };
 
-use super::{api_server::free_port, decree, kept::Kept};
-use crate::{admin, running::Running};
+use super::{decree, kept::Kept};
+use crate::{
+    admin,
+    running::{Running, free_address},
+};
 
 const PROGRAM: &str = "decree-server";
 /// The timeout of the CLI, longer than the default because of busy machines.
@@ -25,19 +28,19 @@ pub struct DecisionServer {
 impl DecisionServer {
     /// Starts a server on free ports, and returns when it listens.
     pub fn start() -> Self {
-        Self::start_at(&somewhere(), Vec::new())
+        Self::start_at(&free_address(), Vec::new())
     }
 
     /// Starts a server with flags.
     pub fn start_with(flags: &[&str]) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        Self::start_at(&somewhere(), flags)
+        Self::start_at(&free_address(), flags)
     }
 
     /// Starts a server that records its sessions in a folder.
     pub fn recording(folder: &Path) -> Self {
         let folder = folder.to_string_lossy().into_owned();
-        Self::start_at(&somewhere(), vec!["--record".to_owned(), folder])
+        Self::start_at(&free_address(), vec!["--record".to_owned(), folder])
     }
 
     /// Starts a server from a folder of programs, with flags, that listens at `listen`: an address or `unix:PATH`.
@@ -118,8 +121,4 @@ impl DecisionServer {
             flags,
         }
     }
-}
-
-fn somewhere() -> String {
-    format!("127.0.0.1:{}", free_port())
 }
