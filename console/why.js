@@ -17,12 +17,12 @@ export function makeWhy() {
   const same = h('p', { class: 'dim', hidden: true });
   const element = h('section', { class: 'panel why', 'aria-labelledby': 'why-title' }, h('div', { class: 'panel-head' }, title, intro), ranks, same);
 
-  function showScaleDown({ decideTime, previous, desired, chosen: total, pods }) {
+  function showScaleDown({ decideTime, previous, desired, chosen: total, pods, costs }) {
     const victims = pods.filter((pod) => pod.chosen).length;
     const kept = pods.length - victims;
     setText(title, `Last scale-down ${previous} → ${desired}, ${count(total, 'pod')}`);
     const shown = `${victims < total ? `the last ${victims} of ${count(total, 'deleted pod')}` : count(victims, 'deleted pod')}${kept > 0 ? ` and the first ${kept} that stayed` : ''}`;
-    setText(intro, `${fullTime(Date.parse(decideTime))}: ${shown}, in the order of deletion.${kept > 0 ? '' : previous > total ? ' The pods that stayed were not compared.' : ' Every pod was deleted.'}`);
+    setText(intro, `${fullTime(Date.parse(decideTime))}: ${shown}, in the order of deletion.${kept > 0 ? '' : previous > total ? ' The pods that stayed were not compared.' : ' Every pod was deleted.'}${costs ? ` The server ${costs}.` : ''}`);
     ranks.hidden = false;
     const { table, alike } = rankTable(pods, victims);
     ranks.replaceChildren(table);

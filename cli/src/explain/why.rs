@@ -98,6 +98,9 @@ pub(super) fn write_last(
     let pods = count(last.chosen, "pod");
     let title = format!("Last scale-down: {previous} → {desired} at {at} ({ago}), {pods}");
     page.write(out, 0, &one_line(&title))?;
+    if !last.costs.is_empty() {
+        page.write(out, 2, &one_line(&last.costs))?;
+    }
     table(last, "", is_wide, page).write(out, 2)
 }
 

@@ -348,6 +348,7 @@ impl Controller {
         if let Action::Delete(victims) = &batch.action
             && set.surplus() > 0
         {
+            let asked = batch.reasons.iter().find(|it| it.rule == Rule::CostsAsked);
             let scale_down = ScaleDown {
                 key: batch.key.clone(),
                 at: self.clock,
@@ -356,6 +357,7 @@ impl Controller {
                 to: set.target(),
                 chosen: victims.len(),
                 pods: plan.near_cut,
+                costs: asked.map_or_else(Box::default, |it| it.detail.as_ref().into()),
             };
             let report = ControllerReport::ScaleDown(Box::new(scale_down));
             self.reports.push_back(report);

@@ -43,6 +43,13 @@ pub struct ScaleInCost {
     pub waits: bool,
 }
 
+impl ScaleInCost {
+    /// The kind of the source, such as `http`.
+    pub(crate) fn kind(&self) -> Box<str> {
+        self.source.split(':').next().unwrap_or_default().into()
+    }
+}
+
 impl Preferences {
     /// The maximum number of pods to create in advance, for this number of desired pods.
     pub(crate) fn surge(&self, desired: i32) -> i32 {

@@ -118,6 +118,8 @@ pub struct ScaleDown {
     /// The pods on both sides of the cut, in the order of deletion: the last 20 victims and the first 5 remaining pods. If no pod remains,
     /// all of them are victims.
     pub pods: Vec<RankedPod>,
+    /// How pods were asked for their costs, for people; empty if none was.
+    pub costs: Box<str>,
 }
 
 /// The result of a batch.
@@ -220,7 +222,8 @@ impl Held for ControllerReport {
             Self::Synced { error, .. } => error.as_ref().map_or(0, String::len),
             Self::Answered(answered) => size_of::<Answered>() + answered.message.len(),
             Self::ScaleDown(it) => {
-                size_of::<ScaleDown>() + it.pods.iter().map(Held::bytes).sum::<usize>()
+                let pods = it.pods.iter().map(Held::bytes).sum::<usize>();
+                size_of::<ScaleDown>() + it.costs.len() + pods
             }
             Self::Quarantined { detail, .. } => detail.len(),
             Self::CreatesWait { reason, .. } => reason.detail.len(),

@@ -1129,7 +1129,9 @@ type ScaleDown struct {
 	// The number of victims of the batch.
 	Chosen int32 `protobuf:"varint,5,opt,name=chosen,proto3" json:"chosen,omitempty"`
 	// The pods next to the cut, in the order of deletion: the last 20 victims, and the first 5 pods that stayed.
-	Pods          []*RankedPod `protobuf:"bytes,6,rep,name=pods,proto3" json:"pods,omitempty"`
+	Pods []*RankedPod `protobuf:"bytes,6,rep,name=pods,proto3" json:"pods,omitempty"`
+	// How pods were asked for their costs, for people: the source, the number of answers, and their time. Empty if none was asked.
+	Costs         string `protobuf:"bytes,7,opt,name=costs,proto3" json:"costs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1204,6 +1206,13 @@ func (x *ScaleDown) GetPods() []*RankedPod {
 		return x.Pods
 	}
 	return nil
+}
+
+func (x *ScaleDown) GetCosts() string {
+	if x != nil {
+		return x.Costs
+	}
+	return ""
 }
 
 // Shows the values of a pod that the order of deletion compares.
@@ -3400,7 +3409,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\n" +
 	"operations\x18\x02 \x01(\x05R\n" +
 	"operations\x12\x1a\n" +
-	"\boutcomes\x18\x03 \x01(\x05R\boutcomes\"\xdb\x01\n" +
+	"\boutcomes\x18\x03 \x01(\x05R\boutcomes\"\xf1\x01\n" +
 	"\tScaleDown\x12;\n" +
 	"\vdecide_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"decideTime\x12\x19\n" +
@@ -3408,7 +3417,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\bprevious\x18\x03 \x01(\x05R\bprevious\x12\x18\n" +
 	"\adesired\x18\x04 \x01(\x05R\adesired\x12\x16\n" +
 	"\x06chosen\x18\x05 \x01(\x05R\x06chosen\x12(\n" +
-	"\x04pods\x18\x06 \x03(\v2\x14.decree.v1.RankedPodR\x04pods\"\x90\x01\n" +
+	"\x04pods\x18\x06 \x03(\v2\x14.decree.v1.RankedPodR\x04pods\x12\x14\n" +
+	"\x05costs\x18\a \x01(\tR\x05costs\"\x90\x01\n" +
 	"\tRankedPod\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06chosen\x18\x02 \x01(\bR\x06chosen\x12)\n" +

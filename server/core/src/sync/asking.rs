@@ -14,6 +14,7 @@ use crate::{
     held::{Held, HeldMap},
     index::{Index, SetId},
     object::{Key, Span, Timestamp, Uid},
+    preferences::ScaleInCost,
     reason::{Reason, Rule},
     wording,
 };
@@ -26,6 +27,8 @@ const FRESH: Span = Span::seconds(5);
 /// The first delay before silent pods are asked again, which doubles, and the longest one, in seconds.
 const AGAIN_AFTER: i64 = 1;
 const AGAIN_AFTER_MAX: i64 = 30;
+/// In nanoseconds.
+const MILLISECOND: i64 = 1_000_000;
 /// The memory in bytes of a pod in a question, without its texts.
 const POD: usize = 64;
 
@@ -68,6 +71,8 @@ pub(crate) struct Question {
     silences: u32,
     /// Why the first of them was silent, as the agent says.
     failure: Box<str>,
+    /// How long the answer took, or the time that the server waits for it.
+    took: Span,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +94,7 @@ pub(super) fn answers(
     let preference = set.preferences.as_deref();
     let preference = preference.and_then(|it| it.scale_in_cost.as_ref());
     let waits = preference.filter(|_| config.asks_costs);
+    let source = waits.map_or_else(Box::default, ScaleInCost::kind);
     let waits = waits.map(|it| it.waits);
     let known = index.questions.open.get(&id);
     let is_under_way = |it: &Question| it.step != Step::Answered && now < it.until;
@@ -119,7 +125,9 @@ pub(super) fn answers(
     let question = index.questions.forget(id)?;
     let (asked, answered) = (question.pods.len(), question.costs.len());
     let (asked, why) = (wording::count(asked, "pod"), question.why());
-    let detail = format!("asked {asked} for their costs, {answered} answered{why}");
+    let took = question.took.0 / MILLISECOND;
+    let detail =
+        format!("asked {asked} for their costs ({source}), {answered} answered in {took} ms{why}");
     Some((question.costs, Some(Reason::new(Rule::CostsAsked, detail))))
 }
 
@@ -142,6 +150,7 @@ impl Questions {
             until: now.plus(WAIT_MAX),
             silences: self.open.get(&set).map_or(0, |it| it.silences),
             failure: Box::default(),
+            took: WAIT_MAX,
         };
         self.open.insert(set, question);
         self.asked.insert(self.last, set);
@@ -164,6 +173,7 @@ impl Questions {
                     Err(_) => {}
                 }
             }
+            question.took = Span(WAIT_MAX.0 - question.until.since(now).0);
             (question.step, question.until) = (Step::Answered, now.plus(FRESH));
         })?;
         Some(set)
@@ -257,6 +267,7 @@ impl Held for Question {
             until: _,
             silences: _,
             failure,
+            took: _,
         } = self;
         let texts = pods.iter().map(|pod| pod.name.len() + pod.uid.0.len());
         let own = size_of::<Self>() + key.name.len() + key.uid.0.len() + failure.len();

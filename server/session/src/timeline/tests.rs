@@ -120,6 +120,7 @@ impl Timeline {
             to,
             chosen: chosen.clone().count(),
             pods: chosen.chain([pod("stays", false)]).collect(),
+            costs: Box::default(),
         });
     }
 

@@ -287,6 +287,7 @@ pub(crate) fn scale_down(scale_down: &ScaleDown) -> v1::ScaleDown {
         to,
         chosen,
         pods,
+        costs,
     } = scale_down;
     let value = |(of, value)| v1::RankValue {
         rule: rule(of).into(),
@@ -305,6 +306,7 @@ pub(crate) fn scale_down(scale_down: &ScaleDown) -> v1::ScaleDown {
         desired: *to,
         chosen: field::int32(*chosen),
         pods: pods.collect(),
+        costs: costs.as_ref().to_owned(),
     }
 }
 
