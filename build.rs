@@ -7,7 +7,9 @@ const SERVICES: [&str; 2] = [
     "decree/v1/decision_service.proto",
     "decree/v1/inspection_service.proto",
 ];
-/// What files hold. It is no part of what reflection shows.
+/// The service that users provide. It is no part of what reflection shows.
+const OF_USERS: &str = "decree/v1/scale_in_service.proto";
+/// What files hold.
 const RECORDING: &str = "decree/recording/v1/recording.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,6 +20,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(
         out.join("decree.v1.bin"),
+        compiler.encode_file_descriptor_set(),
+    )?;
+    compiler.open_file(OF_USERS)?;
+    fs::write(
+        out.join("contract.bin"),
         compiler.encode_file_descriptor_set(),
     )?;
     compiler.open_file(RECORDING)?;

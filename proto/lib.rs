@@ -25,8 +25,11 @@ pub mod recording {
     }
 }
 
-/// The contract and its imports as an encoded `google.protobuf.FileDescriptorSet`, comments included.
+/// The services of servers and their imports as an encoded `google.protobuf.FileDescriptorSet`, comments included.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decree.v1.bin"));
+
+/// The same with the service that users provide: the whole contract.
+pub const CONTRACT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.bin"));
 
 #[doc(hidden)]
 pub mod causes;

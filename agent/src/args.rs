@@ -12,10 +12,13 @@ use agent_core::{
 };
 use clap::{Args, Parser, ValueEnum};
 use decree_api::v1;
-use service::transport::{ClientArgs, Endpoint};
-use service::{ListenAddr, LogArgs};
+use service::transport::{ClientArgs, Connector, Endpoint, Metrics, TlsArgs};
+use service::{Fault, ListenAddr, LogArgs};
 
-pub use self::{nodes::NodeArgs, preferences::PreferenceArgs};
+pub use self::{
+    nodes::NodeArgs,
+    preferences::{PermittedSource, PreferenceArgs},
+};
 
 /// The number of pods created a second while many pods of a ReplicaSet have no node.
 const UNASSIGNED_CREATES: i32 = 20;
@@ -300,6 +303,36 @@ impl AgentArgs {
             seed,
             ..agent_core::agent::AgentConfig::default()
         }
+    }
+
+    /// Returns the connectors to the decision server and to the service that ranks pods, if a flag names one. Both use the same TLS files.
+    ///
+    /// # Errors
+    /// As for [`Connector::new`].
+    pub fn connectors(&self, metrics: &Metrics) -> Result<(Connector, Option<Connector>), Fault> {
+        let ranker = self.preferences.ranker();
+        // One of two peers without TLS is no reason against files for the other.
+        let tls_for = |endpoint: &Endpoint| match (endpoint, ranker) {
+            (Endpoint::Https(_), _) | (_, None) => self.tls.clone(),
+            (Endpoint::Http(_) | Endpoint::Unix(_), Some(_)) => ClientArgs {
+                files: TlsArgs::default(),
+                tls_server_name: None,
+                ..self.tls.clone()
+            },
+        };
+        let connect = |flag, endpoint: &Endpoint, tls| {
+            Connector::by_flag(flag, endpoint.clone(), &tls, metrics.clone())
+        };
+        let server = connect("--server", &self.server, tls_for(&self.server))?;
+        let ranker = ranker.map(|endpoint| {
+            let tls_server_name = None;
+            let tls = ClientArgs {
+                tls_server_name,
+                ..tls_for(endpoint)
+            };
+            connect("--scale-in-costs", endpoint, tls)
+        });
+        Ok((server, ranker.transpose()?))
     }
 
     /// Returns the kind of cluster. An unnamed cluster is a real one, if its credentials are named or were `found`. An embedded cluster

@@ -21,6 +21,7 @@ mod kubernetes;
 mod lease;
 mod log;
 mod metrics;
+mod ranker;
 mod reach;
 mod recorder;
 mod shell;
@@ -32,7 +33,7 @@ pub use admin::serve_admin;
 pub use agent_core::cluster::Cluster;
 pub use args::{
     AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterKind, FakeArgs, KubeArgs, Mode, NodeArgs,
-    PreferenceArgs, ShardArg,
+    PermittedSource, PreferenceArgs, ShardArg,
 };
 pub use cluster::FakeCluster;
 pub use kubernetes::{identity, run_on_kubernetes};

@@ -8,7 +8,7 @@ use decree_agent::{AgentArgs, AgentError, Cluster as _, ClusterKind, FakeCluster
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use service::failure;
-use service::transport::{Connector, Metrics};
+use service::transport::Metrics;
 use tracing::{info, warn};
 
 /// A decision makes many small allocations, for which the system's allocator is slow.
@@ -51,9 +51,10 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), AgentError> {
     let mut registry = Registry::default();
     let metrics = Metrics::default();
     metrics.register_tls(&mut registry);
-    let server = Connector::new(args.server.clone(), &args.tls, metrics)?;
+    let (server, ranker) = args.connectors(&metrics)?;
     let config = ShellConfig {
         token: args.token_file.clone(),
+        ranker,
         agent: args.agent_config(instance, seed),
         ..ShellConfig::new(server)
     };

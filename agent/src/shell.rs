@@ -5,7 +5,7 @@ use std::{error::Error, path::PathBuf, time::Duration};
 use agent_core::{
     agent::{Agent, AgentCommand, AgentConfig},
     api::{ApiError, Call, CallId, Kind, Reply},
-    asking::CostCall,
+    asking::{Asks, CostCall},
     cluster::Cluster,
     link::LinkCommand,
     pace::since,
@@ -26,6 +26,7 @@ use tracing::{Instrument as _, error_span};
 use crate::{
     log,
     metrics::Metrics,
+    ranker,
     recorder::Recorder,
     sources::{self, Sources},
     uplink::{self, Uplink},
@@ -39,9 +40,12 @@ const IDENTITY_EVERY: Duration = Duration::from_secs(1);
 /// a limit, one lost answer would keep the agent from ever opening a new session.
 const CALL_MAX: Duration = Duration::from_secs(60);
 
-/// A pod that was asked for its cost, by the number of the call.
-type Asked = (u64, Result<i32, String>);
+/// The costs that a call for them has brought, by its number.
+type Asked = (u64, Vec<Result<i32, String>>);
 type Answered = (CallId, Result<Reply, ApiError>);
+
+/// Why a pod has no cost whose time is over.
+pub(crate) const NO_ANSWER: &str = "no answer in time";
 
 /// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.
 const READY_FOR: Duration = Duration::from_mins(1);
@@ -53,6 +57,8 @@ pub struct ShellConfig {
     pub server: Connector,
     /// The file with the token that proves the agent's identity to the server, if the agent uses one.
     pub token: Option<PathBuf>,
+    /// The connector to the service that ranks pods, if there is one.
+    pub ranker: Option<Connector>,
     /// The settings of the agent. An empty `cluster_uid` is replaced with the cluster's own.
     pub agent: AgentConfig,
     /// The metrics that the agent updates.
@@ -116,6 +122,7 @@ impl ShellConfig {
         Self {
             server,
             token: None,
+            ranker: None,
             agent: AgentConfig::default(),
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
@@ -196,16 +203,6 @@ fn answered<C: Cluster>(cluster: &C, call: Call) -> impl Future<Output = Answere
     }
 }
 
-/// Asks a pod for its cost. Others than the cluster may have written parts of the error.
-fn cost<C: Cluster>(cluster: &C, call: CostCall) -> impl Future<Output = Asked> + Send + use<C> {
-    let answer = timeout(call.timeout, cluster.cost(call.pod, call.source));
-    async move {
-        let cost = answer.await;
-        let cost = cost.unwrap_or_else(|_| Err("no answer in time".to_owned()));
-        (call.id, cost.map_err(|why| excerpt(&why)))
-    }
-}
-
 async fn identify<C: Cluster>(cluster: &C) -> String {
     loop {
         match cluster.uid().await {
@@ -240,8 +237,8 @@ impl<C: Cluster> Shell<C> {
                 news = self.uplink.next() => self.handle_uplink(news),
                 Some(answered) = self.calls.join_next() => self.handle_answers(answered)?,
                 Some(asked) = self.asked.join_next() => {
-                    let (id, cost) = asked.map_err(panicked)?;
-                    self.agent.handle_cost(id, cost);
+                    let (id, costs) = asked.map_err(panicked)?;
+                    self.agent.handle_costs(id, costs);
                 }
                 Some(news) = self.sources.news.recv() => self.handle_sources(news),
                 () = Uplink::writable(blocked) => {}
@@ -273,14 +270,30 @@ impl<C: Cluster> Shell<C> {
                     let fields = self.config.agent.nodes.clone().unwrap_or_default();
                     self.sources.watch_nodes(fields);
                 }
-                AgentCommand::AskCost(call) => {
-                    self.asked.spawn(cost(&self.cluster, call));
-                }
+                AgentCommand::AskCosts(call) => self.ask_costs(call),
                 AgentCommand::Call(call) => {
                     let calls = &self.config.metrics.calls;
                     calls.get_or_create(&[("verb", call.request.verb())]).inc();
                     self.calls.spawn(answered(&self.cluster, call));
                 }
+            }
+        }
+    }
+
+    /// Asks for costs. Others than the cluster may have written parts of an error.
+    fn ask_costs(&mut self, CostCall { id, asks, timeout }: CostCall) {
+        match asks {
+            Asks::Pod(pod, source) => {
+                let answer = tokio::time::timeout(timeout, self.cluster.cost(pod, source));
+                self.asked.spawn(async move {
+                    let cost = answer.await.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()));
+                    (id, vec![cost.map_err(|why| excerpt(&why))])
+                });
+            }
+            Asks::Service(request) => {
+                let ranker = self.config.ranker.clone();
+                self.asked
+                    .spawn(async move { (id, ranker::rank(ranker, request, timeout).await) });
             }
         }
     }

@@ -9,7 +9,7 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    asking::CostSource,
+    asking::{CostKind, PodSource},
     nodes::{NodeFields, NodeNews},
     preferences::PreferencePolicy,
 };
@@ -127,7 +127,7 @@ impl Cluster for Slow {
     fn cost(
         &self,
         _: v1::ObjectRef,
-        _: CostSource,
+        _: PodSource,
     ) -> impl Future<Output = Result<i32, String>> + Send + use<> {
         let (start, cluster) = (Instant::now(), self.clone());
         let call = {
@@ -208,7 +208,7 @@ async fn measure() -> [Vec<[f64; 2]>; 2] {
     };
     let mut config = ShellConfig::new(Connector::local(&ListenEndpoint::Tcp(host.address)));
     config.agent.preferences = PreferencePolicy {
-        asks_costs: true,
+        cost_sources: [CostKind::Http].into(),
         ..PreferencePolicy::default()
     };
     let stop = CancellationToken::new();

@@ -8,7 +8,8 @@
 use std::{error::Error, net::SocketAddr, time::Duration};
 
 use agent_core::{
-    agent::AgentConfig, budget::BudgetConfig, nodes::NodeFields, preferences::PreferencePolicy,
+    agent::AgentConfig, asking::CostKind, budget::BudgetConfig, nodes::NodeFields,
+    preferences::PreferencePolicy,
 };
 use agent_kube::KubeCluster;
 use decree_agent::{AgentArgs, FakeCluster, Mode, ShellConfig};
@@ -128,7 +129,7 @@ pub(crate) fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
 /// An agent of the embedded cluster.
 pub(crate) fn agent_config(mode: Mode, budget: BudgetConfig) -> AgentConfig {
     let preferences = PreferencePolicy {
-        asks_costs: true,
+        cost_sources: [CostKind::Http].into(),
         ..PreferencePolicy::default()
     };
     AgentConfig {

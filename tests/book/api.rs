@@ -62,7 +62,7 @@ fn reference_says_what_the_contract_says() {
 
 /// Returns the files of the contract, the services first.
 fn sources() -> Vec<Source> {
-    let set = FileDescriptorSet::decode(decree_api::FILE_DESCRIPTOR_SET);
+    let set = FileDescriptorSet::decode(decree_api::CONTRACT);
     let files = set.expect("it was built from the contract").file;
     let ours = files
         .into_iter()

@@ -2,7 +2,10 @@
 
 use std::{fs, net::SocketAddr, time::Duration};
 
-use agent_core::budget::{self, resume::RESUME_ANNOTATION};
+use agent_core::{
+    asking::CostKind,
+    budget::{self, resume::RESUME_ANNOTATION},
+};
 use agent_fake::{ApiError, Fault, Kind, NodeLoss, Verb};
 use decree_agent::FakeCluster;
 use decree_api::v1;
@@ -231,7 +234,7 @@ impl Stage {
         config.agent.instance = "shop-agent".to_owned();
         config.agent.cluster_name = "shop".to_owned();
         config.agent.mode = self.mode;
-        config.agent.preferences.asks_costs = true;
+        config.agent.preferences.cost_sources = [CostKind::Http].into();
         config.agent.budget = budget::BudgetConfig {
             action: budget::Action::Hold,
             deletes: budget::Limits {

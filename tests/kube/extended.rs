@@ -153,6 +153,23 @@ fn documented_costs_are_rendered() {
 }
 
 #[test]
+fn agent_that_reads_metrics_may_do_so_and_reaches_no_pod() {
+    let rendered = |sources: &str| templated(CHART, &["--set", sources]);
+    let none = tests::or_skip!(rendered("nodes=false"));
+    let metric = tests::or_skip!(rendered("scaleInCosts={metric}"));
+    let spec = |it: &Rendered| it.one("NetworkPolicy", "decree-agent")["spec"].clone();
+    assert_eq!(spec(&metric), spec(&none));
+    let rules = metric.one("ClusterRole", "decree-agent")["rules"].clone();
+    let granted =
+        json!({"apiGroups": ["custom.metrics.k8s.io"], "resources": ["*"], "verbs": ["get"]});
+    assert!(rules.as_array().expect("it has some").contains(&granted));
+    let service = tests::or_skip!(rendered("scaleInCosts={metric,grpc=https://ranker:9090}"));
+    assert_ne!(spec(&service), spec(&none));
+    let agent = service.workload("decree-agent").to_string();
+    assert!(agent.contains("metric,grpc=https://ranker:9090"));
+}
+
+#[test]
 fn documented_volumes_and_variables_are_rendered() {
     let [values, patch] = documented("documented_volumes_and_variables_are_rendered");
     let files = [("kustomization.yaml", &*patch)];

@@ -68,6 +68,8 @@ const OLDEST_KUBECTL: &str = "kubectl-v1.30";
 const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
 
 tools! {
+    /// Returns the folder of an API of custom metrics, which is built with Go if it is not there.
+    custom_metrics, "an API of custom metrics", folder_of("custom-metrics");
     /// Returns the folder of grpcurl, which is built with Go if it is not there.
     grpcurl, "grpcurl", folder_of("grpcurl");
     /// Returns the folder of kustomize, which is built with Go if it is not there.

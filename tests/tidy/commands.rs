@@ -18,6 +18,7 @@ decree simulate deployment/web -n shop --replicas 3 --context prod | takes a con
 kubectl -n batch annotate deployment/worker decree.dev/scale-in | takes a workload of the reader
 decree up --cluster kubernetes --mode advise | takes a workload of the reader
 kubectl -n decree-system delete statefulset/decree-agent | takes a server of the reader
+go -C examples/go build | starts an agent of the reader; a test of the example gives it certificates
 tar -xzf decree- | takes a release, whose tests unpack it and run the demo
 sha256sum --check SHA256SUMS | makes a release again
 apt-get install chromium | installs, and starts a tier"#;

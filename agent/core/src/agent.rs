@@ -197,9 +197,9 @@ impl Agent {
         self.hold_link();
     }
 
-    /// Handles the answer to a question to a pod, or why there is none.
-    pub fn handle_cost(&mut self, id: u64, cost: Result<i32, String>) {
-        self.asking.handle_cost(id, cost);
+    /// Handles the answers to a question for costs, or why there are none: one for each of its pods, in their order.
+    pub fn handle_costs(&mut self, id: u64, costs: Vec<Result<i32, String>>) {
+        self.asking.handle_costs(id, costs);
     }
 
     /// Takes no further work, finishes what has begun, and ends the session.
@@ -234,7 +234,7 @@ impl Agent {
             return Some(AgentCommand::WatchNodes);
         }
         if let Some(call) = self.asking.poll_call(now) {
-            return Some(AgentCommand::AskCost(call));
+            return Some(AgentCommand::AskCosts(call));
         }
         if let Some(command) = self.link.poll_command(now, self.is_settled()) {
             return Some(AgentCommand::Link(command));

@@ -34,41 +34,74 @@ const FAILURE_BYTES_MAX: usize = 128;
 /// The failure of a pod that is not asked.
 const NOT_ASKED: &str = "not an active pod of a ReplicaSet that prefers to be asked";
 
-/// A source of costs, as an annotation names it: the answer to a GET at the pod's own address, `http://:PORT/PATH`.
+/// A source of costs, as an annotation names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CostSource {
-    /// The port.
-    pub port: u16,
-    /// The path, with a query if there is one.
-    pub path: String,
+pub enum CostSource {
+    /// One that knows pods one by one.
+    Pod(PodSource),
+    /// `grpc`: the service of the agent's operator, which gets all pods of a question.
+    Service,
 }
 
-/// A question to one pod, answered by [`Agent::handle_cost`](crate::agent::Agent::handle_cost).
+/// The place where the cost of one pod is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodSource {
+    /// `http://:PORT/PATH`: the answer to a GET at the pod's own address.
+    Http {
+        /// The port.
+        port: u16,
+        /// The path, with a query if there is one.
+        path: String,
+    },
+    /// `metric:NAME`: the value of the pod in the API of custom metrics.
+    Metric(String),
+}
+
+/// The kinds of sources, which the operator of an agent permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CostKind {
+    /// [`PodSource::Http`].
+    Http,
+    /// [`PodSource::Metric`].
+    Metric,
+    /// [`CostSource::Service`].
+    Grpc,
+}
+
+/// A question for costs, answered by [`Agent::handle_costs`](crate::agent::Agent::handle_costs).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostCall {
     /// The number to give back with the answer.
     pub id: u64,
-    /// The pod, with the uid that it must have.
-    pub pod: v1::ObjectRef,
-    /// Where its cost is found.
-    pub source: CostSource,
+    /// The pods to ask about, each with the uid that it must have.
+    pub asks: Asks,
     /// How long it may take.
     pub timeout: Duration,
+}
+
+/// The pods of a [`CostCall`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asks {
+    /// One pod, from this source.
+    Pod(v1::ObjectRef, PodSource),
+    /// All pods that can be asked about, from the service.
+    Service(v1::RankRequest),
 }
 
 /// The questions of one session. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asking {
     questions: BTreeMap<u64, Question>,
-    /// The calls in flight, each with its question and the place of its pod. Calls of an older session have none.
-    calls: BTreeMap<u64, Option<(u64, usize)>>,
-    waiting: VecDeque<(u64, usize)>,
+    /// The calls in flight, each with its question and the places of its pods. Calls of an older session have none.
+    calls: BTreeMap<u64, Option<(u64, Vec<usize>)>>,
+    waiting: VecDeque<(u64, Vec<usize>)>,
     last_call: u64,
     answers: VecDeque<v1::Costs>,
 }
 
 #[derive(Clone, Debug)]
 struct Question {
+    replica_set: v1::ObjectRef,
     /// Without one, no pod is asked.
     source: Option<CostSource>,
     until: Timestamp,
@@ -76,19 +109,54 @@ struct Question {
     answers: Vec<Option<Result<i32, String>>>,
 }
 
+impl CostSource {
+    /// The kind.
+    pub const fn kind(&self) -> CostKind {
+        match self {
+            Self::Pod(PodSource::Http { .. }) => CostKind::Http,
+            Self::Pod(PodSource::Metric(_)) => CostKind::Metric,
+            Self::Service => CostKind::Grpc,
+        }
+    }
+}
+
+impl CostKind {
+    /// The form of the flag that permits the kind.
+    pub const fn flag(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Metric => "metric",
+            Self::Grpc => "grpc=URL",
+        }
+    }
+}
+
 impl FromStr for CostSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let read = || {
+            if let Some(name) = text.strip_prefix("metric:") {
+                let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-:".contains(&byte);
+                // Only dots would lead to another resource.
+                let is_name = name.bytes().any(|byte| byte.is_ascii_alphanumeric());
+                let is_name = is_name && name.bytes().all(is_sound);
+                return is_name.then(|| PodSource::Metric(name.to_owned()));
+            }
             let (port, path) = text.strip_prefix("http://:")?.split_once('/')?;
             let is_sound = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
             let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
             let port = port.parse().ok().filter(|port| *port != 0)?;
             let path = format!("/{path}");
-            (is_number && path.bytes().all(is_sound)).then_some(Self { port, path })
+            let is_path = path.bytes().all(is_sound);
+            (is_number && is_path).then_some(PodSource::Http { port, path })
         };
-        read().ok_or_else(|| format!("{text:?} is not http://:PORT/PATH"))
+        match text {
+            "grpc" => Ok(Self::Service),
+            _ => read().map(Self::Pod).ok_or_else(|| {
+                format!("{text:?} is none of: http://:PORT/PATH, metric:NAME, grpc")
+            }),
+        }
     }
 }
 
@@ -135,28 +203,33 @@ impl Asking {
             answers: pods.iter().map(answer).collect(),
             pods,
             source,
+            replica_set: set,
         };
-        let open = question.answers.iter().enumerate();
-        let open = open.filter(|(_, answer)| answer.is_none());
-        self.waiting.extend(open.map(|(pod, _)| (id, pod)));
+        let open = (0..count).filter(|pod| question.answers[*pod].is_none());
+        if question.source == Some(CostSource::Service) {
+            let open: Vec<_> = open.collect();
+            self.waiting
+                .extend((!open.is_empty()).then_some((id, open)));
+        } else {
+            self.waiting.extend(open.map(|pod| (id, vec![pod])));
+        }
         self.questions.insert(id, question);
         self.finish_if_complete(id);
         Ok(())
     }
 
-    /// Returns the next pod to ask.
+    /// Returns the next question to ask.
     pub(crate) fn poll_call(&mut self, now: Timestamp) -> Option<CostCall> {
         while self.calls.len() < CALLS_MAX {
-            let (id, pod) = self.waiting.pop_front()?;
+            let (id, places) = self.waiting.pop_front()?;
             if let Some(question) = self.questions.get(&id)
-                && let Some(source) = question.source.clone()
+                && let Some(asks) = question.asks(&places)
             {
                 self.last_call += 1;
-                self.calls.insert(self.last_call, Some((id, pod)));
+                self.calls.insert(self.last_call, Some((id, places)));
                 return Some(CostCall {
                     id: self.last_call,
-                    pod: question.pods[pod].clone(),
-                    source,
+                    asks,
                     timeout: since(question.until, now),
                 });
             }
@@ -164,11 +237,13 @@ impl Asking {
         None
     }
 
-    pub(crate) fn handle_cost(&mut self, call: u64, cost: Result<i32, String>) {
-        if let Some((id, pod)) = self.calls.remove(&call).flatten()
+    pub(crate) fn handle_costs(&mut self, call: u64, costs: Vec<Result<i32, String>>) {
+        if let Some((id, places)) = self.calls.remove(&call).flatten()
             && let Some(question) = self.questions.get_mut(&id)
         {
-            question.answers[pod] = Some(cost);
+            for (pod, cost) in places.into_iter().zip(costs) {
+                question.answers[pod] = Some(cost);
+            }
             self.finish_if_complete(id);
         }
     }
@@ -211,6 +286,18 @@ impl Asking {
 }
 
 impl Question {
+    /// The call for the pods at these places.
+    fn asks(&self, places: &[usize]) -> Option<Asks> {
+        let mut pods = places.iter().map(|pod| self.pods[*pod].clone());
+        Some(match self.source.clone()? {
+            CostSource::Pod(source) => Asks::Pod(pods.next()?, source),
+            CostSource::Service => Asks::Service(v1::RankRequest {
+                replica_set: Some(self.replica_set.clone()),
+                pods: pods.collect(),
+            }),
+        })
+    }
+
     fn answer(self, id: u64) -> v1::Costs {
         let answers = self.pods.into_iter().zip(self.answers);
         let costs = answers.map(|(pod, answer)| {

@@ -6,7 +6,7 @@ use decree_api::v1;
 
 use crate::{
     api::{ApiError, Kind, Reply, Request},
-    asking::CostSource,
+    asking::PodSource,
     nodes::{NodeFields, NodeNews},
     recorder::Event,
     watch::{List, WatchEvent},
@@ -75,7 +75,7 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     fn cost(
         &self,
         pod: v1::ObjectRef,
-        source: CostSource,
+        source: PodSource,
     ) -> impl Future<Output = Result<i32, String>> + Send + use<Self> {
         let _ = (pod, source);
         std::future::ready(Err("the cluster knows no costs".to_owned()))

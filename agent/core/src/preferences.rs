@@ -10,7 +10,10 @@ use std::{
 
 use decree_api::v1;
 
-use crate::{asking::CostSource, nodes::NodeFields};
+use crate::{
+    asking::{CostKind, CostSource},
+    nodes::NodeFields,
+};
 
 /// The rules of `scale-in`, each in the form of its word.
 const RULES: [(&str, v1::ScaleInRule); 5] = [
@@ -59,8 +62,8 @@ pub struct PreferencePolicy {
     pub allowed: BTreeSet<Preference>,
     /// The preferences of ReplicaSets without such annotations, by namespace; `*` is for all without an entry.
     pub defaults: BTreeMap<String, v1::Preferences>,
-    /// Whether pods may be asked for their costs over HTTP; not by default.
-    pub asks_costs: bool,
+    /// The sources from which costs of pods may be asked; none by default.
+    pub cost_sources: BTreeSet<CostKind>,
 }
 
 /// A preference of the ReplicaSets of a namespace without annotations of preferences, as `NAMESPACE:NAME=VALUE`.
@@ -142,12 +145,12 @@ impl Preference {
         }
     }
 
-    /// Why the preference cannot be followed with these fields of nodes, or without asking for costs.
+    /// Why the preference cannot be followed with these fields of nodes and these sources of costs.
     fn lacks(
         self,
         of: &v1::Preferences,
         nodes: Option<&NodeFields>,
-        asks_costs: bool,
+        sources: &BTreeSet<CostKind>,
     ) -> Option<String> {
         let lacks = |rule: &v1::ScaleInPreference| {
             let (word, key) = (scale_in_word(rule), &rule.label_key);
@@ -163,14 +166,16 @@ impl Preference {
                 _ => None,
             }
         };
-        let without = |why: &str| Some(why.to_owned());
         match self {
             Self::ScaleIn => of.scale_in.iter().find_map(lacks),
-            Self::ScaleInCost if !asks_costs => {
-                without("the agent runs without --scale-in-costs http")
+            Self::ScaleInCost => {
+                let source: CostSource = of.scale_in_cost.as_ref()?.source.parse().ok()?;
+                let kind = source.kind();
+                (!sources.contains(&kind))
+                    .then(|| format!("the agent runs without --scale-in-costs {}", kind.flag()))
             }
-            Self::Surge if nodes.is_none() => without(NEEDS_NODES),
-            Self::Create | Self::KeepEnded | Self::ScaleInCost | Self::Surge => None,
+            Self::Surge => nodes.is_none().then(|| NEEDS_NODES.to_owned()),
+            Self::Create | Self::KeepEnded => None,
         }
     }
 
@@ -250,7 +255,7 @@ impl Default for PreferencePolicy {
         Self {
             allowed: Preference::ALL.into(),
             defaults: BTreeMap::new(),
-            asks_costs: false,
+            cost_sources: BTreeSet::new(),
         }
     }
 }
@@ -297,7 +302,7 @@ impl PreferencePolicy {
         };
         for it in Preference::ALL {
             let why = if is_default || self.allowed.contains(&it) {
-                it.lacks(preferences, nodes, self.asks_costs)
+                it.lacks(preferences, nodes, &self.cost_sources)
             } else {
                 Some("the agent does not allow it".to_owned())
             };

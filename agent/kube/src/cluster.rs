@@ -4,7 +4,7 @@ use std::{convert::Infallible, path::PathBuf, sync::Arc};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    asking::CostSource,
+    asking::PodSource,
     cluster::Cluster,
     lease::{Command, Record},
     nodes::{NodeFields, NodeNews},
@@ -330,7 +330,7 @@ impl Cluster for KubeCluster {
     fn cost(
         &self,
         pod: v1::ObjectRef,
-        source: CostSource,
+        source: PodSource,
     ) -> impl Future<Output = Result<i32, String>> + Send + use<> {
         let transport = self.transport.clone();
         async move { cost::ask(&transport, &pod, &source).await }

@@ -88,6 +88,17 @@ pub(crate) fn cached_pod(namespace: &str, name: &str) -> Expressed {
     read(&format!("{path}?resourceVersion=0"), codec::JSON)
 }
 
+/// A request to read the value of a custom metric of a pod.
+pub(crate) fn metric(namespace: &str, pod: &str, metric: &str) -> Expressed {
+    let pods = collection(
+        "/apis/custom.metrics.k8s.io/v1beta2",
+        Some(namespace),
+        "pods",
+    )?;
+    let path = format!("{}/{}", single(&pods, pod)?, escape(metric));
+    read(&path, codec::JSON)
+}
+
 /// A request to read an object of the group `apps` in JSON.
 pub(crate) fn app(plural: &str, namespace: &str, name: &str) -> Expressed {
     let path = single(&collection("/apis/apps/v1", Some(namespace), plural)?, name)?;

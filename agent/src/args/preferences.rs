@@ -1,9 +1,13 @@
 //! The flags of the preferences that owners of ReplicaSets state by annotations.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, str::FromStr};
 
-use agent_core::preferences::{self, DefaultPreference, Preference, PreferencePolicy};
+use agent_core::{
+    asking::CostKind,
+    preferences::{self, DefaultPreference, Preference, PreferencePolicy},
+};
 use clap::Args;
+use service::transport::Endpoint;
 
 /// The preferences that the agent follows.
 #[derive(Clone, Debug, Args)]
@@ -22,22 +26,63 @@ pub struct PreferenceArgs {
     )]
     pub default_preferences: Vec<DefaultPreference>,
 
-    /// The sources from which pods may be asked for their deletion costs, separated by commas: `http` sends a GET to the pod's own address.
-    /// Without a source, the annotation `decree.dev/scale-in-cost` is not followed.
+    /// The sources of deletion costs that the annotation `decree.dev/scale-in-cost` may name, separated by commas: `http` sends a GET to
+    /// the pod's own address, `metric` reads custom metrics, and `grpc=URL` calls that service, with the TLS files of this agent.
     #[arg(
         long = "scale-in-costs",
         env = "DECREE_SCALE_IN_COSTS",
         value_delimiter = ',',
-        value_parser = ["http"],
         value_name = "SOURCES"
     )]
-    pub scale_in_costs: Vec<String>,
+    pub scale_in_costs: Vec<PermittedSource>,
+}
+
+/// A source of costs that the operator permits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PermittedSource {
+    /// Pods themselves.
+    Http,
+    /// The API of custom metrics.
+    Metric,
+    /// The service at this endpoint.
+    Grpc(Endpoint),
+}
+
+impl PermittedSource {
+    const fn kind(&self) -> CostKind {
+        match self {
+            Self::Http => CostKind::Http,
+            Self::Metric => CostKind::Metric,
+            Self::Grpc(_) => CostKind::Grpc,
+        }
+    }
+}
+
+impl FromStr for PermittedSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.strip_prefix("grpc=")) {
+            ("http", _) => Ok(Self::Http),
+            ("metric", _) => Ok(Self::Metric),
+            (_, Some(url)) => Ok(Self::Grpc(url.parse()?)),
+            (_, None) => Err("is none of: http, metric, grpc=URL".to_owned()),
+        }
+    }
 }
 
 impl PreferenceArgs {
+    /// Returns the endpoint of the service that ranks pods, if the operator permits one.
+    pub fn ranker(&self) -> Option<&Endpoint> {
+        self.scale_in_costs.iter().find_map(|it| match it {
+            PermittedSource::Grpc(endpoint) => Some(endpoint),
+            PermittedSource::Http | PermittedSource::Metric => None,
+        })
+    }
+
     pub(super) fn policy(&self) -> PreferencePolicy {
         PreferencePolicy {
-            asks_costs: !self.scale_in_costs.is_empty(),
+            cost_sources: self.scale_in_costs.iter().map(|it| it.kind()).collect(),
             ..PreferencePolicy::new(self.preferences.clone(), &self.default_preferences)
         }
     }

@@ -10,7 +10,7 @@ use std::{convert::Infallible, future::ready, sync::Arc, time::Duration};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    asking::CostSource,
+    asking::PodSource,
     cluster::{Cluster, EventStream, PageStream},
     nodes::{NodeFields, NodeNews},
     watch::{List, WatchEvent},
@@ -191,7 +191,7 @@ impl Cluster for FakeCluster {
     fn cost(
         &self,
         pod: v1::ObjectRef,
-        _: CostSource,
+        _: PodSource,
     ) -> impl Future<Output = Result<i32, String>> + Send + use<> {
         let kind = agent_fake::Kind::Pod;
         let busy = self.with(|model| {

@@ -52,6 +52,19 @@ impl Connector {
     /// # Errors
     /// If the files are invalid, flags are missing or without effect, or plain text would leave this machine without `--insecure`.
     pub fn new(endpoint: Endpoint, args: &ClientArgs, metrics: Metrics) -> Result<Self, Fault> {
+        Self::by_flag("--server", endpoint, args, metrics)
+    }
+
+    /// As [`Self::new`], for a peer that another flag names.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn by_flag(
+        flag: &str,
+        endpoint: Endpoint,
+        args: &ClientArgs,
+        metrics: Metrics,
+    ) -> Result<Self, Fault> {
         let tls = match &endpoint {
             Endpoint::Https(authority) => Some(Tls::new(authority, args, &metrics)?),
             Endpoint::Http(_) | Endpoint::Unix(_)
@@ -63,7 +76,7 @@ impl Connector {
             }
             Endpoint::Http(_) if !endpoint.is_local() => {
                 if !args.insecure {
-                    return Err(plain_text("--server", endpoint));
+                    return Err(plain_text(flag, endpoint));
                 }
                 crate::failure::warn(EXPOSED);
                 None

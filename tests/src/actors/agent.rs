@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agent_core::{
     agent::{Agent, AgentConfig},
+    asking::CostKind,
     budget,
     execute::creates::CreateLimits,
     nodes::NodeFields,
@@ -98,7 +99,7 @@ impl AgentActor {
             advises,
         } = process;
         let mut preferences = PreferencePolicy {
-            asks_costs: asks,
+            cost_sources: asks.then_some(CostKind::Http).into_iter().collect(),
             ..PreferencePolicy::default()
         };
         let mut mode = v1::Mode::Enforce;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::{
     agent::AgentCommand,
-    asking::CostCall,
+    asking::{Asks, CostCall},
     budget::{Cause, Change, Hold},
     link::{Disconnect, LinkCommand},
     report::Report,
@@ -42,7 +42,7 @@ impl World {
             }
             Happening::CostAnswered { life, id, cost } => {
                 if let Some((_, actor)) = self.living_at(life) {
-                    actor.agent.handle_cost(id, cost);
+                    actor.agent.handle_costs(id, vec![cost]);
                 }
             }
             Happening::Listed {
@@ -237,9 +237,8 @@ impl World {
     /// Lets a pod answer. A busy pod has an even last byte in its uid.
     fn ask_cost(&mut self, life: u64, call: CostCall) {
         let Some(asked) = &mut self.asked else { return };
-        let CostCall {
-            id, pod, timeout, ..
-        } = call;
+        let CostCall { id, asks, timeout } = call;
+        let Asks::Pod(pod, _) = asks else { return };
         let busy = if is_busy(&pod.uid) { 17 } else { 0 };
         asked.pods.push(pod);
         let (mut cost, mut delay, mut twice) = (Ok(busy), Duration::from_millis(5), false);
@@ -290,7 +289,7 @@ impl World {
                     actor.agent.handle_version(now, kind, &version);
                 }
             }
-            AgentCommand::AskCost(call) => self.ask_cost(life, call),
+            AgentCommand::AskCosts(call) => self.ask_cost(life, call),
             AgentCommand::Call(call) => {
                 let verb = call.request.verb();
                 self.pass(verb, Moment::Checked, Party::Life(life));

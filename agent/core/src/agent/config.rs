@@ -64,7 +64,7 @@ pub struct AgentConfig {
 
 impl AgentConfig {
     pub(super) fn hello(&self) -> v1::Hello {
-        let asks = self.preferences.asks_costs && self.mode != v1::Mode::Shadow;
+        let asks = !self.preferences.cost_sources.is_empty() && self.mode != v1::Mode::Shadow;
         let capabilities = [
             asks.then(|| asking::CAPABILITY.to_owned()),
             self.nodes().map(|_| nodes::CAPABILITY.to_owned()),

@@ -29,8 +29,8 @@ pub enum AgentCommand {
     WatchNodes,
     /// A call to the cluster, answered by [`Agent::handle_reply`](super::Agent::handle_reply).
     Call(Call),
-    /// A question to a pod, answered by [`Agent::handle_cost`](super::Agent::handle_cost).
-    AskCost(CostCall),
+    /// A question for costs, answered by [`Agent::handle_costs`](super::Agent::handle_costs).
+    AskCosts(CostCall),
 }
 
 /// The lists and watches. Owned and changed by one [`Agent`](super::Agent).

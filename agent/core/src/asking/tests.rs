@@ -7,12 +7,16 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// default/web, whose pods may be asked.
 fn asking_view(pods: &[&str]) -> View {
+    view_asking("http://:8080/busy", pods)
+}
+
+fn view_asking(source: &str, pods: &[&str]) -> View {
     let pods: Vec<_> = pods.iter().map(|text| pod_of(text)).collect();
     let mut view = view(&pods);
     let mut web = replica_set(11, 1);
     web.projected.preferences = Some(v1::Preferences {
         scale_in_cost: Some(v1::ScaleInCost {
-            source: "http://:8080/busy".to_owned(),
+            source: source.to_owned(),
             ..v1::ScaleInCost::default()
         }),
         ..v1::Preferences::default()
@@ -35,7 +39,18 @@ fn wanted(id: u64, pods: &[&str]) -> v1::CostsWanted {
 
 fn calls(asking: &mut Asking, seconds: u64) -> Vec<(u64, String)> {
     let calls = std::iter::from_fn(|| asking.poll_call(at(seconds)));
-    calls.map(|call| (call.id, call.pod.name)).collect()
+    let told = calls.map(|call| {
+        let pods = match call.asks {
+            Asks::Pod(pod, _) => pod.name,
+            Asks::Service(request) => {
+                assert_eq!(request.replica_set, Some(owner()));
+                let names = request.pods.into_iter().map(|pod| pod.name);
+                names.collect::<Vec<_>>().join(" ")
+            }
+        };
+        (call.id, pods)
+    });
+    told.collect()
 }
 
 /// The answers so far: the number of the question, and the cost or the failure of each pod.
@@ -58,23 +73,37 @@ fn pods_are_asked_once_and_the_answer_has_all_of_them() {
         .handle_question(at(0), &view, wanted(7, &["a", "b"]))
         .expect("it is sound");
     let call = asking.poll_call(at(1)).expect("a pod is to be asked");
-    let source = CostSource {
-        port: 8080,
-        path: "/busy".to_owned(),
-    };
-    assert_eq!(
-        (call.source, call.timeout, call.pod),
-        (source, SECOND, pod_ref("a"))
-    );
+    let (port, path) = (8080, "/busy".to_owned());
+    let asks = Asks::Pod(pod_ref("a"), PodSource::Http { port, path });
+    assert_eq!((call.asks, call.timeout), (asks, SECOND));
     let rest = calls(&mut asking, 1);
     assert_eq!(rest, [(2, "b".to_owned())]);
-    asking.handle_cost(2, Ok(-3));
-    asking.handle_cost(2, Ok(5));
-    asking.handle_cost(99, Ok(5));
+    asking.handle_costs(2, vec![Ok(-3)]);
+    asking.handle_costs(2, vec![Ok(5)]);
+    asking.handle_costs(99, vec![Ok(5)]);
     assert_eq!(answers(&mut asking), [""; 0], "one is still asked");
-    asking.handle_cost(1, Err("refused".to_owned()));
+    asking.handle_costs(1, vec![Err("refused".to_owned())]);
     assert_eq!(answers(&mut asking), ["7: a: refused, uid-b -3"]);
     assert_eq!(asking.poll_timeout(), None);
+}
+
+#[test]
+fn service_gets_all_pods_of_a_question_at_once() {
+    let (mut asking, view) = (Asking::default(), view_asking("grpc", &["a", "b", "c"]));
+    asking
+        .handle_question(at(0), &view, wanted(7, &["a", "x", "b", "c"]))
+        .expect("it is sound");
+    asking
+        .handle_question(at(0), &view, wanted(8, &["x"]))
+        .expect("nobody is asked");
+    assert_eq!(calls(&mut asking, 0), [(1, "a b c".to_owned())]);
+    // Too few answers, from a caller that counts wrongly.
+    asking.handle_costs(1, vec![Ok(3), Err("refused".to_owned())]);
+    let not = format!("x: {NOT_ASKED}");
+    assert_eq!(answers(&mut asking), [format!("8: {not}")]);
+    asking.handle_timeout(at(2));
+    let late = format!("7: uid-a 3, {not}, b: refused, c: no answer in time");
+    assert_eq!(answers(&mut asking), [late]);
 }
 
 #[test]
@@ -84,7 +113,7 @@ fn costs_that_are_late_are_left_out() {
         .handle_question(at(0), &view, wanted(7, &["a", "b"]))
         .expect("it is sound");
     assert_eq!(calls(&mut asking, 0).len(), 2);
-    asking.handle_cost(1, Ok(4));
+    asking.handle_costs(1, vec![Ok(4)]);
     asking.handle_timeout(at(1));
     assert_eq!(
         (answers(&mut asking), asking.poll_timeout()),
@@ -92,7 +121,7 @@ fn costs_that_are_late_are_left_out() {
     );
     asking.handle_timeout(at(2));
     assert_eq!(answers(&mut asking), ["7: uid-a 4, b: no answer in time"]);
-    asking.handle_cost(2, Ok(4));
+    asking.handle_costs(2, vec![Ok(4)]);
     assert_eq!(answers(&mut asking), [""; 0]);
     // A server may allow any time, and none.
     let forever = v1::CostsWanted {
@@ -113,7 +142,7 @@ fn reason_without_a_cost_has_128_bytes() {
         .expect("it is sound");
     assert_eq!(calls(&mut asking, 0).len(), 1);
     // The cut falls within a character.
-    asking.handle_cost(1, Err("é".repeat(1_000)));
+    asking.handle_costs(1, vec![Err("é".repeat(1_000))]);
     assert_eq!(answers(&mut asking), [format!("7: a: {}", "é".repeat(62))]);
 }
 
@@ -132,7 +161,7 @@ fn only_active_pods_of_a_replica_set_that_prefers_it_are_asked() {
         .handle_question(at(0), &asks, wanted(1, &names))
         .expect("it is sound");
     assert_eq!(calls(&mut asking, 0), [(1, "a".to_owned())]);
-    asking.handle_cost(1, Ok(0));
+    asking.handle_costs(1, vec![Ok(0)]);
     let not = |name: &str| format!("{name}: {NOT_ASKED}");
     let expected = names[1..]
         .iter()
@@ -179,7 +208,7 @@ fn few_pods_are_asked_at_a_time_and_few_questions_are_open() {
     }
     assert_eq!(calls(&mut asking, 0).len(), 100);
     assert_eq!(calls(&mut asking, 0), []);
-    asking.handle_cost(1, Ok(0));
+    asking.handle_costs(1, vec![Ok(0)]);
     assert_eq!(calls(&mut asking, 0), [(101, "p0".to_owned())]);
     asking
         .handle_question(at(0), &view, wanted(1_001, &names))
@@ -195,9 +224,9 @@ fn few_pods_are_asked_at_a_time_and_few_questions_are_open() {
         .handle_question(at(0), &view, wanted(1, &["p1"]))
         .expect("it is sound");
     assert_eq!(calls(&mut asking, 0), []);
-    asking.handle_cost(2, Ok(9));
+    asking.handle_costs(2, vec![Ok(9)]);
     assert_eq!(calls(&mut asking, 0), [(102, "p1".to_owned())]);
-    asking.handle_cost(102, Ok(1));
+    asking.handle_costs(102, vec![Ok(1)]);
     assert_eq!(answers(&mut asking), ["1: uid-p1 1"]);
 }
 

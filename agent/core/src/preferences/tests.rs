@@ -254,12 +254,17 @@ fn source_of_costs_is_a_port_and_a_path_of_the_pod_itself() {
         "http://:80/büsy",
         "http://:80/busy\r\nHost: x",
         "http://:80/busy, wate",
+        "metric:",
+        "metric:..",
+        "metric:busy/jobs",
+        "metric:busy?x",
+        "grpc://ranker:80",
         "http://:80/busy, wait, wait",
         "",
     ] {
         let why = &read(&[("scale-in-cost", source)]).ignored_annotations;
         assert!(
-            why.len() == 1 && why[0].contains("is not http://:PORT/PATH"),
+            why.len() == 1 && why[0].contains("is none of: http://:PORT/PATH, metric:NAME, grpc"),
             "{source}: {why:?}"
         );
     }
@@ -276,8 +281,8 @@ fn costs_are_asked_only_if_the_operator_allows_it() {
     let default: DefaultPreference = "*:scale-in-cost=http://:8080/busy"
         .parse()
         .expect("a default");
-    let policy = |asks_costs| PreferencePolicy {
-        asks_costs,
+    let policy = |asks: bool| PreferencePolicy {
+        cost_sources: asks.then_some(CostKind::Http).into_iter().collect(),
         ..PreferencePolicy::new(Preference::ALL.into(), std::slice::from_ref(&default))
     };
     for set in [asks.clone(), read(&[])] {

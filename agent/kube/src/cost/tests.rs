@@ -103,6 +103,37 @@ async fn silent_server_is_left_when_the_time_is_over() {
 }
 
 #[test]
+fn value_of_a_metric_is_rounded() {
+    let of = |value: Value| {
+        let item = json!({"describedObject": {"name": "a"}, "value": value});
+        let other = json!({"describedObject": {"name": "b"}, "value": "9"});
+        let list = json!({"items": [other, item]}).to_string();
+        super::value(list.as_bytes(), "a").map_err(|error| error.to_string())
+    };
+    for (text, cost) in [
+        ("17", 17),
+        ("-3", -3),
+        ("1500m", 2),
+        ("-400m", 0),
+        ("2k", 2_000),
+        ("3Ki", 3_072),
+        ("1e3", 1_000),
+        ("0.4", 0),
+        ("2147483647", i32::MAX),
+        ("-2Gi", i32::MIN),
+    ] {
+        assert_eq!(of(text.into()), Ok(cost), "{text}");
+    }
+    for text in ["2Gi", "NaN", "inf", "", "m", "x", "5T", "1 "] {
+        let why = format!("{text:?} is no 32-bit number");
+        assert_eq!(of(text.into()), Err(why));
+    }
+    let none = Err("the metric has no value for the pod".to_owned());
+    assert_eq!(of(Value::Null), none);
+    assert_eq!(of(17.into()), none, "not as the API states it");
+}
+
+#[test]
 fn address_is_that_of_the_pod_itself() {
     let of = |host_network: bool, ip: Option<&str>| {
         let pod = json!({

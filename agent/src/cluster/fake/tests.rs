@@ -80,7 +80,7 @@ async fn pods_answer_the_number_in_their_annotation() {
             name: name.to_owned(),
             uid: uid.to_owned(),
         };
-        let source = "http://:80/".parse().expect("a source");
+        let source = PodSource::Metric("busy".to_owned());
         cluster.cost(pod, source).await.ok()
     };
     assert_eq!(ask("a", "-17", None).await, Some(-17));

@@ -431,7 +431,7 @@ impl Story {
             }
             AgentCommand::Watch(kind, WatchCommand::Stop) => format!("stop {}", plural(kind)),
             AgentCommand::WatchNodes => "watch nodes".into(),
-            AgentCommand::AskCost(call) => format!("cost of {}?", call.pod.name),
+            AgentCommand::AskCosts(call) => format!("costs: {:?}?", call.asks),
             AgentCommand::AskVersion(kind) => {
                 self.questions.insert(kind);
                 format!("newest {}?", plural(kind))
