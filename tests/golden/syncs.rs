@@ -118,7 +118,6 @@ fn end_of_sync(
             key,
             error,
             requeue_after,
-            waited: _,
         } if is_ours(key.to_string()) => Some((error.is_some(), requeue_after)),
         ControllerReport::Synced { .. }
         | ControllerReport::StaleViewSkipped { .. }

@@ -417,7 +417,6 @@ impl Controller {
                 key: set.object.key.clone(),
                 error,
                 requeue_after,
-                waited: self.queue.waited(id),
             });
         }
         self.queue.done(id);

@@ -56,10 +56,10 @@ struct Failures {
 pub(crate) struct Queue {
     live: BTreeMap<u64, SetId>,
     resync: BTreeMap<u64, SetId>,
-    /// The time at which the waiting of added keys begins.
     pub(crate) now: Timestamp,
     pub(crate) dirty: BTreeMap<SetId, QueuedKey>,
-    pub(crate) processing: BTreeMap<SetId, Running>,
+    /// The keys whose sync runs, each with its begin.
+    pub(crate) processing: BTreeMap<SetId, Timestamp>,
     due: BTreeSet<(Timestamp, SetId)>,
     due_by_key: HashMap<SetId, Timestamp>,
     failures: HashMap<SetId, Failures>,
@@ -74,13 +74,6 @@ pub(crate) struct QueuedKey {
     priority: Priority,
     /// Its position among the keys of its priority; `None` while its sync runs.
     position: Option<u64>,
-    since: Timestamp,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Running {
-    waited: Span,
-    since: Timestamp,
 }
 
 impl Queue {
@@ -97,7 +90,6 @@ impl Queue {
         let key = QueuedKey {
             priority,
             position: (!self.processing.contains_key(&id)).then(|| self.append(id, priority)),
-            since: waiting.map_or(self.now, |waiting| waiting.since),
         };
         self.dirty.insert(id, key);
     }
@@ -200,12 +192,11 @@ impl Queue {
                 Priority::Live
             };
             let (_, id) = self.waiting(priority).pop_first()?;
-            let waiting = self.dirty.remove(&id);
+            self.dirty.remove(&id);
             match self.failures.get(&id).map(|it| it.held_until) {
                 Some(until) if until > now => self.add_at(until, id),
                 Some(_) | None => {
-                    let waited = waiting.map_or_else(Span::default, |it| now.since(it.since));
-                    self.processing.insert(id, Running { waited, since: now });
+                    self.processing.insert(id, now);
                     return Some(id);
                 }
             }
@@ -222,15 +213,9 @@ impl Queue {
         }
     }
 
-    /// Returns how long a key that is being processed had waited in the queue.
-    pub(crate) fn waited(&self, id: SetId) -> Span {
-        let running = self.processing.get(&id);
-        running.map_or_else(Span::default, |running| running.waited)
-    }
-
     /// Returns the age of the oldest unfinished sync. The cost is a step for each.
     pub(crate) fn longest(&self, now: Timestamp) -> Option<Span> {
-        let ages = self.processing.values().map(|it| now.since(it.since));
+        let ages = self.processing.values().map(|begun| now.since(*begun));
         ages.max()
     }
 

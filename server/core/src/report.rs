@@ -48,8 +48,6 @@ pub enum ControllerReport {
         error: Option<String>,
         /// When the next availability check is due, if one was scheduled.
         requeue_after: Option<Span>,
-        /// How long the ReplicaSet had waited in the queue (`workqueue_queue_duration_seconds`).
-        waited: Span,
     },
     /// A sync was delayed because the view is older than a write.
     StaleViewSkipped {

@@ -13,7 +13,6 @@ pub(crate) struct EndedSync {
     pub(crate) key: Key,
     pub(crate) error: Option<String>,
     pub(crate) requeue_after: Option<Span>,
-    pub(crate) waited: Span,
 }
 
 pub(crate) struct Rig {
@@ -242,14 +241,12 @@ impl Rig {
                 key,
                 error,
                 requeue_after,
-                waited,
             } = report
             {
                 syncs.push(EndedSync {
                     key,
                     error,
                     requeue_after,
-                    waited,
                 });
             }
         }

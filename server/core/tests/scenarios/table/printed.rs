@@ -98,11 +98,7 @@ pub(super) fn syncs(rig: &mut Rig) -> String {
             .map(|it| format!(", again in {} ms", it.0 / 1_000_000));
         let error = it.error.map(|it| format!(", {it}"));
         let (requeue, error) = (requeue.unwrap_or_default(), error.unwrap_or_default());
-        format!(
-            "{} waited {} ms{requeue}{error}",
-            it.key.name,
-            it.waited.0 / 1_000_000
-        )
+        format!("{}{requeue}{error}", it.key.name)
     });
     joined(&syncs.collect::<Vec<_>>(), "no sync")
 }
