@@ -8,6 +8,21 @@ use std::fmt;
 use decree_api::v1;
 use decree_core::syntax::quoted;
 
+/// Defines a function from an enum to one whose variants have the same names, and, at the end, one that counts as another.
+macro_rules! namesakes {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($from:ty) -> $to:ty {
+        $($variant:ident)* $(; $other:ident => $counts_as:ident)?
+    }) => {
+        $(#[$doc])*
+        $vis const fn $name(value: $from) -> $to {
+            match value {
+                $(<$from>::$variant => <$to>::$variant,)*
+                $(<$from>::$other => <$to>::$counts_as,)?
+            }
+        }
+    };
+}
+
 mod batch;
 mod event;
 mod field;

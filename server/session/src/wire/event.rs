@@ -173,20 +173,10 @@ fn cut(mut message: String) -> String {
     message
 }
 
-const fn class(class: v1::FailureClass) -> FailureClass {
-    match class {
-        v1::FailureClass::Unspecified | v1::FailureClass::Unavailable => FailureClass::Unavailable,
-        v1::FailureClass::NameTaken => FailureClass::NameTaken,
-        v1::FailureClass::NotFound => FailureClass::NotFound,
-        v1::FailureClass::Precondition => FailureClass::Precondition,
-        v1::FailureClass::Forbidden => FailureClass::Forbidden,
-        v1::FailureClass::Quota => FailureClass::Quota,
-        v1::FailureClass::NamespaceTerminating => FailureClass::NamespaceTerminating,
-        v1::FailureClass::Invalid => FailureClass::Invalid,
-        v1::FailureClass::Conflict => FailureClass::Conflict,
-        v1::FailureClass::Timeout => FailureClass::Timeout,
-        v1::FailureClass::Throttled => FailureClass::Throttled,
-        v1::FailureClass::OwnerChanged => FailureClass::OwnerChanged,
+namesakes! {
+    fn class(v1::FailureClass) -> FailureClass {
+        Unavailable NameTaken NotFound Precondition Forbidden Quota NamespaceTerminating Invalid Conflict Timeout Throttled
+        OwnerChanged; Unspecified => Unavailable
     }
 }
 
@@ -197,20 +187,10 @@ pub(crate) const fn kind_out(kind: Kind) -> v1::Kind {
     }
 }
 
-pub(crate) const fn class_out(class: FailureClass) -> v1::FailureClass {
-    match class {
-        FailureClass::Unavailable => v1::FailureClass::Unavailable,
-        FailureClass::NameTaken => v1::FailureClass::NameTaken,
-        FailureClass::NotFound => v1::FailureClass::NotFound,
-        FailureClass::Precondition => v1::FailureClass::Precondition,
-        FailureClass::Forbidden => v1::FailureClass::Forbidden,
-        FailureClass::Quota => v1::FailureClass::Quota,
-        FailureClass::NamespaceTerminating => v1::FailureClass::NamespaceTerminating,
-        FailureClass::Invalid => v1::FailureClass::Invalid,
-        FailureClass::Conflict => v1::FailureClass::Conflict,
-        FailureClass::Timeout => v1::FailureClass::Timeout,
-        FailureClass::Throttled => v1::FailureClass::Throttled,
-        FailureClass::OwnerChanged => v1::FailureClass::OwnerChanged,
+namesakes! {
+    pub(crate) fn class_out(FailureClass) -> v1::FailureClass {
+        Unavailable NameTaken NotFound Precondition Forbidden Quota NamespaceTerminating Invalid Conflict Timeout Throttled
+        OwnerChanged
     }
 }
 

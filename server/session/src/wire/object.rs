@@ -258,14 +258,9 @@ fn ready(condition: Option<&v1::ReadyCondition>) -> Result<Ready, Violation> {
     })
 }
 
-const fn phase(phase: v1::PodPhase) -> Phase {
-    match phase {
-        v1::PodPhase::Unspecified => Phase::Other,
-        v1::PodPhase::Pending => Phase::Pending,
-        v1::PodPhase::Unknown => Phase::Unknown,
-        v1::PodPhase::Running => Phase::Running,
-        v1::PodPhase::Succeeded => Phase::Succeeded,
-        v1::PodPhase::Failed => Phase::Failed,
+namesakes! {
+    fn phase(v1::PodPhase) -> Phase {
+        Pending Unknown Running Succeeded Failed; Unspecified => Other
     }
 }
 

@@ -310,14 +310,10 @@ pub(crate) fn scale_down(scale_down: &ScaleDown) -> v1::ScaleDown {
     }
 }
 
-/// Writes the state of a ReplicaSet, in a word.
-pub const fn state(state: State) -> v1::ReplicaSetState {
-    match state {
-        State::InSync => v1::ReplicaSetState::InSync,
-        State::Queued => v1::ReplicaSetState::Queued,
-        State::Acting => v1::ReplicaSetState::Acting,
-        State::Waiting => v1::ReplicaSetState::Waiting,
-        State::Quarantined => v1::ReplicaSetState::Quarantined,
+namesakes! {
+    /// Writes the state of a ReplicaSet, in a word.
+    pub fn state(State) -> v1::ReplicaSetState {
+        InSync Queued Acting Waiting Quarantined
     }
 }
 
@@ -332,14 +328,10 @@ pub(crate) const fn action(action: ActionKind) -> &'static str {
     }
 }
 
-/// Writes the action of a batch.
-pub(crate) const fn action_out(action: ActionKind) -> v1::Action {
-    match action {
-        ActionKind::Create => v1::Action::Create,
-        ActionKind::Delete => v1::Action::Delete,
-        ActionKind::Claim => v1::Action::Claim,
-        ActionKind::WriteStatus => v1::Action::WriteStatus,
-        ActionKind::Advise => v1::Action::Advise,
+namesakes! {
+    /// Writes the action of a batch.
+    pub(crate) fn action_out(ActionKind) -> v1::Action {
+        Create Delete Claim WriteStatus Advise
     }
 }
 
