@@ -66,12 +66,12 @@ struct ListJson<'a> {
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ListMeta {
+pub(crate) struct ListMeta {
     #[prost(string, tag = "2")]
-    resource_version: String,
+    pub(crate) resource_version: String,
     /// The token of the next page; empty on the last page.
     #[prost(string, tag = "3")]
-    r#continue: String,
+    pub(crate) r#continue: String,
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
@@ -95,10 +95,10 @@ struct KindJson {
 }
 
 #[derive(Deserialize)]
-struct EventJson<'a> {
-    r#type: String,
+pub(crate) struct EventJson<'a> {
+    pub(crate) r#type: String,
     #[serde(borrow)]
-    object: &'a RawValue,
+    pub(crate) object: &'a RawValue,
 }
 
 /// The fields that are read of a `Status` object.

@@ -14,11 +14,10 @@ use agent_core::{
     pace::Backoff,
 };
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use crate::{
-    codec,
+    codec::{self, EventJson, ListMeta},
     objects::NodeMessage,
     reading::{Events, decoded},
     requests,
@@ -31,23 +30,8 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct Page {
-    metadata: PageMeta,
+    metadata: ListMeta,
     items: Vec<NodeMessage>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMeta {
-    resource_version: String,
-    #[serde(default)]
-    r#continue: String,
-}
-
-#[derive(Deserialize)]
-struct Event<'a> {
-    r#type: String,
-    #[serde(borrow)]
-    object: &'a RawValue,
 }
 
 /// The nodes of a cluster, and who is told of them.
@@ -112,7 +96,7 @@ impl<T: FnMut(NodeNews) -> F, F: Future<Output = ()>> Nodes<T> {
         let mut events = Events::new(body.await?, Kind::Pod);
         (self.tell)(Ok(Vec::new())).await;
         while let Some(line) = events.next_line().await {
-            let Event { r#type, object } = decoded(&line)?;
+            let EventJson { r#type, object } = decoded(&line)?;
             let object = line.slice_ref(object.get().as_bytes());
             if r#type == "ERROR" {
                 return Err(codec::refusal(None, &object));

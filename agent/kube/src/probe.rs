@@ -9,14 +9,13 @@ use agent_core::{
 };
 use http::Request;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
     body::RequestBody,
     cluster::KubeCluster,
-    codec,
+    codec::{self, EventJson},
     objects::FIELD_MANAGER,
     reading::{self, decoded},
     requests::{self, CLI_FIELD_MANAGER, Scope},
@@ -34,12 +33,6 @@ pub struct Probe {
     pub cluster: KubeCluster,
     /// The namespace.
     pub namespace: String,
-}
-
-#[derive(Deserialize)]
-struct Event {
-    r#type: String,
-    object: Value,
 }
 
 impl Probe {
@@ -127,9 +120,10 @@ impl Probe {
             .open(requests::read(&path, codec::JSON)?);
         let mut lines = reading::Events::new(body.await?, Kind::ReplicaSet);
         while let Some(line) = lines.next_line().await {
-            let event: Event = decoded(&line)?;
-            let state = match event.r#type.as_str() {
-                "ADDED" | "MODIFIED" => Some(state_of(&event.object)),
+            let EventJson { r#type, object } = decoded(&line)?;
+            let object = line.slice_ref(object.get().as_bytes());
+            let state = match r#type.as_str() {
+                "ADDED" | "MODIFIED" => Some(state_of(&decoded(&object)?)),
                 "DELETED" => None,
                 "BOOKMARK" => continue,
                 // Such as a version that is too old: the next read begins again.
