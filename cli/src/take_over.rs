@@ -117,14 +117,10 @@ fn check(seen: &ProbeState, declaration: &Declaration) -> Result<(), Failure> {
 
 /// The namespace of the probe: the given one, or the only one.
 async fn namespace(args: &DeclareArgs, cluster: &KubeCluster) -> Result<String, Failure> {
-    let probes = cluster.probes().await;
-    let probes = probes.map_err(|error| refused(error, PERMISSIONS))?;
+    let found = cluster.probe_namespaces().await;
+    let mut found = found.map_err(|error| refused(error, PERMISSIONS))?;
     let given = args.lease_namespace.as_ref();
-    let mut names = probes.into_iter().map(|(namespace, _)| namespace);
-    let found: Vec<_> = match given {
-        Some(given) => names.filter(|it| it == given).collect(),
-        None => names.by_ref().collect(),
-    };
+    found.retain(|it| given.is_none_or(|given| it == given));
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => {

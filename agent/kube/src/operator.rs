@@ -1,10 +1,7 @@
 //! Requests of people to a cluster, with their own credentials: the preflight, the resumption of an agent's holds, and the search for the
 //! probe and for the pods of Decree.
 
-use agent_core::{
-    api::{ApiError, Kind},
-    take_over::ProbeState,
-};
+use agent_core::api::{ApiError, Kind};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,7 +10,7 @@ use crate::{
     cluster::KubeCluster,
     codec,
     objects::FIELD_MANAGER,
-    probe::{PROBE, state_of, text},
+    probe::{PROBE, text},
     requests,
 };
 
@@ -87,19 +84,16 @@ impl KubeCluster {
         Ok(text(&answer, "/status/userInfo/username").to_owned())
     }
 
-    /// Finds the probes of all namespaces, each with its namespace.
+    /// Finds the namespaces with a probe.
     ///
     /// # Errors
     /// The error of the API server.
-    pub async fn probes(&self) -> Result<Vec<(String, ProbeState)>, ApiError> {
+    pub async fn probe_namespaces(&self) -> Result<Vec<String>, ApiError> {
         let path = format!("/apis/apps/v1/replicasets?fieldSelector=metadata.name%3D{PROBE}");
         let list = self.read(requests::read(&path, codec::JSON)?).await?;
         let probes = list.pointer("/items").and_then(Value::as_array);
-        let probe = |object: &Value| {
-            let namespace = text(object, "/metadata/namespace").to_owned();
-            (namespace, state_of(object))
-        };
-        Ok(probes.into_iter().flatten().map(probe).collect())
+        let namespace = |object: &Value| text(object, "/metadata/namespace").to_owned();
+        Ok(probes.into_iter().flatten().map(namespace).collect())
     }
 
     /// Finds the latest write of another controller within the last 10 minutes, whatever its name: a pod of a ReplicaSet that it

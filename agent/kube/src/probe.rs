@@ -191,7 +191,7 @@ fn manifest(declaration: Option<&Declaration>) -> Value {
     manifest
 }
 
-pub(crate) fn state_of(object: &Value) -> ProbeState {
+fn state_of(object: &Value) -> ProbeState {
     let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or(0);
     let annotations = &object["metadata"]["annotations"];
     let declaration = annotations[DECLARATION_ANNOTATION].as_str();
