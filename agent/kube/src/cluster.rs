@@ -117,7 +117,8 @@ impl KubeCluster {
     /// If the namespace is not a name.
     pub fn in_namespace(&self, namespace: Option<&str>) -> Result<Self, ConnectError> {
         if let Some(name) = namespace.filter(|it| requests::segment(it).is_err()) {
-            return Err(ConnectError::Namespace(name.to_owned()));
+            let text = format!("namespace {name:?} is not a name");
+            return Err(ConnectError::new(text));
         }
         let scope = Scope {
             namespace: namespace.map(str::to_owned),

@@ -23,7 +23,10 @@ use kube::{
 pub(crate) use self::connector::{Client, ResponseBody, clients};
 pub use self::error::ConnectError;
 pub(crate) use self::error::of_renewal;
-use self::proxy::Variables;
+use self::{
+    error::{EMPTY, NOWHERE, of_kubeconfig},
+    proxy::Variables,
+};
 
 /// The agent in audit logs and metrics of the API server.
 const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
@@ -72,17 +75,19 @@ impl CredentialSource {
         let (mut config, context, user, proxy) = match &origin {
             Origin::Pod => {
                 let config = Config::incluster();
-                let config = config.map_err(|error| ConnectError::InCluster(Box::new(error)))?;
+                let unusable = "the credentials of this pod cannot be used";
+                let config = config.map_err(|error| ConnectError::because(unusable, error))?;
                 (config, None, None, None)
             }
             Origin::Named(_) | Origin::Variable(_) | Origin::Home(_) => {
-                let refused =
-                    |error: KubeconfigError| ConnectError::kubeconfig(origin.to_string(), &error);
+                let refused = |error: KubeconfigError| {
+                    ConnectError::kubeconfig(&origin, &of_kubeconfig(&error))
+                };
                 let kubeconfig = origin.read().map_err(refused)?;
                 let chosen = kubeconfig.current_context.as_deref();
                 let names_none = kubeconfig.clusters.is_empty() && kubeconfig.contexts.is_empty();
                 if names_none && chosen.is_none_or(str::is_empty) {
-                    return Err(ConnectError::empty(origin.to_string()));
+                    return Err(ConnectError::kubeconfig(&origin, EMPTY));
                 }
                 let context = self.context.clone();
                 let options = KubeConfigOptions {
@@ -147,7 +152,8 @@ impl CredentialSource {
             Some(_) => variable().or_else(home),
             None => found(),
         };
-        named.or_else(found).ok_or(ConnectError::Nowhere)
+        let origin = named.or_else(found);
+        origin.ok_or_else(|| ConnectError::new(NOWHERE))
     }
 }
 
@@ -212,9 +218,8 @@ fn proxy_url(kubeconfig: &Kubeconfig, name: Option<&str>) -> Option<String> {
 fn check_url(url: &Uri) -> Result<(), ConnectError> {
     let authority = url.authority().map_or("", |authority| authority.as_str());
     if authority.contains('@') {
-        return Err(ConnectError::Unsupported(
-            "clusters[].cluster.server has a user or a password; write them as username and password of users[].user"
-                .to_owned(),
+        return Err(ConnectError::new(
+            "kubeconfig: clusters[].cluster.server has a user or a password; write them as username and password of users[].user",
         ));
     }
     Ok(())
@@ -227,7 +232,8 @@ fn read_token(config: &mut Config, origin: &Origin) -> Result<(), ConnectError> 
     }
     if let Some(file) = config.auth_info.token_file.take() {
         let token = fs::read_to_string(&file);
-        let token = token.map_err(|error| ConnectError::Token { file, error })?;
+        let name = format!("token file {file}");
+        let token = token.map_err(|error| ConnectError::because(name, error))?;
         config.auth_info.token = Some(token.trim().to_owned().into());
     }
     Ok(())

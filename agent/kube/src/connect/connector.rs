@@ -26,7 +26,7 @@ use kube::{Config, client::ConfigExt as _};
 use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
 use super::{
-    error::{ConnectError, NO_HEADER},
+    error::{ConnectError, NO_HEADER, of_client},
     proxy,
 };
 use crate::body::RequestBody;
@@ -52,10 +52,8 @@ pub(crate) fn clients(config: &Config, count: usize) -> Result<Vec<Client>, Conn
     let Some(url) = &config.proxy_url else {
         return clients_over(tcp(), config, count);
     };
-    let intercept = proxy::at(url).map_err(|why| ConnectError::Proxy {
-        name: "proxy-url",
-        why,
-    })?;
+    let intercept = proxy::at(url);
+    let intercept = intercept.map_err(|why| ConnectError::new(format!("proxy-url: {why}")))?;
     let proxy = intercept.uri().clone();
     match url.scheme_str() {
         Some("http") => clients_over(tunnel(proxy, tcp(), &intercept), config, count),
@@ -86,7 +84,7 @@ where
     let connector = tls(config, connector)?;
     // kube panics if a token from the kubeconfig or from a plugin is no header.
     let authentication = panic::catch_unwind(AssertUnwindSafe(|| config.auth_layer()));
-    let authentication = authentication.map_err(|_| ConnectError::Client(NO_HEADER.to_owned()))?;
+    let authentication = authentication.map_err(|_| ConnectError::client(NO_HEADER))?;
     let authentication = authentication.map_err(refused)?;
     let headers = config.extra_headers_layer().map_err(refused)?;
     let client = || {
@@ -152,7 +150,7 @@ fn tunnel<C>(proxy: Uri, connector: C, intercept: &Intercept) -> Tunnel<C> {
     reason = "the errors of calls are values"
 )]
 fn refused(error: kube::Error) -> ConnectError {
-    ConnectError::client(&error)
+    ConnectError::client(&of_client(&error))
 }
 
 fn tls<C>(config: &Config, connector: C) -> Result<HttpsConnector<C>, ConnectError> {
@@ -161,7 +159,9 @@ fn tls<C>(config: &Config, connector: C) -> Result<HttpsConnector<C>, ConnectErr
         .https_or_http();
     if let Some(name) = &config.tls_server_name {
         let name = name.clone().try_into().map_err(|_| {
-            ConnectError::Unsupported(format!("tls-server-name {name:?} is not a name"))
+            ConnectError::new(format!(
+                "kubeconfig: tls-server-name {name:?} is not a name"
+            ))
         })?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }

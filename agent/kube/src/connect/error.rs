@@ -3,87 +3,64 @@
 //! **Invariant:** an error of kube becomes text here alone, and that text quotes no content of a kubeconfig, no token and no output of a
 //! plugin. kube's own texts do: a line near a mistake, the command of a plugin with its variables, all that it printed.
 
-use std::error::Error;
+use std::{error::Error, fmt::Display};
 
 use kube::{
     client::{AuthError, RustlsTlsError},
-    config::{InClusterError, KubeconfigError, LoadDataError},
+    config::{KubeconfigError, LoadDataError},
 };
 use thiserror::Error;
 
 pub(super) const NO_HEADER: &str =
     "the token has characters that a header cannot have, such as a line end";
+/// The error without a kubeconfig and outside a pod.
+pub(super) const NOWHERE: &str = "neither a kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config) nor the service account of a pod was found";
+/// The error of a file without clusters and contexts.
+pub(super) const EMPTY: &str = "it is empty: it names no cluster and no context";
 
 /// Why no client can be made.
 #[derive(Debug, Error)]
-pub enum ConnectError {
-    /// The kubeconfig cannot be used.
-    #[error("kubeconfig of {origin} cannot be used: {why}")]
-    Kubeconfig {
-        /// The source of its name.
-        origin: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The error without a kubeconfig and outside a pod.
-    #[error(
-        "neither a kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config) nor the service account of a pod was found"
-    )]
-    Nowhere,
-    /// The service account of the pod cannot be used.
-    #[error("the credentials of this pod cannot be used")]
-    InCluster(#[source] Box<InClusterError>),
-    /// The credentials do not make a client.
-    #[error("the credentials do not make a client: {0}")]
-    Client(String),
-    /// The kubeconfig requires a feature that this agent lacks.
-    #[error("kubeconfig: {0}")]
-    Unsupported(String),
-    /// The file with the token cannot be read.
-    #[error("token file {file}")]
-    Token {
-        /// The file.
-        file: String,
-        /// Why.
-        #[source]
-        error: std::io::Error,
-    },
-    /// The setting for a proxy names none.
-    #[error("{name}: {why}")]
-    Proxy {
-        /// `proxy-url`, or an environment variable.
-        name: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The namespace is not a name.
-    #[error("namespace {0:?} is not a name")]
-    Namespace(String),
+#[error("{text}")]
+pub struct ConnectError {
+    text: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl ConnectError {
-    pub(super) fn kubeconfig(origin: String, error: &KubeconfigError) -> Self {
-        let why = of_kubeconfig(error);
-        Self::Kubeconfig { origin, why }
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        let (text, source) = (text.into(), None);
+        Self { text, source }
     }
 
-    /// The error for a file without clusters and contexts.
-    pub(super) fn empty(origin: String) -> Self {
-        let why = "it is empty: it names no cluster and no context".to_owned();
-        Self::Kubeconfig { origin, why }
+    pub(super) fn because(
+        text: impl Into<String>,
+        source: impl Error + Send + Sync + 'static,
+    ) -> Self {
+        let (text, source) = (text.into(), Some(source.into()));
+        Self { text, source }
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "the others are about requests, and a text that is not known may quote anything"
-    )]
-    pub(super) fn client(error: &kube::Error) -> Self {
-        Self::Client(match error {
-            kube::Error::Auth(error) => of_auth(error),
-            kube::Error::RustlsTls(error) => of_tls(error),
-            kube::Error::InferKubeconfig(error) => of_kubeconfig(error),
-            _ => "users[].user: as or as-groups cannot be in a header".to_owned(),
-        })
+    /// A kubeconfig that cannot be used.
+    pub(super) fn kubeconfig(origin: impl Display, why: &str) -> Self {
+        Self::new(format!("kubeconfig of {origin} cannot be used: {why}"))
+    }
+
+    /// Credentials that do not make a client.
+    pub(super) fn client(why: &str) -> Self {
+        Self::new(format!("the credentials do not make a client: {why}"))
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the others are about requests, and a text that is not known may quote anything"
+)]
+pub(super) fn of_client(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Auth(error) => of_auth(error),
+        kube::Error::RustlsTls(error) => of_tls(error),
+        kube::Error::InferKubeconfig(error) => of_kubeconfig(error),
+        _ => "users[].user: as or as-groups cannot be in a header".to_owned(),
     }
 }
 
@@ -99,7 +76,7 @@ pub(crate) fn of_renewal(error: &(dyn Error + 'static)) -> Option<String> {
     None
 }
 
-fn of_kubeconfig(error: &KubeconfigError) -> String {
+pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
     use KubeconfigError as Is;
     match error {
         Is::CurrentContextNotSet

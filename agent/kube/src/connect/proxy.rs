@@ -97,7 +97,7 @@ pub(super) fn find(
     } else {
         format!("http://{text}")
     };
-    let refused = |why: String| ConnectError::Proxy { name, why };
+    let refused = |why: String| ConnectError::new(format!("{name}: {why}"));
     let url: Uri = text
         .parse()
         .map_err(|error: http::uri::InvalidUri| refused(error.to_string()))?;
