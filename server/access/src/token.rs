@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use thiserror::Error;
 
-pub use self::keys::{Keys, KeysError};
+pub use self::keys::Keys;
 
 mod keys;
 

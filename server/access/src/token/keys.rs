@@ -5,7 +5,6 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 use serde::Deserialize;
-use thiserror::Error;
 
 use super::TokenError;
 
@@ -19,25 +18,6 @@ const COORDINATE_BYTES: usize = 32;
 /// The keys of an issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys(Vec<IssuerKey>);
-
-/// The fault of a set of keys.
-#[derive(Debug, Error)]
-pub enum KeysError {
-    /// It is not a JSON Web Key Set. The text quotes nothing of it: somebody may have named a file with a secret.
-    #[error("is not a JSON Web Key Set, as line {line}, column {column} shows")]
-    Syntax {
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-    },
-    /// It has no usable key.
-    #[error("has no RSA key of 2048 to 8192 bits and no EC key on P-256 for signatures")]
-    NoKey,
-    /// It has more keys than an issuer needs.
-    #[error("has more than {KEYS_MAX} keys")]
-    TooMany,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct IssuerKey {
@@ -79,21 +59,22 @@ impl Keys {
     /// Parses a JSON Web Key Set. Keys of other kinds and purposes are left out.
     ///
     /// # Errors
-    /// If it is no key set, or has no usable key.
-    pub fn parse(json: &[u8]) -> Result<Self, KeysError> {
+    /// If it is no key set, has no usable key, or more keys than an issuer needs. The text quotes nothing of it: somebody may have named a
+    /// file with a secret.
+    pub fn parse(json: &[u8]) -> Result<Self, String> {
         let JwkSet { keys } = serde_json::from_slice(json).map_err(|error| {
             let (line, column) = (error.line(), error.column());
-            KeysError::Syntax { line, column }
+            format!("is not a JSON Web Key Set, as line {line}, column {column} shows")
         })?;
         if keys.len() > KEYS_MAX {
-            return Err(KeysError::TooMany);
+            return Err(format!("has more than {KEYS_MAX} keys"));
         }
         let keys: Vec<_> = keys.into_iter().filter_map(IssuerKey::read).collect();
         if keys.is_empty() {
-            Err(KeysError::NoKey)
-        } else {
-            Ok(Self(keys))
+            let text = "has no RSA key of 2048 to 8192 bits and no EC key on P-256 for signatures";
+            return Err(text.to_owned());
         }
+        Ok(Self(keys))
     }
 
     /// Checks a signature. Without a key id, it tries each key of the algorithm.
