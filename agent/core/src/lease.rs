@@ -14,7 +14,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use thiserror::Error;
 
 use crate::{
     api::{ApiError, parse_version},
@@ -40,21 +39,6 @@ pub struct LeaseConfig {
     /// Whether other processes hold the lease by the same identity. A renewal by one of them renews it for all, and none gives it back, as
     /// another may need it.
     pub shared: bool,
-}
-
-/// The lease ends before its creates do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "a lease of {} s leaves no time for creates: one may take effect up to {} s after its timeout, so the lease must last {} s or longer",
-    .duration.as_secs(), .margin.as_secs(), .needed.as_secs()
-)]
-pub struct LeaseTooShort {
-    /// The lease's duration.
-    pub duration: Duration,
-    /// How long after its timeout a create may still take effect.
-    pub margin: Duration,
-    /// The shortest sufficient duration, in whole seconds.
-    pub needed: Duration,
 }
 
 /// A request to the cluster. [`Lease::handle_answer`] takes the answer to each, once.
@@ -181,20 +165,19 @@ impl LeaseConfig {
     /// Checks that a create has time at any moment between two renewals.
     ///
     /// # Errors
-    /// Says how long the lease must last.
-    pub fn check(&self) -> Result<(), LeaseTooShort> {
+    /// Says how long the lease must last, in whole seconds.
+    pub fn check(&self) -> Result<(), String> {
         // A renewal is due every 2/15 of the duration. A create may use the rest, without the margin.
         let needed = (self.margin + CREATE_TIMEOUT_MIN) * 15;
-        let seconds = needed.as_millis().div_ceil(13 * 1000);
-        let needed = Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX));
-        if self.duration >= needed {
+        let needed = needed.as_millis().div_ceil(13 * 1000);
+        if self.duration.as_millis() >= needed * 1000 {
             return Ok(());
         }
-        Err(LeaseTooShort {
-            duration: self.duration,
-            margin: self.margin,
-            needed,
-        })
+        let (duration, margin) = (self.duration.as_secs(), self.margin.as_secs());
+        Err(format!(
+            "a lease of {duration} s leaves no time for creates: one may take effect up to {margin} s after its timeout, \
+             so the lease must last {needed} s or longer"
+        ))
     }
 }
 

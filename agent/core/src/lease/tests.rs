@@ -285,7 +285,7 @@ fn lease_that_leaves_no_time_for_creates_is_refused_with_one_that_does() {
     assert_eq!(config(15, 8).check(), Ok(()));
     let refused = config(10, 8).check().expect_err("it is too short");
     assert_eq!(
-        refused.to_string(),
+        refused,
         "a lease of 10 s leaves no time for creates: one may take effect up to 8 s after its timeout, \
          so the lease must last 11 s or longer"
     );
