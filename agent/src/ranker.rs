@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use decree_api::v1::{self, scale_in_service_client::ScaleInServiceClient};
 use service::{excerpt, transport::Connector};
 use tokio::time;
-use tonic::Request;
+use tonic::{Code, Request};
 
 use crate::{shell::NO_ANSWER, uplink};
 
@@ -39,17 +39,21 @@ async fn ask(
     timeout: Duration,
 ) -> Result<HashMap<String, Result<i32, String>>, String> {
     let service = service.ok_or("the agent has no service")?;
-    // A connection of its own for each question, so that a service that moves or renews its certificate is found.
+    // Each question makes a new connection, so that it reaches a service that has moved or has a new certificate.
     let channel = uplink::connect(&service).await?;
     let mut client =
         ScaleInServiceClient::new(channel).max_decoding_message_size(RESPONSE_BYTES_MAX);
     let mut request = Request::new(request);
     request.set_timeout(timeout);
-    let response = client.rank(request).await;
-    let costs = response
-        .map_err(|status| uplink::said(&status))?
-        .into_inner()
-        .costs;
+    let response = client.rank(request).await.map_err(|status| {
+        // The transport cancels the call at its deadline.
+        if matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded) {
+            NO_ANSWER.to_owned()
+        } else {
+            uplink::said(&status)
+        }
+    });
+    let costs = response?.into_inner().costs;
     let mut by_pod = HashMap::new();
     for v1::PodCost { uid, cost, failure } in costs {
         let cost = cost.ok_or_else(|| excerpt(&failure));

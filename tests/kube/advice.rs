@@ -79,7 +79,7 @@ fn is_busy(pod: &Value) -> bool {
 }
 
 /// The deletion cost as Kubernetes reads it.
-fn cost(pod: &Value) -> i32 {
+pub(crate) fn cost(pod: &Value) -> i32 {
     let cost = pod["metadata"]["annotations"][DELETION_COST].as_str();
     cost.map_or(0, |cost| cost.parse().expect("a number"))
 }

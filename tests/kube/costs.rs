@@ -11,12 +11,12 @@ use tempfile::{NamedTempFile, TempDir};
 use tests::{
     binaries,
     pki::{Authority, Files, Request},
-    real::{Agent, ApiServer, DecisionServer, Namespace, User},
+    real::{Agent, ApiServer, ControllerManager, DecisionServer, Namespace, User},
     running::{Running, Voice, free_port},
     tools,
 };
 
-use crate::{acts, lasting::is_explained, objects};
+use crate::{acts, advice::cost, lasting::is_explained, modes, objects};
 
 const READY_SINCE: &str = "2026-05-01T12:00:00Z";
 
@@ -50,6 +50,34 @@ async fn is_ready(namespace: &Namespace, pod: &Value, restarts: u32, address: Op
     acts::set_pod_status(namespace, pod, &status).await;
 }
 
+/// Starts a worker of the examples with a job that lasts.
+fn busy_worker() -> (Running, u16) {
+    let (mut busy, port) = worker();
+    busy.tell("3600");
+    busy.wait_for("its job", |lines| {
+        lines.iter().any(|it| it == "begun 3600").then_some(())
+    });
+    (busy, port)
+}
+
+/// Makes a ReplicaSet with a source of costs, and two ready pods. Without costs, the first one is deleted, because it has restarted.
+async fn two_pods(
+    namespace: &Namespace,
+    source: &str,
+    address: Option<IpAddr>,
+    make_busy: impl AsyncFnOnce(&Namespace, [&Value; 2]),
+) -> Vec<Value> {
+    let mut set = objects::replica_set("web", 2);
+    set["metadata"]["annotations"] = json!({"decree.dev/scale-in-cost": source});
+    acts::create_set(namespace, &set).await;
+    let pods = acts::pods_become(namespace, 2).await;
+    make_busy(namespace, [&pods[0], &pods[1]]).await;
+    is_ready(namespace, &pods[0], 9, address).await;
+    is_ready(namespace, &pods[1], 0, None).await;
+    acts::status_becomes(namespace, "web", &json!({"readyReplicas": 2})).await;
+    pods
+}
+
 /// Runs an agent with a permitted source, and scales a ReplicaSet with this source in its annotation down to one of two pods. One is made
 /// busy, and stays.
 async fn busy_pod_stays(
@@ -65,15 +93,7 @@ async fn busy_pod_stays(
     let flags = ["--leader-elect=false", "--namespace", &name];
     let flags = [&flags[..], &["--scale-in-costs"], permitted].concat();
     let _agent = Agent::start(&server, &cluster.kubeconfig(User::Admin), &flags);
-    let mut set = objects::replica_set("web", 2);
-    set["metadata"]["annotations"] = json!({"decree.dev/scale-in-cost": source});
-    acts::create_set(&namespace, &set).await;
-    let pods = acts::pods_become(&namespace, 2).await;
-    make_busy(&namespace, [&pods[0], &pods[1]]).await;
-    // Without the answers, the pod that has restarted is deleted.
-    is_ready(&namespace, &pods[0], 9, address).await;
-    is_ready(&namespace, &pods[1], 0, None).await;
-    acts::status_becomes(&namespace, "web", &json!({"readyReplicas": 2})).await;
+    let pods = two_pods(&namespace, source, address, make_busy).await;
     acts::scale(&namespace, "web", 1).await;
     let left = acts::pods_become(&namespace, 1).await;
     assert_eq!(acts::name(&left[0]), acts::name(&pods[0]));
@@ -91,11 +111,7 @@ async fn busy_pod_stays(
 async fn busy_worker_of_the_examples_stays() {
     let cluster = tests::or_skip!(ApiServer::shared().await);
     let address = tests::or_skip!(own_address());
-    let (mut busy, port) = worker();
-    busy.tell("3600");
-    busy.wait_for("its job", |lines| {
-        lines.iter().any(|it| it == "begun 3600").then_some(())
-    });
+    let (busy, port) = busy_worker();
     let source = format!("http://:{port}/busy");
     busy_pod_stays(
         cluster,
@@ -207,4 +223,35 @@ async fn pod_with_the_larger_custom_metric_stays() {
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn built_in_controller_spares_a_busy_worker_by_advice() {
+    let cluster = tests::or_skip!(ApiServer::start().await);
+    let address = tests::or_skip!(own_address());
+    let namespace = Namespace::create(cluster.admin().await, "advised").await;
+    let controllers = ["--controllers=replicaset-controller"];
+    let _controller = ControllerManager::start(&cluster, &controllers);
+    let verbs = ["get", "list", "watch", "patch"];
+    let advisor = modes::may(&cluster, &namespace, &verbs).await;
+    let server = DecisionServer::start();
+    let flags = [
+        "--leader-elect=false",
+        "--mode=advise",
+        "--scale-in-costs=http",
+    ];
+    let _agent = Agent::start(&server, &advisor, &flags);
+    let (_busy, port) = busy_worker();
+    let source = format!("http://:{port}/busy");
+    let pods = two_pods(&namespace, &source, Some(address), async |_, _| ()).await;
+    let are_advised = |now: &[Value]| {
+        let same = |pod| now.iter().find(|it| acts::name(it) == acts::name(pod));
+        same(&pods[0]).map(cost) > same(&pods[1]).map(cost)
+    };
+    acts::pods_become_so(&namespace, "advised", are_advised).await;
+    let words = "asked 2 pods for their costs (http), 1 answered";
+    is_explained(&server, "advised/web", words).await;
+    acts::scale(&namespace, "web", 1).await;
+    let left = acts::pods_become(&namespace, 1).await;
+    assert_eq!(acts::name(&left[0]), acts::name(&pods[0]));
 }

@@ -170,6 +170,24 @@ fn agent_that_reads_metrics_may_do_so_and_reaches_no_pod() {
 }
 
 #[test]
+fn documented_costs_of_advice_are_rendered() {
+    let [kustomization] = documented("documented_costs_are_rendered");
+    let [patch] = documented("documented_costs_of_advice_are_rendered");
+    let own = kustomization.replace("../all-in-one", "../advise") + &patch;
+    let own = tests::or_skip!(overlay(&[("kustomization.yaml", &own)]));
+    let values = "workload=StatefulSet,advise=true,scaleInCosts={http}";
+    let chart = tests::or_skip!(templated(CHART, &["--set", values]));
+    let [own, chart] = [own, chart].map(|rendered| {
+        let agent = without_origin(rendered.workload("decree-agent").clone());
+        let rules = rendered.one("ClusterRole", "decree-agent")["rules"].clone();
+        let policy = rendered.one("NetworkPolicy", "decree-agent")["spec"].clone();
+        [agent, rules, policy]
+    });
+    assert_eq!(own, chart);
+    assert_eq!(own[1][1]["verbs"], json!(["get", "list", "watch"]));
+}
+
+#[test]
 fn documented_volumes_and_variables_are_rendered() {
     let [values, patch] = documented("documented_volumes_and_variables_are_rendered");
     let files = [("kustomization.yaml", &*patch)];

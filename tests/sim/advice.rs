@@ -15,13 +15,17 @@ use tests::{
     other_controller::{ADVISED_COST, OtherController},
     rng::Rng,
     workloads::{Act, NAMESPACE},
-    world::World,
+    world::{AskedPods, World, is_busy},
 };
 
 const WORLDS: u64 = 20;
 /// The maximum number of worlds until an agent without rules advises a wrong pod.
 const OBEYED: u64 = 10;
-const ANNOTATION: &str = "decree.dev/scale-in";
+/// The preferences, one in each world: busy pods say so by a label, or if they are asked.
+const PREFERENCES: [(&str, &str); 2] = [
+    ("decree.dev/scale-in", "first=state=idle"),
+    ("decree.dev/scale-in-cost", "http://:8080/busy"),
+];
 /// The seconds at which the ReplicaSet is scaled down, and at which it loses its preference, and the end: each pod may be written once a
 /// minute, and an answer may be lost.
 const SCALED: i64 = 150;
@@ -31,6 +35,7 @@ const END: i64 = 400;
 /// A world with a controller of two ReplicaSets, of which the first prefers that idle pods go first.
 struct Beside {
     world: World,
+    asks: bool,
     others: [OtherController; 2],
     limits: Limits,
 }
@@ -43,14 +48,18 @@ impl Beside {
         } else {
             chaos(&mut rng)
         };
-        let web = replica_set("web").annotated(ANNOTATION, "first=state=idle");
+        let asks = seed / 2 % 2 == 1;
+        let (annotation, value) = PREFERENCES[usize::from(asks)];
+        let web = replica_set("web").annotated(annotation, value);
         let sets = [web, replica_set("api")];
         let plan = sets.map(|set| (Duration::ZERO, Act::Create(set.replicas(8).build())));
         let mut world = World::new(seed, rng, chaos, None).with_plan(plan.to_vec());
         (world.is_witnessed, world.advises) = (true, true);
+        world.asked = asks.then(AskedPods::default);
         world.corrupt_servers(malice);
         Self {
             world,
+            asks,
             others: ["web", "api"].map(OtherController::new),
             limits: Limits::default(),
         }
@@ -78,6 +87,15 @@ impl Beside {
         patched.expect("the ReplicaSet is there");
     }
 
+    /// The busy pods of the first ReplicaSet.
+    fn busy(&self) -> usize {
+        self.pods("/metadata", |it| {
+            let says_so = it["uid"].as_str().is_some_and(is_busy);
+            let is_labelled = it["labels"]["state"] == "busy";
+            it["labels"]["app"] == "web" && if self.asks { says_so } else { is_labelled }
+        })
+    }
+
     /// The active pods with this value at a path.
     fn pods(&self, path: &str, is: impl Fn(&Value) -> bool) -> usize {
         let pods = self.world.cluster.objects(Kind::Pod);
@@ -98,13 +116,16 @@ fn other_controller_spares_busy_pods_and_no_advice_outlives_the_preference() {
             verdict.unwrap_or_else(|failure| panic!("seed {seed}: {failure:?}"));
         };
         run(&mut beside, SCALED);
+        let before = beside.busy();
         beside.patch(&json!({"spec": {"replicas": 4}}));
         run(&mut beside, WITHDRAWN - SCALED);
-        let busy = beside.pods("/metadata/labels", |it| {
-            it["app"] == "web" && it["state"] == "busy"
-        });
-        assert_eq!(busy, 4, "seed {seed}: each busy pod stays");
-        beside.patch(&json!({"metadata": {"annotations": {ANNOTATION: null}}}));
+        assert_eq!(
+            beside.busy(),
+            before.min(4),
+            "seed {seed}: of {before} busy pods"
+        );
+        let [order, costs] = PREFERENCES.map(|(annotation, _)| annotation);
+        beside.patch(&json!({"metadata": {"annotations": {order: null, costs: null}}}));
         beside.world.heal();
         run(&mut beside, END - WITHDRAWN);
         let advised = beside.pods("/metadata/annotations", |it| !it[ADVISED_COST].is_null());

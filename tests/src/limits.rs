@@ -361,7 +361,8 @@ impl Limits {
     /// Only costs that nobody else has set, of pods whose ReplicaSet prefers an order of deletion, by an agent that advises.
     fn judge_advice(&self, world: &World, before: &Object, cost: i32) -> Verdict {
         let set = controller(before).and_then(|owner| self.set(world, owner));
-        let prefers = set.and_then(|set| annotation(set, Preference::ScaleIn));
+        let mut order = [Preference::ScaleIn, Preference::ScaleInCost].into_iter();
+        let prefers = set.and_then(|set| order.find_map(|it| annotation(set, it)));
         let annotations = &before["metadata"]["annotations"];
         let is_ours = annotations[DELETION_COST] == annotations[ADVISED_COST];
         let right = world.advises && is_ours && (cost == 0 || prefers.is_some());

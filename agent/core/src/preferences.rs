@@ -276,10 +276,12 @@ impl PreferencePolicy {
         }
     }
 
-    /// Returns the policy of an agent that advises: costs express the order of deletion alone. To withdraw, it follows nothing.
+    /// Returns the policy of an agent that advises: costs express the order of deletion, which answers of pods refine. To
+    /// withdraw, it follows nothing.
     #[must_use]
     pub fn for_advice(mut self, withdraw: bool) -> Self {
-        let is_advice = |it: &Preference| *it == Preference::ScaleIn && !withdraw;
+        let is_order = |it| matches!(it, Preference::ScaleIn | Preference::ScaleInCost);
+        let is_advice = |it: &Preference| is_order(*it) && !withdraw;
         self.allowed.retain(is_advice);
         for other in Preference::ALL.into_iter().filter(|it| !is_advice(it)) {
             for default in self.defaults.values_mut() {

@@ -97,7 +97,7 @@ pub(crate) fn advance(
     answered: Option<(SyncStep, BatchResult)>,
 ) -> Next {
     match answered {
-        None if config.advises => advise::advise(index, id),
+        None if config.advises => advise::advise(index, config, id),
         None => claim_or_manage(index, config, (id, adoptable), Claimed::default()),
         Some((SyncStep::Claim(_), result)) if result.ends_sync() => {
             Next::Finished(end(ManageResult::default(), result, None))
@@ -112,7 +112,7 @@ pub(crate) fn advance(
         Some((SyncStep::Advise, result)) if result.ends_sync() => {
             Next::Finished(end(ManageResult::default(), result, None))
         }
-        Some((SyncStep::Advise, _)) => advise::advise(index, id),
+        Some((SyncStep::Advise, _)) => advise::advise(index, config, id),
         Some((SyncStep::Status(managed, requeue_at), result)) => {
             Next::Finished(end(managed, result, requeue_at))
         }

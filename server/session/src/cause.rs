@@ -145,11 +145,11 @@ fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<v1::Ca
     if let Some(text) = found(Rule::PodsDoNotLast, causes::PODS_DO_NOT_LAST) {
         return Some(blocked(text, "", names.describe()));
     }
-    let waits = [
-        (Rule::AfterTermination, "Creates wait"),
-        (Rule::CostsAsked, "Deletes wait"),
-    ];
-    if let Some(text) = waits.iter().find_map(|(rule, what)| found(*rule, what)) {
+    // For advice, no delete waits.
+    let deletes = is_enforced(summary).then_some((Rule::CostsAsked, "Deletes wait"));
+    let creates = Some((Rule::AfterTermination, "Creates wait"));
+    let mut waits = creates.into_iter().chain(deletes);
+    if let Some(text) = waits.find_map(|(rule, what)| found(rule, what)) {
         return Some(passing(text, "", names.explain()));
     }
     let text = found(Rule::ManyUnassigned, causes::CREATES_ARE_SLOW)?;

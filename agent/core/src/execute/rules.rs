@@ -154,10 +154,8 @@ pub(crate) fn check_advice(
         let text = format!("pod {} is being deleted, or has no version", display(pod));
         return Err(Refusal::new(Rule::Inactive, text));
     }
-    let prefers = set
-        .preferences
-        .as_ref()
-        .is_some_and(|it| !it.scale_in.is_empty());
+    let is_order = |it: &v1::Preferences| !it.scale_in.is_empty() || it.scale_in_cost.is_some();
+    let prefers = set.preferences.as_ref().is_some_and(is_order);
     let refuse = |text: String| Err(Refusal::new(Rule::Advice, text));
     if known.is_some_and(|it| it.cost == Cost::Others) {
         let pod = display(pod);

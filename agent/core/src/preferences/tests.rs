@@ -7,17 +7,24 @@ fn advice_follows_the_order_of_deletion_alone_and_a_withdrawal_nothing() {
     let annotations = [
         ("create", "after-termination"),
         ("scale-in", "oldest-stays"),
+        ("scale-in-cost", "http://:8080/busy"),
     ];
     for (withdraw, rules) in [(false, 1), (true, 0)] {
-        let defaults = ["*:scale-in=consolidate", "*:keep-ended=5"];
+        let defaults = [
+            "*:scale-in=consolidate",
+            "*:keep-ended=5",
+            "*:scale-in-cost=http://:1/",
+        ];
         let defaults = defaults.map(|it| it.parse().expect("a default"));
         let policy = PreferencePolicy::new(Preference::ALL.into(), &defaults);
-        let policy = policy.for_advice(withdraw);
+        let mut policy = policy.for_advice(withdraw);
+        policy.cost_sources = [CostKind::Http].into();
         for mut set in [read(&annotations), read(&[])] {
             policy.apply(&mut set, None);
             let preferences = set.preferences.unwrap_or_default();
             let followed = (preferences.scale_in.len(), preferences.keep_ended);
             assert_eq!(followed, (rules, None));
+            assert_eq!(preferences.scale_in_cost.is_none(), withdraw);
             assert!(!preferences.create_after_termination);
         }
     }

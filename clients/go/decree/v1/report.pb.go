@@ -106,7 +106,7 @@ const (
 	Rule_RULE_LEAVING_NODE Rule = 37
 	// Victim: in the domain with the most pods, because the ReplicaSet prefers to spread its pods.
 	Rule_RULE_FULLEST_DOMAIN Rule = 38
-	// The choice of victims waits for the costs of pods, or was made with these costs.
+	// The choice of victims waits for the costs of pods, or was made with these costs, as is advice.
 	Rule_RULE_COSTS_ASKED Rule = 39
 	// Deletion costs differ from the order that the ReplicaSet prefers: the server advises another controller.
 	Rule_RULE_ADVICE Rule = 42

@@ -636,8 +636,8 @@ func (x *Resync) GetCause() string {
 	return ""
 }
 
-// Asks what each of these pods costs if it is deleted now. The server is about to choose among them, and their ReplicaSet prefers to be asked
-// (`Preferences.scale_in_cost`). At most one question for each ReplicaSet is open. The agent answers with Costs: as soon as it has asked all pods, and at the
+// Asks what each of these pods costs if it is deleted now. The server is about to choose among them or to advise, and their ReplicaSet
+// prefers to be asked (`Preferences.scale_in_cost`). At most one question for each ReplicaSet is open. The agent answers with Costs: as soon as it has asked all pods, and at the
 // latest after `timeout`, with the costs that it has by then. The server does not wait longer than `timeout` and one second.
 type CostsWanted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

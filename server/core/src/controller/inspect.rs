@@ -252,6 +252,12 @@ impl<'a> Inspect<'a> {
             .map(|limit| limit.reason)
             .filter(|it| it.rule != Rule::Backoff);
         let asked = self.0.index.questions.explain(id, now);
+        // All else matters more for advice, which waits for no silent pod.
+        let (asked, told) = if self.0.config.advises {
+            (None, asked)
+        } else {
+            (asked, None)
+        };
         let wait = self.0.queue.due(id).map(|due| wording::until(due, now));
         let why = match (limit, wait) {
             _ if asked.is_some() => asked,
@@ -269,6 +275,7 @@ impl<'a> Inspect<'a> {
                 let detail = format!("adopted pods show no owner, next try in {wait}");
                 Some(Reason::new(Rule::Backoff, detail))
             }
+            (None, Some(_)) if told.is_some() => told,
             (None, Some(wait)) => {
                 let detail = format!("next availability check in {wait}");
                 Some(Reason::new(Rule::AvailabilityCheck, detail))

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Next, Plan, SyncResult, SyncStep, manage::candidates, rank};
+use super::{Next, Plan, SyncResult, SyncStep, asking, manage::candidates, rank};
 use crate::{
     batch::{Action, Advice},
+    config::Config,
     held::Held,
     index::{Index, SetId},
     object::{Span, Timestamp, Uid},
@@ -29,12 +30,22 @@ const ADVISED: usize = 256;
 type Groups = [(i32, usize)];
 
 /// Decides the next costs of the pods of a ReplicaSet.
-pub(super) fn advise(index: &Index, id: SetId) -> Next {
+pub(super) fn advise(index: &mut Index, config: &Config, id: SetId) -> Next {
+    let asks_at = match asking::ask_for_advice(index, config, id) {
+        Ok(asks_at) => asks_at,
+        Err(until) => {
+            return Next::Finished(SyncResult {
+                requeue_at: Some(until),
+                ..SyncResult::default()
+            });
+        }
+    };
     let Some(set) = index.set(id).filter(|set| !set.object.deleting) else {
         return Next::Finished(SyncResult::default());
     };
     let wanted = wanted(index, id);
-    let mut requeue_at = (!wanted.is_empty()).then(|| index.now.plus(STAYS));
+    let looks_at = (!wanted.is_empty()).then(|| index.now.plus(STAYS));
+    let mut requeue_at = asks_at.into_iter().chain(looks_at).min();
     let owned = set.owned.iter().filter_map(|pod| index.pod(*pod));
     let mut changed = Vec::new();
     for pod in owned.filter(|pod| !pod.state.deleting) {
@@ -70,19 +81,24 @@ pub(super) fn advise(index: &Index, id: SetId) -> Next {
 
 /// Returns the costs of the active pods, without those that others have set; none if the ReplicaSet prefers no order, or has one pod.
 fn wanted(index: &Index, id: SetId) -> BTreeMap<&Uid, i32> {
-    let pods = candidates(index, id);
-    if pods.len() < 2 || pods[0].scale_in().is_empty() {
+    let (pods, answers) = (candidates(index, id), index.questions.costs(id));
+    if pods.len() < 2 || pods[0].scale_in().is_empty() && answers.is_none() {
         return BTreeMap::new();
     }
     // What was advised before must not decide.
     let states: Vec<_> = pods.iter().map(|pod| pod.state.without_advice()).collect();
     let bare = pods.iter().zip(&states);
-    let bare = bare.map(|(pod, state)| rank::Candidate {
-        state,
-        ..pod.clone()
+    let bare = bare.map(|(pod, state)| {
+        let mut pod = rank::Candidate {
+            state,
+            ..pod.clone()
+        };
+        let own = pod.state.advised_cost().and(answers);
+        pod.preferred.get_or_insert_default().asked = own.and_then(|it| it.get(pod.uid)).copied();
+        pod
     });
     let places = rank::preferred_places(&bare.collect::<Vec<_>>(), index.now);
-    let mut groups: BTreeMap<u32, Vec<(&Uid, i32)>> = BTreeMap::new();
+    let mut groups: BTreeMap<u64, Vec<(&Uid, i32)>> = BTreeMap::new();
     for (place, pod) in places.into_iter().zip(&pods) {
         if let Some(cost) = pod.state.advised_cost() {
             groups.entry(place).or_default().push((pod.uid, cost));

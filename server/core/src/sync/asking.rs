@@ -4,6 +4,8 @@
 //!
 //! **Invariant:** a ReplicaSet has at most one question, and its answer serves at most one choice, soon after it came. The choice is among the
 //! pods of that time. Pods without an answer count as their annotations say.
+//!
+//! For advice, pods are asked each minute, and sooner if one has become ready. Answers count until the pod is asked again.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +26,12 @@ const ANSWER_WITHIN: Span = Span::seconds(2);
 const WAIT_MAX: Span = Span::seconds(3);
 /// The time that an answer may wait for its choice. Costs change.
 const FRESH: Span = Span::seconds(5);
+/// How much longer an answer counts as advice, if all ready pods were asked.
+const ADVISES: Span = Span::seconds(55);
+/// The most questions for advice that await an answer at a time, and the time until a ReplicaSet tries again. An agent answers many more than
+/// these without asking a pod.
+const ADVICE_ASKED_MAX: usize = 100;
+const TRIES_AFTER: Span = Span::seconds(1);
 /// The first delay before silent pods are asked again, which doubles, and the longest one, in seconds.
 const AGAIN_AFTER: i64 = 1;
 const AGAIN_AFTER_MAX: i64 = 30;
@@ -71,6 +79,8 @@ pub(crate) struct Question {
     silences: u32,
     /// Why the first of them was silent, as the agent says.
     failure: Box<str>,
+    /// The kind of the source.
+    source: Box<str>,
     /// How long the answer took, or the time that the server waits for it.
     took: Span,
 }
@@ -113,7 +123,8 @@ pub(super) fn answers(
     };
     let Some(question) = known.filter(is_usable) else {
         let key = set.key.clone();
-        index.questions.ask(now, (id, key), pods);
+        let of = (id, key, source);
+        index.questions.ask(now, of, pods, BTreeMap::new());
         return None;
     };
     let is_silent =
@@ -123,12 +134,63 @@ pub(super) fn answers(
         return None;
     }
     let question = index.questions.forget(id)?;
-    let (asked, answered) = (question.pods.len(), question.costs.len());
-    let (asked, why) = (wording::count(asked, "pod"), question.why());
-    let took = question.took.0 / MILLISECOND;
-    let detail =
-        format!("asked {asked} for their costs ({source}), {answered} answered in {took} ms{why}");
-    Some((question.costs, Some(Reason::new(Rule::CostsAsked, detail))))
+    let reason = Reason::new(Rule::CostsAsked, question.answered());
+    Some((question.costs, Some(reason)))
+}
+
+/// Asks the pods of a ReplicaSet that gets advice, if it is time: the first ready ones in the order of deletion whose cost nobody else has
+/// set. Returns the time of the next question, or as an error the time until which the advice waits.
+pub(super) fn ask_for_advice(
+    index: &mut Index,
+    config: &Config,
+    id: SetId,
+) -> Result<Option<Timestamp>, Timestamp> {
+    let now = index.now;
+    let asked = index.questions.open.get(&id);
+    let asked = asked.filter(|it| it.step == Step::Asked);
+    if let Some((question, until)) = asked.map(|it| (it.id, it.until)) {
+        if now < until {
+            return Err(until);
+        }
+        index.questions.asked.remove(&question);
+    }
+    let set = index.set(id).filter(|set| !set.object.deleting);
+    let preferences = set.and_then(|set| set.object.preferences.as_deref());
+    let preference = preferences.and_then(|it| it.scale_in_cost.as_ref());
+    let preference = preference.filter(|_| config.asks_costs);
+    let Some((set, preference)) = set.zip(preference) else {
+        index.questions.forget(id);
+        return Ok(None);
+    };
+    let known = index.questions.open.get(&id);
+    let mut candidates = candidates(index, id);
+    // Pods that are not asked again keep their answer.
+    let answer = |uid| known.and_then(|it| it.costs.get_key_value(uid));
+    let answers = candidates.iter().filter_map(|pod| answer(pod.uid));
+    let mut costs: BTreeMap<_, _> = answers.map(|(uid, cost)| (uid.clone(), *cost)).collect();
+    candidates.retain(|pod| pod.state.ready.ready && pod.state.advised_cost().is_some());
+    let pods = rank::first(&candidates, now).into_iter();
+    let pods: Vec<_> = pods.map(|at| candidates[at].id.pod_ref()).collect();
+    if pods.len() < 2 {
+        return Ok(None);
+    }
+    if let Some(question) = known {
+        let is_new = |pod: &PodRef| !costs.contains_key(&pod.uid) && !question.asks(&pod.uid);
+        let has_new = pods.iter().any(is_new);
+        let next = question.until.plus(if has_new { Span(0) } else { ADVISES });
+        if now < next {
+            return Ok(Some(next));
+        }
+    }
+    if index.questions.asked.len() >= ADVICE_ASKED_MAX {
+        return Err(now.plus(TRIES_AFTER));
+    }
+    for pod in &pods {
+        costs.remove(&pod.uid);
+    }
+    let of = (id, set.object.key.clone(), preference.kind());
+    index.questions.ask(now, of, pods, costs);
+    Err(now.plus(WAIT_MAX))
 }
 
 /// Returns the pods to ask, the first ones in the order of deletion.
@@ -139,17 +201,24 @@ fn comparable(index: &Index, id: SetId, count: usize) -> Vec<PodRef> {
 }
 
 impl Questions {
-    fn ask(&mut self, now: Timestamp, (set, key): (SetId, Key), pods: Vec<PodRef>) {
+    fn ask(
+        &mut self,
+        now: Timestamp,
+        (set, key, source): (SetId, Key, Box<str>),
+        pods: Vec<PodRef>,
+        costs: BTreeMap<Uid, i32>,
+    ) {
         self.last += 1;
         let question = Question {
             id: self.last,
             key,
             pods,
-            costs: BTreeMap::new(),
+            costs,
             step: Step::Asked,
             until: now.plus(WAIT_MAX),
             silences: self.open.get(&set).map_or(0, |it| it.silences),
             failure: Box::default(),
+            source,
             took: WAIT_MAX,
         };
         self.open.insert(set, question);
@@ -167,7 +236,7 @@ impl Questions {
         self.open.change(&set, |question| {
             for (pod, cost) in costs {
                 match cost {
-                    _ if question.pods.iter().all(|asked| asked.uid != pod) => {}
+                    _ if !question.asks(&pod) => {}
                     Ok(cost) => _ = question.costs.entry(pod).or_insert(cost),
                     Err(why) if question.failure.is_empty() => question.failure = why,
                     Err(_) => {}
@@ -211,30 +280,56 @@ impl Questions {
         })
     }
 
+    /// Returns the answers of the pods of a ReplicaSet that gets advice; `None` if it was never asked.
+    pub(super) fn costs(&self, set: SetId) -> Option<&BTreeMap<Uid, i32>> {
+        self.open.get(&set).map(|it| &it.costs)
+    }
+
     /// Returns until when the ReplicaSet waits for costs; `None` if it does not wait.
     pub(crate) fn waits_until(&self, set: SetId) -> Option<Timestamp> {
         let question = self.open.get(&set)?;
         (question.step != Step::Answered).then_some(question.until)
     }
 
-    /// Returns why the ReplicaSet deletes no pods, if it waits for costs.
+    /// Returns why the ReplicaSet deletes no pods, if it waits for costs, or how many pods have answered for advice.
     pub(crate) fn explain(&self, set: SetId, now: Timestamp) -> Option<Reason> {
         let question = self.open.get(&set)?;
-        let silent = question.pods.len() - question.costs.len();
+        let silent = question.pods.len() - question.answers();
         let pods = wording::count(question.pods.len(), "pod");
         let (why, until) = (question.why(), wording::until(question.until, now));
         let detail = match question.step {
-            Step::Asked => format!("asked {pods} for their costs, answers due in {until}"),
+            Step::Asked if now < question.until => {
+                format!("asked {pods} for their costs, answers due in {until}")
+            }
+            Step::Asked | Step::Answered => question.answered(),
             Step::Waits => {
                 format!("{silent} of {pods} did not answer{why}, asked again in {until}")
             }
-            Step::Answered => return None,
         };
         Some(Reason::new(Rule::CostsAsked, detail))
     }
 }
 
 impl Question {
+    fn asks(&self, pod: &Uid) -> bool {
+        self.pods.iter().any(|asked| asked.uid == *pod)
+    }
+
+    /// The number of asked pods that have answered.
+    fn answers(&self) -> usize {
+        let asked = self.pods.iter();
+        asked
+            .filter(|pod| self.costs.contains_key(&pod.uid))
+            .count()
+    }
+
+    fn answered(&self) -> String {
+        let (asked, why) = (wording::count(self.pods.len(), "pod"), self.why());
+        let (source, answered) = (&self.source, self.answers());
+        let took = self.took.0 / MILLISECOND;
+        format!("asked {asked} for their costs ({source}), {answered} answered in {took} ms{why}")
+    }
+
     fn why(&self) -> String {
         match &*self.failure {
             "" => String::new(),
@@ -267,10 +362,13 @@ impl Held for Question {
             until: _,
             silences: _,
             failure,
+            source,
             took: _,
         } = self;
         let texts = pods.iter().map(|pod| pod.name.len() + pod.uid.0.len());
-        let own = size_of::<Self>() + key.name.len() + key.uid.0.len() + failure.len();
+        let texts = texts.chain(costs.keys().map(|uid| uid.0.len()));
+        let own =
+            size_of::<Self>() + key.name.len() + key.uid.0.len() + failure.len() + source.len();
         own + texts.sum::<usize>() + (1 + pods.len() + costs.len()) * POD
     }
 }

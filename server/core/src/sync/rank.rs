@@ -125,6 +125,14 @@ pub(crate) fn comparable<I>(
         .collect()
 }
 
+/// Returns the first candidates in the order of deletion without the second step, at most [`ASKED_MAX`], to ask them for advice.
+pub(crate) fn first<I>(candidates: &[Candidate<'_, I>], now: Timestamp) -> Vec<usize> {
+    let mut keys = keys(candidates, now);
+    keys.sort_unstable_by(SortKey::cmp);
+    let first = keys.into_iter().take(ASKED_MAX);
+    first.map(|key| key.candidate).collect()
+}
+
 impl Head {
     /// Returns the first `count` candidates of the order, at least 1 and at most all.
     fn of<I>(candidates: &[Candidate<'_, I>], count: usize, now: Timestamp) -> Self {

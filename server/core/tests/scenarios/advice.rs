@@ -1,8 +1,10 @@
 //! Advice: once it is written, the order of the other controller is the one that the ReplicaSet prefers.
 
+use std::collections::BTreeMap;
+
 use decree_core::{
     Action, Candidate, Config, Labels, OperationResult, Phase, Pod, PodState, Preferences,
-    Preferred, Ready, ReplicaSet, ScaleIn, Span, deletion_positions,
+    Preferred, Ready, ReplicaSet, ScaleIn, ScaleInCost, Span, Uid, deletion_positions,
 };
 use proptest::prelude::*;
 
@@ -12,6 +14,9 @@ use crate::{
 };
 
 const MINUTE: Span = Span::seconds(60);
+
+/// What pods have answered last.
+type Answers = BTreeMap<Uid, i32>;
 
 /// A pod by number: its node, readiness and labels change, its cost is of others if it is given.
 fn any_pod() -> impl Strategy<Value = Pod> {
@@ -65,10 +70,26 @@ fn known(rig: &Rig) -> Vec<Pod> {
         .collect()
 }
 
+/// Whether and how a ReplicaSet asks its pods.
+fn scale_in_cost(asks: bool) -> Option<ScaleInCost> {
+    let (source, waits) = ("http://:8080/busy".into(), true);
+    asks.then_some(ScaleInCost { source, waits })
+}
+
+/// A session that advises, and may ask pods.
+fn rig(sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Rig {
+    let config = Config {
+        advises: true,
+        asks_costs: true,
+        ..Config::default()
+    };
+    Rig::with(config).listed(sets, pods)
+}
+
 /// The pods in the order of deletion, with a change of each.
 fn order(
     rig: &Rig,
-    preferences: Option<&Preferences>,
+    (preferences, answers): (Option<&Preferences>, &Answers),
     change: impl Fn(&mut PodState),
 ) -> Vec<String> {
     let pods = known(rig);
@@ -103,6 +124,7 @@ fn order(
                 preferences,
                 labels: Some(&labels[at]),
                 on_node: beside[at],
+                asked: answers.get(&pod.uid).copied(),
                 ..Preferred::default()
             })),
         })
@@ -117,11 +139,32 @@ fn order(
     named.into_iter().map(|(_, name)| name).collect()
 }
 
+/// Lets pods answer by the number of their restarts, or stay silent.
+fn answer(rig: &mut Rig, answers: &mut Answers) {
+    while let Some(question) = rig.controller.poll_question() {
+        for asked in &question.pods {
+            let pod = rig.controller.inspect().pod("default", &asked.name);
+            let pod = pod.expect("it is known");
+            answers.remove(&pod.uid);
+            if let Some(cost) = [Some(3), Some(-1), None, Some(9)][pod.state.restarts as usize] {
+                answers.insert(pod.uid, cost);
+            }
+        }
+        let asked = question.pods.iter();
+        let costs = asked.filter_map(|pod| Some((pod.uid.clone(), Ok(*answers.get(&pod.uid)?))));
+        rig.controller
+            .handle_costs(rig.now, question.id, costs.collect());
+    }
+}
+
 /// Lets all advice succeed, while minutes pass. Returns the number of writes.
-fn advise(rig: &mut Rig) -> usize {
+fn advise(rig: &mut Rig, answers: &mut Answers) -> usize {
     let mut writes = 0;
     for _ in 0..9 {
-        for batch in rig.settle() {
+        let mut batches = rig.settle();
+        answer(rig, answers);
+        batches.extend(rig.settle());
+        for batch in batches {
             assert!(matches!(batch.action, Action::Advise(_)), "{batch:?}");
             writes += batch.action.operations();
         }
@@ -134,12 +177,13 @@ proptest! {
     #[test]
     fn order_of_the_other_controller_becomes_the_preferred_one(
         pods in proptest::collection::vec(any_pod(), 0..24),
-        scale_in in proptest::collection::vec(any_preference(), 1..3),
+        scale_in in proptest::collection::vec(any_preference(), 0..3),
+        asks in any::<bool>(),
     ) {
-        let preferences = Preferences { scale_in, ..Preferences::default() };
+        let scale_in_cost = scale_in_cost(asks || scale_in.is_empty());
+        let preferences = Preferences { scale_in, scale_in_cost, ..Preferences::default() };
         let web = ReplicaSet { preferences: Some(Box::new(preferences.clone())), ..set("web", 3) };
-        let config = Config { advises: true, ..Config::default() };
-        let mut rig = Rig::with(config).listed(vec![web.clone()], Vec::new());
+        let (mut rig, mut answers) = (rig(vec![web.clone()], Vec::new()), Answers::new());
         for pod in pods {
             let foreign = pod.state.foreign_cost.then_some((pod.name.clone(), pod.state.deletion_cost));
             // What was advised stays, if nobody else has set a cost.
@@ -147,24 +191,74 @@ proptest! {
             let before = before.filter(|it| foreign.is_none() && !it.state.foreign_cost);
             let cost = before.map_or(pod.state.deletion_cost, |it| it.state.deletion_cost);
             rig.apply_pod(Pod { state: PodState { deletion_cost: cost, ..pod.state }, ..pod });
-            advise(&mut rig);
+            advise(&mut rig, &mut answers);
             if let Some((name, cost)) = foreign {
                 let now = rig.controller.inspect().pod("default", &name).expect("it is known");
                 prop_assert_eq!(now.state.deletion_cost, cost, "others' costs stay");
             }
             let of_others = known(&rig).iter().any(|pod| pod.state.foreign_cost);
             if !of_others && known(&rig).len() > 1 {
-                let preferred = order(&rig, Some(&preferences), |state| state.deletion_cost = 0);
-                prop_assert_eq!(order(&rig, None, |_| {}), preferred);
+                let preferred = order(&rig, (Some(&preferences), &answers), |state| state.deletion_cost = 0);
+                prop_assert_eq!(order(&rig, (None, &Answers::new()), |_| {}), preferred);
             }
-            prop_assert_eq!(advise(&mut rig), 0, "nothing is left to say");
+            prop_assert_eq!(advise(&mut rig, &mut answers), 0, "nothing is left to say");
         }
         // Without the annotation, all that was advised is taken away.
         rig.apply_replica_set(ReplicaSet { preferences: None, ..web });
-        advise(&mut rig);
+        advise(&mut rig, &mut answers);
         let left = known(&rig).iter().any(|pod| !pod.state.foreign_cost && pod.state.deletion_cost != 0);
         prop_assert!(!left);
     }
+}
+
+fn asks(name: &str, replicas: i32) -> ReplicaSet {
+    let preferences = Preferences {
+        scale_in_cost: scale_in_cost(true),
+        ..Preferences::default()
+    };
+    ReplicaSet {
+        preferences: Some(Box::new(preferences)),
+        ..set(name, replicas)
+    }
+}
+
+#[test]
+fn pods_beyond_a_hundred_are_asked_once_the_first_have_answered() {
+    let pods = (0..150).map(|at| pod(&format!("p{at:03}"), "web"));
+    let mut rig = rig(vec![asks("web", 150)], pods.collect());
+    for (wait, last) in [(0, "p099"), (5, "p049"), (60, "p049"), (60, "p099")] {
+        rig.wait(Span::seconds(wait));
+        rig.settle();
+        let question = rig.controller.poll_question().expect("it is time");
+        assert_eq!(&*question.pods[99].name, last);
+        // The first pod is idle.
+        let cost = |name: &str| Ok(i32::from(name != "p000"));
+        let costs = question.pods.into_iter();
+        let costs = costs.map(|pod| (pod.uid, cost(&pod.name))).collect();
+        rig.controller.handle_costs(rig.now, question.id, costs);
+        rig.settle();
+    }
+    let inspect = rig.controller.inspect();
+    let pods = (0..150).filter_map(|at| inspect.pod("default", &format!("p{at:03}")));
+    let costs: Vec<_> = pods.map(|pod| pod.state.deletion_cost).collect();
+    let zero = costs.iter().filter(|cost| **cost == 0).count();
+    assert_eq!((costs[0], zero), (-1_000, 149));
+}
+
+#[test]
+fn at_most_a_hundred_replica_sets_wait_for_answers() {
+    let names = (0..101).map(|at| format!("web-{at}"));
+    let sets = names.clone().map(|name| asks(&name, 2));
+    let pods = names.flat_map(|name| ["a", "b"].map(|it| pod(&format!("{name}-{it}"), &name)));
+    let mut rig = rig(sets.collect(), pods.collect());
+    let asked = |rig: &mut Rig| {
+        rig.settle();
+        std::iter::from_fn(|| rig.controller.poll_question()).count()
+    };
+    assert_eq!(asked(&mut rig), 100);
+    rig.controller.handle_costs(rig.now, 7, Vec::new());
+    rig.wait(Span::seconds(1));
+    assert_eq!(asked(&mut rig), 1);
 }
 
 #[test]
@@ -176,12 +270,8 @@ fn costs_of_people_that_come_in_between_are_not_lost() {
         })),
         ..set("web", 3)
     };
-    let config = Config {
-        advises: true,
-        ..Config::default()
-    };
     let young = pod("b", "web");
-    let mut rig = Rig::with(config).listed(
+    let mut rig = rig(
         vec![web],
         vec![
             pod("a", "web"),

@@ -119,9 +119,16 @@ fn advice_is_for_pods_whose_cost_nobody_else_has_set() {
         assert_eq!([calls.concat(), refused.concat()].concat(), expected);
     }
     // Without an order that the ReplicaSet prefers, advice is only taken away.
-    for (cost, expected) in [(1, "advice"), (0, "ours@7=0")] {
-        let mut rig = Rig::new(&pods);
-        (rig.guard.config.mode, rig.guard.config.lenient) = (v1::Mode::Advise, false);
+    for (asks, cost, expected) in [
+        (false, 1, "advice"),
+        (false, 0, "ours@7=0"),
+        (true, 1, "ours@7=1"),
+    ] {
+        let mut rig = rig_in(v1::Mode::Advise, &pods);
+        let mut set = replica_set(20, 1);
+        let prefers = set.projected.preferences.get_or_insert_default();
+        prefers.scale_in_cost = asks.then(v1::ScaleInCost::default);
+        rig.view.apply_replica_set(&set);
         rig.batches
             .handle_batch(batch(1, advise(&[("ours", cost)])));
         let (calls, refused) = at_millis(&mut rig, 0);

@@ -9,6 +9,8 @@ use crate::{
 
 /// The number of low bits of a key that hold a [`bucket`].
 pub(super) const BUCKET_BITS: u32 = 7;
+/// The lowest of the bits above the bucket that hold the deletion cost.
+pub(super) const COST_BIT: u32 = 32;
 /// The lowest of the bits above the bucket that hold the place by the preferences, and their number.
 pub(super) const PREFERENCE_BIT: u32 = 64;
 pub(super) const PLACE_BITS: u32 = 32;
@@ -73,7 +75,7 @@ impl<'a, I> Candidate<'a, I> {
         let assigned = u128::from(self.node.is_some()) << 99;
         let phase = u128::from(phase.ordinal()) << 97;
         let is_ready = u128::from(ready.ready) << 96;
-        let cost = u128::from(ascending(self.cost())) << 32;
+        let cost = u128::from(ascending(self.cost())) << COST_BIT;
         let class = assigned | phase | is_ready | cost | u128::from(!self.rank);
         let since = bucket(self.ready_since(), now);
         let restarts = u128::from(!ascending(restarts)) << 39;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     SortKey,
-    candidate::{BUCKET_BITS, Candidate, PREFERENCE_BIT},
+    candidate::{BUCKET_BITS, COST_BIT, Candidate},
     keys,
     preference::measured,
     share_out,
@@ -60,12 +60,13 @@ pub fn deletion_positions<I: Copy>(
     places
 }
 
-/// Returns the place of each pod by the preferences of its ReplicaSet alone, in the order of `pods`. Pods that tie have the same place.
-pub(crate) fn preferred_places<I: Copy>(pods: &[Candidate<'_, I>], now: Timestamp) -> Vec<u32> {
+/// Returns the place of each pod by the preferences of its ReplicaSet and then the cost alone, in the order of `pods`. Pods that tie have the
+/// same place.
+pub(crate) fn preferred_places<I: Copy>(pods: &[Candidate<'_, I>], now: Timestamp) -> Vec<u64> {
     let pods = &*measured(pods, now);
     let mut places = vec![0; pods.len()];
     for key in keys(pods, now) {
-        places[key.candidate] = (key.class >> (PREFERENCE_BIT + BUCKET_BITS)) as u32;
+        places[key.candidate] = (key.class >> (COST_BIT + BUCKET_BITS)) as u64;
     }
     places
 }
