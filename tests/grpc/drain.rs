@@ -1,10 +1,17 @@
-//! SIGTERM: all peers are told, work in flight may finish, and the rest is cut off.
+//! SIGTERM: all peers are told, work in flight may finish, and the rest is cut off. Agents that are stopped report theirs.
 
 use std::time::{Duration, SystemTime};
 
+use agent_fake::{Fault, Kind, Verb};
+use decree_agent::{FakeCluster, ShellConfig};
 use decree_api::v1::{self, reconcile_response::Frame as Answer};
 use decree_server::Config;
-use tests::objects::{pod, replica_set};
+use service::transport::Connector;
+use tests::{
+    builders::{self, brisk_cluster},
+    objects::{pod, replica_set},
+};
+use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -112,4 +119,35 @@ async fn session_that_does_not_finish_ends_at_the_deadline_of_its_drain() {
     let early = deadline.duration_since(SystemTime::now());
     assert!(early.is_err(), "{early:?} before the deadline");
     server.ended().await;
+}
+
+#[tokio::test]
+async fn agent_that_is_stopped_reports_what_was_in_flight() {
+    let server = Running::start().await;
+    let cluster = FakeCluster::start(brisk_cluster(), Vec::new()).expect("it is empty");
+    cluster.with(|it| {
+        let late = Fault::delay(Duration::from_millis(20)).on(Verb::Create);
+        it.create(builders::replica_set("web").replicas(3).build())
+            .expect("valid");
+        it.faults_mut().add(late);
+    });
+    let pods = || cluster.with(|it| it.objects(Kind::Pod).count());
+    let stop = CancellationToken::new();
+    let config = ShellConfig::new(Connector::local(&server.addresses.grpc));
+    let agent = decree_agent::run(config, cluster.clone(), stop.clone());
+    let agent = tokio::spawn(agent);
+    soon(async {
+        while pods() == 0 {
+            cluster.changed().await;
+        }
+    })
+    .await;
+    stop.cancel();
+    let ended = soon(agent).await.expect("it does not panic");
+    ended.expect("it ends in order");
+    assert_eq!(pods(), 1);
+    for (result, count) in [("done", 1.0), ("not_started_not_enforcing", 2.0)] {
+        let series = format!("decree_operations_total{{op=\"create\",result=\"{result}\"}}");
+        server.until(&series, |found| found >= count).await;
+    }
 }

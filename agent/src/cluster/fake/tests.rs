@@ -1,7 +1,8 @@
 //! The embedded cluster as a task: its calls, its time and its end.
 
 use agent_core::{
-    api::{CreatePod, Object, Template},
+    api::{CreatePod, Template},
+    nodes::NodeEvent,
     watch::WatchEvent,
 };
 use agent_fake::{ClusterConfig, Fault, Kubelet};
@@ -94,35 +95,6 @@ async fn watch_pods(cluster: &FakeCluster) -> FakeEvents {
         .watch(Kind::Pod, list.resource_version)
         .await
         .expect("it watches")
-}
-
-#[tokio::test(start_paused = true)]
-async fn time_passes_by_itself_and_pods_become_ready() {
-    let cluster = start(ClusterConfig::default());
-    let mut events = watch_pods(&cluster).await;
-    create(&cluster, "a").await;
-    let mut seen = Vec::new();
-    while seen.last() != Some(&true) {
-        for event in events.next().await.expect("the watch lives") {
-            let WatchEvent::Applied(Object::Pod(pod)) = event else {
-                continue;
-            };
-            seen.extend(pod.ready.map(|it| it.ready));
-        }
-    }
-    let elapsed = cluster
-        .with(|model| model.now())
-        .duration_since(ClusterConfig::default().start);
-    let Kubelet {
-        schedule_after,
-        start_after,
-        ready_after,
-        ..
-    } = Kubelet::default();
-    assert!(
-        elapsed.unsigned_abs() >= schedule_after + start_after + ready_after,
-        "{elapsed:?}"
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,4 +208,35 @@ async fn create_that_takes_longer_than_it_may_has_no_effect() {
     assert_eq!(list.count(), 0);
     create(&cluster, "b").await;
     assert_eq!(begun.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_are_sent_in_spite_of_a_refusal_and_so_are_their_changes() {
+    let cluster = start(ClusterConfig::default());
+    let forbidden = agent_fake::ApiError::new(403, "Forbidden", "nodes is forbidden");
+    let once = Fault::refuse(forbidden).on(agent_fake::Verb::List).times(1);
+    cluster.with(|model| model.faults_mut().add(once));
+    let (sender, mut news) = tokio::sync::mpsc::channel(1);
+    let tell = move |it| {
+        let sender = sender.clone();
+        async move { drop(sender.send(it).await) }
+    };
+    let following = cluster.clone().follow_nodes(NodeFields::default(), tell);
+    let _following = AbortOnDropHandle::new(tokio::spawn(following));
+    let refused = news.recv().await.expect("it follows").expect_err("once");
+    assert_eq!((refused.0, refused.1.code), ("list", Some(403)));
+    let cordon = json!({"spec": {"unschedulable": true}});
+    for expected in [0, 1] {
+        let listed = news.recv().await.expect("it follows").expect("all nodes");
+        let [NodeEvent::Listed(nodes)] = &listed[..] else {
+            panic!("{listed:?}")
+        };
+        let cordoned = nodes.iter().filter(|it| it.unschedulable).count();
+        assert_eq!((nodes.len(), cordoned), (3, expected));
+        assert_eq!(news.recv().await, Some(Ok(vec![])));
+        let patched = |model: &mut agent_fake::Cluster| {
+            model.patch(agent_fake::Kind::Node, "", "node-b", &cordon)
+        };
+        cluster.with(patched).expect("there is one");
+    }
 }
