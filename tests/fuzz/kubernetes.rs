@@ -60,14 +60,30 @@ pub(crate) fn pod(rng: &mut Rng) -> Value {
         },
         "status": {
             "phase": *rng.pick(&["Pending", "Running", "Succeeded", "Failed", "Strange"]),
-            "containerStatuses": [{"name": "main", "restartCount": number(rng)}],
+            "containerStatuses": [container(rng, "main")],
         },
     });
+    if rng.chance(200) {
+        pod["spec"]["initContainers"] =
+            json!([{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}]);
+        let statuses = ["setup", "proxy"].map(|name| container(rng, name));
+        pod["status"]["initContainerStatuses"] = statuses.into();
+    }
     if rng.chance(600) {
         let status = *rng.pick(&["True", "False", "Unknown"]);
         let time = time(rng);
-        pod["status"]["conditions"] =
-            json!([{"type": "Ready", "status": status, "lastTransitionTime": time}]);
+        let mut conditions =
+            vec![json!({"type": "Ready", "status": status, "lastTransitionTime": time})];
+        if rng.chance(300) {
+            conditions.push(json!({
+                "type": "PodScheduled", "status": status, "lastTransitionTime": time,
+                "reason": "Unschedulable", "message": name(rng),
+            }));
+        }
+        pod["status"]["conditions"] = conditions.into();
+    }
+    if rng.chance(200) {
+        pod["status"]["reason"] = name(rng).into();
     }
     if rng.chance(150) {
         let cost = name(rng);
@@ -75,6 +91,16 @@ pub(crate) fn pod(rng: &mut Rng) -> Value {
             json!({"controller.kubernetes.io/pod-deletion-cost": cost});
     }
     pod
+}
+
+/// The status of a container, which sometimes waits.
+fn container(rng: &mut Rng, of: &str) -> Value {
+    let mut status = json!({"name": of, "restartCount": number(rng)});
+    if rng.chance(300) {
+        let reason = *rng.pick(&["ContainerCreating", "CrashLoopBackOff"]);
+        status["state"] = json!({"waiting": {"reason": reason}});
+    }
+    status
 }
 
 fn metadata(rng: &mut Rng) -> Value {
@@ -93,11 +119,14 @@ fn metadata(rng: &mut Rng) -> Value {
         metadata["deletionTimestamp"] = time(rng).into();
     }
     if rng.chance(400) {
-        let owner = *rng.pick(&NAMES);
-        metadata["ownerReferences"] = json!([{
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": format!("{owner}-uid"),
-            "controller": rng.chance(900),
-        }]);
+        let owners = (0..rng.between(1, 2)).map(|_| {
+            let owner = *rng.pick(&NAMES);
+            json!({
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": format!("{owner}-uid"),
+                "controller": rng.chance(900),
+            })
+        });
+        metadata["ownerReferences"] = owners.collect();
     }
     metadata
 }

@@ -77,7 +77,7 @@ fn frame(verb: &str, object: &Value) -> Option<Vec<u8>> {
     }
     let pod = [
         field(1, &metadata(&object["metadata"])?),
-        field(2, &texts(&object["spec"], &[(10, "nodeName")])?),
+        field(2, &spec(&object["spec"])?),
         field(3, &status(&object["status"])?),
     ];
     let kind = [field(1, b"v1"), field(2, b"Pod")].concat();
@@ -123,26 +123,44 @@ fn metadata(metadata: &Value) -> Option<Vec<u8>> {
     Some(message)
 }
 
-fn status(status: &Value) -> Option<Vec<u8>> {
-    let mut message = texts(status, &[(1, "phase")])?;
-    for condition in status["conditions"].as_array().into_iter().flatten() {
-        let mut written = texts(condition, &[(1, "type"), (2, "status")])?;
-        written.extend(field(4, &time(condition["lastTransitionTime"].as_str()?)?));
-        message.extend(field(2, &written));
-    }
-    for container in status["containerStatuses"].as_array()? {
-        let mut written = texts(container, &[(1, "name")])?;
-        let restarts = i32::try_from(container["restartCount"].as_i64()?).ok()?;
-        written.extend(number(5, restarts.into()));
-        message.extend(field(8, &written));
+fn spec(spec: &Value) -> Option<Vec<u8>> {
+    let mut message = texts(spec, &[(10, "nodeName")])?;
+    for container in spec["initContainers"].as_array().into_iter().flatten() {
+        let container = texts(container, &[(1, "name"), (24, "restartPolicy")])?;
+        message.extend(field(20, container));
     }
     Some(message)
 }
 
+fn status(status: &Value) -> Option<Vec<u8>> {
+    let mut message = texts(status, &[(1, "phase"), (4, "reason")])?;
+    for condition in status["conditions"].as_array().into_iter().flatten() {
+        let fields = [(1, "type"), (2, "status"), (5, "reason"), (6, "message")];
+        let mut written = texts(condition, &fields)?;
+        written.extend(field(4, &time(condition["lastTransitionTime"].as_str()?)?));
+        message.extend(field(2, &written));
+    }
+    for (place, name) in [(8, "containerStatuses"), (10, "initContainerStatuses")] {
+        for container in status[name].as_array().into_iter().flatten() {
+            let mut written = texts(container, &[(1, "name")])?;
+            if let Some(waiting) = container["state"].get("waiting") {
+                let waiting = texts(waiting, &[(1, "reason")])?;
+                written.extend(field(2, field(1, waiting)));
+            }
+            let restarts = i32::try_from(container["restartCount"].as_i64()?).ok()?;
+            written.extend(number(5, restarts.into()));
+            message.extend(field(place, &written));
+        }
+    }
+    Some(message)
+}
+
+/// Encodes the fields of an object that are there.
 fn texts(object: &Value, fields: &[(u32, &str)]) -> Option<Vec<u8>> {
-    let written = fields
-        .iter()
-        .map(|(number, name)| Some(field(*number, object[*name].as_str()?.as_bytes())));
+    let written = fields.iter().filter_map(|(number, name)| {
+        let value = object.get(name)?;
+        Some(value.as_str().map(|text| field(*number, text)))
+    });
     Some(written.collect::<Option<Vec<_>>>()?.concat())
 }
 
