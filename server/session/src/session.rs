@@ -285,4 +285,4 @@ fn welcome(identity: &SessionIdentity, config: &Config) -> Frame {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,22 +1,10 @@
 //! The rules of a session's frames, without a stream.
 
 use super::*;
+use crate::session::tests::{begin, pod};
 use crate::wire::{OBJECT_BYTES_MAX, raw_tests};
 use bytes::Bytes;
 use proptest::prelude::*;
-
-fn request(frame: Frame) -> v1::ReconcileRequest {
-    v1::ReconcileRequest {
-        sequence: 0,
-        frame: Some(frame),
-    }
-}
-
-fn begin(kind: v1::Kind) -> v1::ReconcileRequest {
-    request(Frame::SnapshotBegin(v1::SnapshotBegin {
-        kind: kind.into(),
-    }))
-}
 
 /// Notes the arrivals, in full.
 #[derive(Default)]
@@ -69,23 +57,7 @@ impl Sink for Log {
 }
 
 fn valid() -> v1::Pod {
-    let text = |text: &str| text.to_owned();
-    let label = |key: &str| (key.to_owned(), "x".to_owned());
-    v1::Pod {
-        namespace: text("default"),
-        name: text("web-x"),
-        uid: text("u1"),
-        resource_version: text("7"),
-        labels: ["app", "tier"].map(label).into(),
-        controller: Some(v1::OwnerReference {
-            kind: text("ReplicaSet"),
-            name: text("web"),
-            uid: text("u2"),
-            ..v1::OwnerReference::default()
-        }),
-        node_name: text("node-1"),
-        ..v1::Pod::default()
-    }
+    pod("web-x", "7")
 }
 
 /// Returns an item with a pod: of a list of pods, of events or of outcomes.
