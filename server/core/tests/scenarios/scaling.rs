@@ -3,7 +3,7 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use decree_core::{
-    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Preferences, Rule, ScaleIn,
+    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Preferences, ScaleIn,
     SurroundingsCopy, SurroundingsIndex, decide_while,
 };
 
@@ -173,25 +173,6 @@ fn copy_of_a_replica_set_that_is_deleted_meanwhile_has_none() {
     rig.apply_replica_set(set("db", 1));
     let around = copy.step(rig.now, &rig.controller).expect("it ends");
     assert_eq!(around.replica_sets(), []);
-}
-
-#[test]
-fn missing_pods_are_created_under_names_chosen_here() {
-    let mut rig = Rig::of(vec![set("web", 3)], vec![]);
-    let batch = rig.batch();
-    let is_name = |name: &String| name.len() == 9 && name.starts_with("web-");
-    let names = created(&batch);
-    assert!(names.len() == 3 && names.iter().all(is_name), "{names:?}");
-    let Action::Create {
-        generate_name,
-        slow_start_initial,
-        ..
-    } = &batch.action
-    else {
-        panic!()
-    };
-    assert_eq!((&**generate_name, *slow_start_initial), ("web-", 1));
-    assert_eq!(batch.reasons[0].rule, Rule::TooFewReplicas);
 }
 
 #[test]
