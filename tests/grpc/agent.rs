@@ -163,19 +163,6 @@ impl Agent {
         }
     }
 
-    /// Sends a list of pods at version 200.
-    pub(crate) async fn list_pods(&mut self, pods: Vec<v1::Pod>) {
-        let kind = v1::Kind::Pod;
-        let end = v1::SnapshotEnd {
-            kind: kind.into(),
-            resource_version: "200".to_owned(),
-            count: i64::try_from(pods.len()).expect("few"),
-        };
-        self.begin_snapshot(kind).await;
-        self.list(vec![], pods).await;
-        self.send(Frame::SnapshotEnd(end)).await;
-    }
-
     /// Opens the list of a kind.
     pub(crate) async fn begin_snapshot(&mut self, kind: v1::Kind) {
         let kind = kind.into();

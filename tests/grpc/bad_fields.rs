@@ -1,13 +1,13 @@
 //! Faults of one object: the server rejects or quarantines the object by the path of its field, and its session continues.
 
-use decree_api::v1::{self, event, reconcile_response::Frame as Answer};
+use decree_api::v1::{self, event};
 use tests::{
     bad_fields::BadFields,
     objects::{pod, pod_ref, replica_set},
 };
 
 use crate::{
-    agent::{Agent, created_names, get_web},
+    agent::{Agent, get_web},
     running::Running,
 };
 
@@ -114,44 +114,4 @@ async fn replica_sets_out_of_range_are_quarantined_visibly() {
         agent.deleted(v1::Kind::ReplicaSet, gone, "").await;
     }
     agent.prove_alive().await;
-}
-
-#[tokio::test]
-async fn repaired_replica_set_is_served() {
-    let server = Running::start().await;
-    let mut agent = session(&server).await;
-    let bad = replica_set("web").replicas(-1).build();
-    agent.event(event::Event::ReplicaSetApplied(bad)).await;
-    agent.rejection().await;
-    let mut good = replica_set("web").replicas(1).build();
-    good.resource_version = "101".to_owned();
-    agent.event(event::Event::ReplicaSetApplied(good)).await;
-    assert!(matches!(
-        agent.batch().await.action,
-        Some(v1::batch::Action::Create(_))
-    ));
-}
-
-#[tokio::test]
-async fn unreadable_object_of_an_outcome_is_told_and_the_batch_is_done() {
-    let server = Running::start().await;
-    let sets = vec![replica_set("web").replicas(1).build()];
-    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
-    let batch = agent.batch().await;
-    let good = pod(&created_names(&batch)[0], "web").version(101).build();
-    let bad = v1::Pod {
-        labels: [("a b".into(), String::new())].into(),
-        ..good.clone()
-    };
-    agent.created(&batch, vec![bad]).await;
-    assert_names(&agent.rejection().await, "labels[a b]", "INVALID_LABEL_KEY");
-    let Answer::Resync(_) = agent.next().await else {
-        panic!("a list is asked for")
-    };
-    agent.list_pods(vec![good]).await;
-    let status = agent.batch().await;
-    assert!(
-        matches!(status.action, Some(v1::batch::Action::WriteStatus(_))),
-        "{status:?}"
-    );
 }

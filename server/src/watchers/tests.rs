@@ -92,20 +92,6 @@ async fn decision_after_missed_ones_carries_their_number() {
 }
 
 #[tokio::test]
-async fn closed_watch_ends_with_its_last_word() {
-    let watchers = watchers(1, 1);
-    let mut watch = watch(&watchers).expect("room");
-    watchers.close();
-    let end = watch
-        .next()
-        .await
-        .expect("a last word")
-        .expect_err("a refusal");
-    assert_eq!(end.code(), tonic::Code::Unavailable);
-    assert!(watch.next().await.is_none());
-}
-
-#[tokio::test]
 async fn reader_who_may_read_no_more_is_told_at_once() {
     let watchers = watchers(1, 2);
     let (caller, (open, end_signal)) = viewer();
