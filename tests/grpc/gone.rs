@@ -2,6 +2,9 @@
 
 use decree_api::v1::{self, reconcile_request::Frame};
 use prost::Message as _;
+use tests::http2::{
+    DATA, END_HEADERS, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame, request,
+};
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::{
@@ -9,13 +12,6 @@ use crate::{
     running::{Running, soon, unhurried},
 };
 
-/// Frames of HTTP/2.
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-const END_HEADERS: u8 = 4;
 /// Error codes of HTTP/2.
 const CODES: [u32; 5] = [0, 1, 2, 8, 11];
 
@@ -32,35 +28,10 @@ enum Leaves {
     Goaway(u32),
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
 /// A message of gRPC, of this length by its header.
 fn message(length: usize, bytes: &[u8]) -> Vec<u8> {
     let length = u32::try_from(length).expect("short").to_be_bytes();
     [&[0][..], &length, bytes].concat()
-}
-
-/// A header block of literals.
-fn headers() -> Vec<u8> {
-    let literal = |(name, value): (&str, &str)| {
-        let text = |text: &str| {
-            let length = u8::try_from(text.len()).expect("shorter than 127 bytes");
-            [&[length], text.as_bytes()].concat()
-        };
-        [&[0][..], &text(name), &text(value)].concat()
-    };
-    let headers = [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", "/decree.v1.DecisionService/Reconcile"),
-        (":authority", "localhost"),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ];
-    headers.into_iter().flat_map(literal).collect()
 }
 
 /// Opens a session, sends half a frame, and leaves.
@@ -74,9 +45,9 @@ async fn leave(server: &Running, leaves: Leaves) {
     let half = message(100, &[1; 50]);
     let greeting = greeting.encode_to_vec();
     let sent = [
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        PREFACE.to_vec(),
         frame(SETTINGS, 0, 0, &[]),
-        frame(HEADERS, END_HEADERS, 1, &headers()),
+        frame(HEADERS, END_HEADERS, 1, &request("Reconcile", 0)),
         frame(DATA, 0, 1, &message(greeting.len(), &greeting)),
         frame(DATA, 0, 1, &half),
     ];

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use decree_server::Config;
+use tests::http2::{PING, PREFACE, SETTINGS, frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
@@ -12,10 +13,9 @@ use crate::{
     running::{Running, StoppedTime, soon, unhurried},
 };
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The header of an empty SETTINGS frame.
-const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
-const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+fn ping() -> Vec<u8> {
+    frame(PING, 0, 0, &[1; 8])
+}
 
 async fn until_no_connection(server: &Running) {
     server
@@ -54,7 +54,7 @@ async fn peer_that_answers_pings_and_calls_nothing_is_closed() {
     let time = StoppedTime::stop();
     let server = Running::start_with(Config::embedded()).await;
     let mut stream = server.socket().await;
-    let begun = [PREFACE, SETTINGS, PING].concat();
+    let begun = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &ping()].concat();
     stream.write_all(&begun).await.expect("it is open");
     let mut bytes = [0; 1024];
     let answered = soon(stream.read(&mut bytes)).await;
@@ -62,7 +62,7 @@ async fn peer_that_answers_pings_and_calls_nothing_is_closed() {
     time.pass(Config::embedded().hello_deadline).await;
     let closed = async {
         loop {
-            let sent = stream.write_all(PING).await;
+            let sent = stream.write_all(&ping()).await;
             let read = stream.read(&mut bytes).await;
             if sent.is_err() || !read.is_ok_and(|count| count > 0) {
                 return;
@@ -81,7 +81,7 @@ async fn peer_that_pings_and_never_reads_is_given_up() {
     .await;
     let mut stream = server.socket().await;
     stream.write_all(PREFACE).await.expect("it is open");
-    let pings = PING.repeat(4096);
+    let pings = ping().repeat(4096);
     let given_up = async { while stream.write_all(&pings).await.is_ok() {} };
     soon(given_up).await;
     until_no_connection(&server).await;

@@ -33,6 +33,9 @@ use std::{io, sync::Arc, time::Duration};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use serde::Deserialize;
+use tests::http2::{
+    DATA, END_HEADERS, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, frame, header, request,
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split},
     net::TcpStream,
@@ -43,10 +46,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use self::{
-    frames::{
-        ACK, CANCEL, CONTINUATION, DATA, END_HEADERS, FIRST, GOAWAY, HEADERS, PING, RST_STREAM,
-        SETTINGS, frame, frames, header, number, request, size,
-    },
+    frames::{ACK, CANCEL, CONTINUATION, FIRST, frames, number, size},
     tls::{Cut, Tls, alerted, end_of},
 };
 use crate::{
@@ -213,7 +213,7 @@ impl Course {
             "resets" => self.resets(number(0)).await,
             "cut" => self.cut().await,
             "headers" => {
-                let block = request("Reconcile", number(1));
+                let block = request("Reconcile", size(number(1)));
                 self.open_streams(number(0), &block).await;
             }
             "continuations" => self.continuations(number(0), number(1)).await,

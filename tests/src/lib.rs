@@ -81,6 +81,7 @@ pub mod facts;
 pub mod failure;
 pub mod fenced;
 pub mod golden;
+pub mod http2;
 pub mod invariants;
 pub mod issuer;
 pub mod layouts;

@@ -1,21 +1,15 @@
-//! Frames of HTTP/2, byte by byte.
+//! Steps that send one frame of HTTP/2, so often.
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+use tests::http2::{END_HEADERS, GOAWAY, HEADERS, PING, PREFACE, SETTINGS, frame, header};
+
 /// The first stream of a client.
 pub(super) const FIRST: u32 = 1;
 
-pub(super) const DATA: u8 = 0;
-pub(super) const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
-pub(super) const RST_STREAM: u8 = 3;
-pub(super) const SETTINGS: u8 = 4;
-pub(super) const PING: u8 = 6;
-pub(super) const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 pub(super) const CONTINUATION: u8 = 9;
 pub(super) const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
-pub(super) const END_HEADERS: u8 = 4;
 /// The payload of a reset: CANCEL.
 pub(super) const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
@@ -58,61 +52,4 @@ pub(super) fn frames(verb: &str, words: &[&str]) -> (u32, Vec<u8>) {
         }
         _ => panic!("{verb} is no step"),
     }
-}
-
-pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("frames are short");
-    let head = [
-        &length.to_be_bytes()[1..],
-        &[kind, flags],
-        &stream.to_be_bytes(),
-    ];
-    [&head.concat()[..], payload].concat()
-}
-
-/// Writes the headers of a call, one of them of `bytes` bytes.
-pub(super) fn request(method: &str, bytes: u32) -> Vec<u8> {
-    let path = match method {
-        "Reconcile" | "Decide" | "Simulate" => format!("/decree.v1.DecisionService/{method}"),
-        other => other.to_owned(),
-    };
-    let value = "a".repeat(size(bytes));
-    let mut headers = vec![
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", &path),
-        (":authority", "localhost"),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ];
-    headers.extend((bytes > 0).then_some(("x", &*value)));
-    let headers = headers.into_iter();
-    headers
-        .flat_map(|(name, value)| header(name, value))
-        .collect()
-}
-
-/// Writes a header as a literal without indexing.
-pub(super) fn header(name: &str, value: &str) -> Vec<u8> {
-    let mut written = vec![0];
-    for text in [name, value] {
-        length(text.len(), &mut written);
-        written.extend_from_slice(text.as_bytes());
-    }
-    written
-}
-
-/// Writes a length with a prefix of seven bits.
-fn length(length: usize, out: &mut Vec<u8>) {
-    const PREFIX_MAX: usize = 127;
-    let Some(mut rest) = length.checked_sub(PREFIX_MAX) else {
-        out.push(length.to_le_bytes()[0]);
-        return;
-    };
-    out.push(127);
-    while rest >= 128 {
-        out.push(rest.to_le_bytes()[0] | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest.to_le_bytes()[0]);
 }
