@@ -47,7 +47,6 @@ mod budget;
 mod canonical;
 mod costs;
 mod crashes;
-mod lasting;
 mod malicious;
 mod mutants;
 mod outages;
