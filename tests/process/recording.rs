@@ -1,4 +1,4 @@
-//! Recordings of a server whose disk is full, and the recordings of the repository, replayed by the command.
+//! Recordings of a server whose disk is full, replayed by the command.
 
 use std::{
     fs,
@@ -6,15 +6,8 @@ use std::{
     process::Output,
 };
 
-use decree_api::{
-    recording::v1::record::Step,
-    v1::{batch::Action, reconcile_response::Frame},
-};
 use tempfile::TempDir;
-use tests::{
-    binaries,
-    recordings::{self, Recording},
-};
+use tests::binaries;
 
 use crate::{console, world};
 
@@ -56,13 +49,13 @@ fn full_disk_ends_a_recording_with_one_line_and_the_next_session_is_recorded_aga
     let [full, whole] = &recordings_of(&kept)[..] else {
         panic!("one of each session: {:?}", recordings_of(&kept))
     };
-    let full = replay(full, &[]);
+    let full = replay(full);
     assert_eq!(full.status.code(), Some(0), "{full:?}");
     // The disk may have had no room for the mark either.
     let ends = ["could not be written", "the server was killed"];
     let notice = text(&full.stderr);
     assert!(ends.iter().any(|it| notice.contains(it)), "{full:?}");
-    let whole = replay(whole, &[]);
+    let whole = replay(whole);
     assert_eq!(whole.status.code(), Some(0), "{whole:?}");
     assert_eq!(text(&whole.stderr), "");
     for step in console::steps(
@@ -75,57 +68,6 @@ fn full_disk_ends_a_recording_with_one_line_and_the_next_session_is_recorded_aga
     }
 }
 
-#[test]
-fn changed_decision_ends_the_command_with_1() {
-    let folder = TempDir::new().expect("a folder");
-    for (name, bytes) in recordings::kept() {
-        let file = folder.path().join(&name);
-        fs::write(&file, &bytes).expect("it can be written");
-        let same = replay(&file, &[]);
-        assert_eq!(same.status.code(), Some(0), "{name}: {same:?}");
-        assert!(text(&same.stdout).contains("all agree"), "{same:?}");
-
-        fs::write(&file, &bytes[..bytes.len() - 1]).expect("it can be written");
-        let torn = replay(&file, &[]);
-        assert_eq!(torn.status.code(), Some(0), "{torn:?}");
-        assert!(text(&torn.stderr).contains("is torn"), "{torn:?}");
-
-        fs::write(&file, one_created_less(&bytes)).expect("it can be written");
-        let other = replay(&file, &[]);
-        assert_eq!(other.status.code(), Some(1), "{name}: {other:?}");
-        let differences = text(&other.stdout);
-        assert!(differences.contains(": 1 difference"), "{differences}");
-        assert!(differences.contains("  recorded  create"), "{differences}");
-    }
-}
-
-/// Removes a name from the first created pods, as if a version had decided so.
-fn one_created_less(bytes: &[u8]) -> Vec<u8> {
-    let mut recording = Recording::decode(bytes);
-    let polls = recording
-        .records
-        .iter_mut()
-        .filter_map(|it| match &mut it.step {
-            Some(Step::Poll(poll)) => poll.frame.as_mut()?.frame.as_mut(),
-            _ => None,
-        });
-    let mut batches = polls.flat_map(|frame| match frame {
-        Frame::Batches(batches) => batches.batches.as_mut_slice(),
-        Frame::Welcome(_)
-        | Frame::Resync(_)
-        | Frame::Drain(_)
-        | Frame::Heartbeat(_)
-        | Frame::Rejection(_)
-        | Frame::CostsWanted(_) => &mut [],
-    });
-    let create = batches.find_map(|batch| match &mut batch.action {
-        Some(Action::Create(create)) => Some(create),
-        _ => None,
-    });
-    create.expect("pods were created").names.pop();
-    recording.encode()
-}
-
 /// The recordings of a folder, the oldest first.
 fn recordings_of(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("it was made");
@@ -135,9 +77,9 @@ fn recordings_of(folder: &Path) -> Vec<PathBuf> {
     recordings
 }
 
-fn replay(file: &Path, flags: &[&str]) -> Output {
+fn replay(file: &Path) -> Output {
     let mut command = world::program("decree");
-    let output = command.arg("replay").args(flags).arg(file).output();
+    let output = command.arg("replay").arg(file).output();
     output.expect("it was built")
 }
 
