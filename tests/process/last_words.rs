@@ -42,92 +42,54 @@ fn kubeconfig(text: &str) -> NamedTempFile {
     file
 }
 
-/// A command line that is refused, its exit code, and words of its error.
-const REFUSED: [(&str, i32, &[&str]); 17] = [
-    (
-        "decree-server --admin off --listen 127.0.0.1:0 --policy Cargo.toml",
-        1,
-        &["--policy Cargo.toml", "line 1"],
-    ),
-    (
-        "decree-server --admin off --listen 127.0.0.1:0 --record Cargo.toml",
-        1,
-        &["recordings cannot be kept here"],
-    ),
-    (
-        "decree-agent --admin off",
-        2,
-        &[
-            "--cluster fake",
-            "--kubeconfig",
-            "--context",
-            "KUBECONFIG",
-            "~/.kube/config",
-        ],
-    ),
-    (
-        "decree-agent --admin off --manifest web.yaml",
-        2,
-        &["--cluster fake"],
-    ),
-    (
-        "decree-server --listen everywhere",
-        2,
-        &["--listen", "everywhere"],
-    ),
-    (
-        "decree-server --admin 8080",
-        2,
-        &["--admin", "an address and a port"],
-    ),
-    (
-        "decree-server --sessions-max 0",
-        2,
-        &["--sessions-max", "1..="],
-    ),
-    (
-        "decree-agent --server unix:",
-        2,
-        &["--server", "a path after unix:"],
-    ),
-    (
-        "decree-agent --server decree:50051",
-        2,
-        &["--server", "http://127.0.0.1:50051"],
-    ),
-    (
-        "decree-agent --server http://a/b",
-        2,
-        &["--server", "without path"],
-    ),
-    ("decree-agent --cluster kind", 2, &["--cluster", "fake"]),
-    ("decree-agent --mode act", 2, &["--mode", "dry-run"]),
-    (
-        "decree-agent --cluster fake --log-level off --admin off --manifest /nowhere/web.yaml",
-        1,
-        &["/nowhere/web.yaml"],
-    ),
-    ("decree get everything", 2, &["everything", "replicasets"]),
-    (
-        "decree get sessions --server http://127.0.0.1:1",
-        3,
-        &["http://127.0.0.1:1", "--server"],
-    ),
-    (
-        "decree decide -f /nowhere/web.yaml",
-        2,
-        &["/nowhere/web.yaml"],
-    ),
-    ("decree demo --log-level loud", 2, &["--log-level", FILTER]),
-];
+/// Command lines that are refused with an exit code, and below each the words of its error.
+const REFUSED: &str = "
+[1] decree-server --admin off --listen 127.0.0.1:0 --policy Cargo.toml
+--policy Cargo.toml, line 1
+[1] decree-server --admin off --listen 127.0.0.1:0 --record Cargo.toml
+recordings cannot be kept here
+[2] decree-agent --admin off
+--cluster fake, --kubeconfig, --context, KUBECONFIG, ~/.kube/config
+[2] decree-agent --admin off --manifest web.yaml
+--cluster fake
+[2] decree-server --listen everywhere
+--listen, everywhere
+[2] decree-server --admin 8080
+--admin, an address and a port
+[2] decree-server --sessions-max 0
+--sessions-max, 1..=
+[2] decree-agent --server unix:
+--server, a path after unix:
+[2] decree-agent --server decree:50051
+--server, http://127.0.0.1:50051
+[2] decree-agent --server http://a/b
+--server, without path
+[2] decree-agent --cluster kind
+--cluster, fake
+[2] decree-agent --mode act
+--mode, dry-run
+[1] decree-agent --cluster fake --log-level off --admin off --manifest /nowhere/web.yaml
+/nowhere/web.yaml
+[2] decree get everything
+everything, replicasets
+[3] decree get sessions --server http://127.0.0.1:1
+http://127.0.0.1:1, --server
+[2] decree decide -f /nowhere/web.yaml
+/nowhere/web.yaml
+[2] decree demo --log-level loud
+--log-level, TARGET=LEVEL";
 /// What a filter of logs may be.
 const FILTER: &str = "TARGET=LEVEL";
 
 #[test]
 fn command_lines_that_cannot_be_followed_say_what_would_be_right() {
-    for (line, code, words) in REFUSED {
+    let lines: Vec<_> = REFUSED.trim_start().lines().collect();
+    for row in lines.chunks(2) {
+        let (code, line) = row[0][1..].split_once("] ").expect("an exit code");
         let (name, arguments) = line.split_once(' ').expect("it has arguments");
-        assert_ends(program(name).args(arguments.split(' ')), code, words);
+        let code = code.parse().expect("a number");
+        let words: Vec<_> = row[1].split(", ").collect();
+        assert_ends(program(name).args(arguments.split(' ')), code, &words);
     }
 }
 
