@@ -96,12 +96,14 @@ async fn person_with_one_namespace_gets_an_answer_for_it() {
     set["metadata"]["ownerReferences"] = json!([owner("Deployment", "web", "uid-web")]);
     admin.make(&namespace.replica_set(""), &set).await;
     let kubeconfig = reader(cluster, &namespace).await;
-    let refused = ask(&kubeconfig, &["get", "rs"]);
-    let hint = "hint: name a namespace that you may read with -n NAMESPACE\n";
-    assert!(
-        refused.1.contains("forbidden") && refused.1.ends_with(hint),
-        "{refused:?}"
-    );
+    let user = ["--kubeconfig", &kubeconfig.to_string_lossy()];
+    for words in [&["get", "rs"][..], &["simulate", "--drain", "node-a"]] {
+        let refused = decree(&[words, &user].concat());
+        let err = utf8(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(4), "{err}");
+        let hint = "hint: name a namespace that you may read with -n NAMESPACE\n";
+        assert!(err.contains("forbidden") && err.ends_with(hint), "{err}");
+    }
     let (out, err) = ask(&kubeconfig, &["get", "rs", "-o", "name", "-n", place]);
     assert_eq!(out, "replicaset.apps/web\n", "{err}");
     let first = err.lines().next().unwrap_or_default();

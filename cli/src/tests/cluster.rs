@@ -1,10 +1,6 @@
 //! The cluster of a kubeconfig, read without a server: an API server with a few objects, and the same objects as a file.
 
-use std::{
-    ffi::OsString,
-    fs,
-    sync::{Arc, Mutex},
-};
+use std::{ffi::OsString, fs, sync::Arc};
 
 use axum::{
     Json, Router,
@@ -22,27 +18,14 @@ use crate::{Exit, complete};
 /// An API server that lets everybody read the namespace `shop`, and nobody all namespaces.
 struct Api {
     kubeconfig: String,
-    /// The impersonated users of the requests.
-    users: Arc<Mutex<Vec<String>>>,
     _folder: TempDir,
     _runtime: Runtime,
-}
-
-#[derive(Clone)]
-struct Objects {
-    all: Arc<Vec<Value>>,
-    users: Arc<Mutex<Vec<String>>>,
 }
 
 impl Api {
     fn start(all: Vec<Value>) -> Self {
         let runtime = Runtime::new().expect("threads");
-        let users = Arc::<Mutex<Vec<String>>>::default();
-        let objects = Objects {
-            all: Arc::new(all),
-            users: Arc::clone(&users),
-        };
-        let router = Router::new().fallback(answer).with_state(objects);
+        let router = Router::new().fallback(answer).with_state(Arc::new(all));
         let listener = TcpListener::bind("127.0.0.1:0");
         let listener = runtime.block_on(listener).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -52,7 +35,6 @@ impl Api {
         fs::write(&kubeconfig, config(&address.to_string())).expect("there is room");
         Self {
             kubeconfig: kubeconfig.display().to_string(),
-            users,
             _folder: folder,
             _runtime: runtime,
         }
@@ -73,11 +55,10 @@ fn config(address: &str) -> String {
     config.to_string()
 }
 
-async fn answer(State(objects): State<Objects>, request: Request) -> (StatusCode, Json<Value>) {
-    if let Some(user) = request.headers().get("impersonate-user") {
-        let user = user.to_str().expect("a name").to_owned();
-        objects.users.lock().expect("no one panics").push(user);
-    }
+async fn answer(
+    State(objects): State<Arc<Vec<Value>>>,
+    request: Request,
+) -> (StatusCode, Json<Value>) {
     let refused = |code: StatusCode, message: String| {
         let status = json!({"kind": "Status", "apiVersion": "v1", "message": message});
         (code, Json(status))
@@ -93,7 +74,7 @@ async fn answer(State(objects): State<Objects>, request: Request) -> (StatusCode
         "replicasets" => "ReplicaSet",
         _ => "Pod",
     };
-    let of_kind = objects.all.iter().filter(|it| it["kind"] == kind);
+    let of_kind = objects.iter().filter(|it| it["kind"] == kind);
     let mut items: Vec<_> = of_kind.cloned().collect();
     if name.is_empty() {
         let list = json!({
@@ -212,6 +193,12 @@ fn cluster_is_read_at_once_and_answers_as_its_objects_in_a_file_do() {
         &[&kubeconfig[..], &["-n", "shop"]].concat(),
         &of_cluster,
     );
+    let as_bob = "[0] get rs -o name\n…\ncluster north at …, as bob, read now";
+    check_with(
+        "",
+        &[&kubeconfig[..], &["--as", "bob", "-n", "shop"]].concat(),
+        as_bob,
+    );
     let file = json!({"apiVersion": "v1", "kind": "List", "items": objects()}).to_string();
     check_with(
         &file,
@@ -263,32 +250,6 @@ fn drain_of_files_and_of_a_cluster_names_what_is_left_with_no_ready_pod() {
         &["-f", "-", "-n", "shop"],
         &DRAINS.replace("@FIRST", ""),
     );
-}
-
-#[test]
-fn person_with_one_namespace_is_told_to_name_it_and_gets_answers_for_it() {
-    let api = Api::start(objects());
-    let as_bob = ["--kubeconfig", &api.kubeconfig, "--as", "bob"];
-    check_with(
-        "",
-        &as_bob,
-        "
-[4] get rs
-cluster north at http://127.0.0.1:…, as bob, read now
-error: …replicasets is forbidden at the cluster scope…
-hint: name a namespace that you may read with -n NAMESPACE
-[4] simulate --drain node-a
-…-n NAMESPACE
-[0] get rs -n shop -o name
-replicaset.apps/web-1a
-…
-[0] simulate deployment/web --replicas 6 -o name
-replicaset.apps/web-2b
-replicaset.apps/web-3c
-…",
-    );
-    let users = api.users.lock().expect("no one panics");
-    assert!(!users.is_empty() && users.iter().all(|user| user == "bob"));
 }
 
 #[test]
