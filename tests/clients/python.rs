@@ -119,26 +119,6 @@ fn nothing_is_listed_before_the_first_list_of_the_controller() {
     });
 }
 
-/// As the test above, with a server that decides.
-#[test]
-fn first_list_that_fails_makes_no_pod() {
-    in_python(|language| {
-        let server = world::server_with("127.0.0.1:0", &["--heartbeat-interval", "1s"]);
-        let address = server.address("grpc");
-        let mut puppet = Puppet::start(language, &address, LIMITS);
-        puppet.obey(&set_command(&replica_set(5)));
-        let mut without_uid = pod("set-fffff", "made");
-        without_uid.uid.clear();
-        assert!(list(&mut puppet, &[without_uid]).starts_with("refused"));
-        puppet.obey("begin");
-        assert!(!world::is_synced_at_a_heartbeat(&address));
-        list(&mut puppet, &listed(&five()));
-        world::wait_until_converged(&address, 5);
-        assert_eq!(puppet.said("create"), [""; 0]);
-        assert_eq!(puppet.said("delete"), [""; 0]);
-    });
-}
-
 #[test]
 fn list_that_forgets_labels_and_owner_makes_no_pod_and_wrong_labels_are_an_error() {
     in_python(|language| {

@@ -3,8 +3,7 @@
 use std::process::Command;
 
 use decree_api::v1::{
-    ListReplicaSetsRequest, ListSessionsRequest, ReplicaSetState, SessionSummary,
-    inspection_service_client::InspectionServiceClient,
+    ListReplicaSetsRequest, ReplicaSetState, inspection_service_client::InspectionServiceClient,
 };
 use tests::{
     binaries,
@@ -15,15 +14,8 @@ use tonic::transport::{Channel, Endpoint};
 
 /// Starts a server with only a gRPC listen address.
 pub(crate) fn server(listen: &str) -> Running {
-    server_with(listen, &[])
-}
-
-/// Starts a server with further flags.
-pub(crate) fn server_with(listen: &str, flags: &[&str]) -> Running {
     let mut command = Command::new(binaries::folder().join("decree-server"));
-    command
-        .args(["--listen", listen, "--admin", "off"])
-        .args(flags);
+    command.args(["--listen", listen, "--admin", "off"]);
     Running::start(command, Voice::Stderr)
 }
 
@@ -37,17 +29,6 @@ pub(crate) fn wait_until_converged(server: &str, replicas: u32) {
     });
 }
 
-/// Waits until the server has read a heartbeat in its only session, and returns whether it had both lists then.
-pub(crate) fn is_synced_at_a_heartbeat(server: &str) -> bool {
-    let runtime = runtime();
-    until_found("a heartbeat", || {
-        let session = runtime.block_on(session(server));
-        let read = session.iter().find(|one| one.view_age.is_some());
-        read.map(|one| one.synced)
-            .ok_or_else(|| format!("{session:?}"))
-    })
-}
-
 fn runtime() -> Runtime {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build().expect("a runtime")
@@ -57,12 +38,6 @@ async fn client(server: &str) -> Option<InspectionServiceClient<Channel>> {
     let endpoint = Endpoint::from_shared(format!("http://{server}"));
     let channel = endpoint.expect("it is an address").connect().await.ok()?;
     Some(InspectionServiceClient::new(channel))
-}
-
-async fn session(server: &str) -> Option<SessionSummary> {
-    let request = ListSessionsRequest::default();
-    let answer = client(server).await?.list_sessions(request).await.ok()?;
-    answer.into_inner().sessions.pop()
 }
 
 /// Returns the desired and available pods of each ReplicaSet, with -1 for the available pods of a ReplicaSet that is not in sync.
