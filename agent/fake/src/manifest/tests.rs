@@ -56,13 +56,6 @@ fn errors_name_file_document_and_field() {
     }
 }
 
-#[test]
-fn file_that_is_not_there_is_named() {
-    let error = read(&["/nowhere/web.yaml".into()]).expect_err("it is not there");
-    let said = "/nowhere/web.yaml: cannot be read: ";
-    assert!(error.to_string().starts_with(said), "{error}");
-}
-
 fn exported() -> String {
     let web = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",

@@ -2,11 +2,12 @@
 
 use super::*;
 
-const EU: NamedCluster<'_> = NamedCluster {
-    uid: "uid-eu",
-    name: "eu",
-    shard: "",
-};
+const EU: NamedCluster<'_> = cluster("uid-eu", "eu");
+
+const fn cluster(uid: &'static str, name: &'static str) -> NamedCluster<'static> {
+    let shard = "";
+    NamedCluster { uid, name, shard }
+}
 
 fn uri(path: &str) -> Identity {
     Identity::Uri(format!("spiffe://example.org/{path}"))
@@ -65,22 +66,11 @@ fn cluster_that_the_policy_names_belongs_to_those_it_names() {
     assert!(authority.admit(&uri("eu-standby"), EU).is_ok());
     let again = authority.recheck(&uri("eu"), &eu);
     assert_eq!(again, Ok(authority.permissions(&uri("eu"))));
-    let other = NamedCluster {
-        uid: "uid-us",
-        name: "us",
-        shard: "",
-    };
-    assert!(authority.admit(&uri("us"), other).is_ok());
-}
-
-const fn cluster(uid: &'static str, name: &'static str) -> NamedCluster<'static> {
-    let shard = "";
-    NamedCluster { uid, name, shard }
+    assert!(authority.admit(&uri("us"), cluster("uid-us", "us")).is_ok());
 }
 
 #[test]
 fn word_of_anothers_cluster_is_not_taken_as_uid_or_name() {
-    let owned = cluster("uid-eu", "eu");
     // The possible claims of a thief: the name as UID, the UID as name, and each as what it is.
     let thefts = [
         cluster("eu", "x"),
@@ -91,13 +81,13 @@ fn word_of_anothers_cluster_is_not_taken_as_uid_or_name() {
         cluster("eu", "uid-eu"),
     ];
     for theft in thefts {
-        let is_of_owner = |word: &str| word == owned.uid || word == owned.name;
+        let is_of_owner = |word: &str| word == EU.uid || word == EU.name;
         let authority = with_policy(NAMED);
         match authority.admit(&uri("us"), theft) {
             Ok(thief) => assert!(!is_of_owner(theft.uid) && !thief.is_name_granted),
             Err(denied) => assert!(is_of_owner(theft.uid), "{theft:?} {denied}"),
         }
-        let owner = authority.admit(&uri("eu"), owned).expect("named");
+        let owner = authority.admit(&uri("eu"), EU).expect("named");
         assert!(owner.is_name_granted);
     }
 }

@@ -136,19 +136,11 @@ fn claims_that_are_not_right_are_told_apart() {
         let verified = verifier().verify(NOW, &issuer.keys(), &token);
         assert_eq!(verified, Err(expected), "{claims}");
     }
-}
-
-#[test]
-fn leeway_covers_clocks_that_differ() {
-    let issuer = Issuer::new();
-    let late = changed(claims(), "exp", json!(NOW - 9));
-    let early = changed(claims(), "nbf", json!(NOW + 10));
-    for claims in [late, early] {
+    // The leeway covers clocks that differ.
+    for claims in [with("exp", json!(NOW - 9)), with("nbf", json!(NOW + 10))] {
         let token = issuer.sign(&es256(), &claims);
-        assert!(
-            verifier().verify(NOW, &issuer.keys(), &token).is_ok(),
-            "{claims}"
-        );
+        let verified = verifier().verify(NOW, &issuer.keys(), &token);
+        assert!(verified.is_ok(), "{claims}");
     }
 }
 
@@ -221,9 +213,7 @@ fn sets_without_a_key_that_can_be_used_are_refused() {
             "{json}"
         );
     }
-    let many = vec![json!({"kty": "oct"}); KEYS_TOO_MANY];
+    let many = vec![json!({"kty": "oct"}); 65];
     let error = parse(&json!({"keys": many}).to_string());
     assert!(error.is_err_and(|error| error.contains("more than 64")));
 }
-
-const KEYS_TOO_MANY: usize = 65;

@@ -135,16 +135,8 @@ async fn renewed(kept: Kept) {
 }
 
 #[tokio::test]
-async fn token_of_a_file_is_read_anew() {
-    renewed(Kept::File).await;
-}
-
-#[tokio::test]
-async fn token_of_a_kubeconfig_is_read_anew() {
-    renewed(Kept::Kubeconfig).await;
-}
-
-#[tokio::test]
-async fn plugin_is_asked_anew_for_a_token() {
-    renewed(Kept::Plugin).await;
+async fn token_that_is_refused_is_read_anew() {
+    for kept in [Kept::File, Kept::Kubeconfig, Kept::Plugin] {
+        renewed(kept).await;
+    }
 }
