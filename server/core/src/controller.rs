@@ -43,6 +43,8 @@ use crate::{
 
 /// The interval between lists for objects that had no room. Each list reads the whole cluster.
 const LISTS_EVERY: Span = Span::seconds(5 * 60);
+/// The latest time of a decision, a day before times saturate: a delay would end at once after it, and its sync would never end.
+const LATEST: Timestamp = Timestamp(i64::MAX - 86_400 * 1_000_000_000);
 
 /// Decides for one cluster.
 ///
@@ -185,7 +187,7 @@ impl Controller {
     }
 
     fn tick(&mut self, now: Timestamp) {
-        self.clock = self.clock.max(now);
+        self.clock = self.clock.max(now.min(LATEST));
         self.index.now = self.clock;
         self.queue.now = self.clock;
         self.miscounted.tick(self.clock);
