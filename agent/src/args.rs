@@ -305,33 +305,28 @@ impl AgentArgs {
         }
     }
 
-    /// Returns the connectors to the decision server and to the service that ranks pods, if a flag names one. Both use the same TLS files.
+    /// Returns the connectors to the decision server and to the service that ranks pods, if a flag names one. Both use the same TLS files;
+    /// the name in the certificate is the decision server's.
     ///
     /// # Errors
-    /// As for [`Connector::new`].
+    /// As for [`Connector::new`], and if a flag names several services.
     pub fn connectors(&self, metrics: &Metrics) -> Result<(Connector, Option<Connector>), Fault> {
-        let ranker = self.preferences.ranker();
-        // One of two peers without TLS is no reason against files for the other.
-        let tls_for = |endpoint: &Endpoint| match (endpoint, ranker) {
-            (Endpoint::Https(_), _) | (_, None) => self.tls.clone(),
-            (Endpoint::Http(_) | Endpoint::Unix(_), Some(_)) => ClientArgs {
-                files: TlsArgs::default(),
-                tls_server_name: None,
+        let ranker = self.preferences.ranker()?;
+        let uses_tls = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Https(_));
+        // Files have no effect if neither peer uses TLS, and are refused then.
+        let is_any = uses_tls(&self.server) || ranker.is_some_and(uses_tls);
+        let connect = |flag, endpoint: &Endpoint, tls_server_name| {
+            let mut tls = ClientArgs {
+                tls_server_name,
                 ..self.tls.clone()
-            },
-        };
-        let connect = |flag, endpoint: &Endpoint, tls| {
+            };
+            if is_any && !uses_tls(endpoint) {
+                tls.files = TlsArgs::default();
+            }
             Connector::by_flag(flag, endpoint.clone(), &tls, metrics.clone())
         };
-        let server = connect("--server", &self.server, tls_for(&self.server))?;
-        let ranker = ranker.map(|endpoint| {
-            let tls_server_name = None;
-            let tls = ClientArgs {
-                tls_server_name,
-                ..tls_for(endpoint)
-            };
-            connect("--scale-in-costs", endpoint, tls)
-        });
+        let server = connect("--server", &self.server, self.tls.tls_server_name.clone())?;
+        let ranker = ranker.map(|endpoint| connect("--scale-in-costs", endpoint, None));
         Ok((server, ranker.transpose()?))
     }
 

@@ -7,7 +7,7 @@ use agent_core::{
     preferences::{self, DefaultPreference, Preference, PreferencePolicy},
 };
 use clap::Args;
-use service::transport::Endpoint;
+use service::{Fault, transport::Endpoint};
 
 /// The preferences that the agent follows.
 #[derive(Clone, Debug, Args)]
@@ -72,12 +72,19 @@ impl FromStr for PermittedSource {
 }
 
 impl PreferenceArgs {
-    /// Returns the endpoint of the service that ranks pods, if the operator permits one.
-    pub fn ranker(&self) -> Option<&Endpoint> {
-        self.scale_in_costs.iter().find_map(|it| match it {
+    /// The endpoint of the service that ranks pods, if the operator permits one.
+    pub(super) fn ranker(&self) -> Result<Option<&Endpoint>, Fault> {
+        let mut services = self.scale_in_costs.iter().filter_map(|it| match it {
             PermittedSource::Grpc(endpoint) => Some(endpoint),
             PermittedSource::Http | PermittedSource::Metric => None,
-        })
+        });
+        let service = services.next();
+        if services.next().is_some() {
+            return Err(Fault::new(
+                "--scale-in-costs names several services: name one, which can answer for all ReplicaSets",
+            ));
+        }
+        Ok(service)
     }
 
     pub(super) fn policy(&self) -> PreferencePolicy {

@@ -217,3 +217,32 @@ fn shard_is_of_a_real_cluster_and_well_written() {
     let named = parse(&["--shard=east", "--cluster=fake"]).expect("each flag is valid");
     assert_eq!(named.cluster_kind(false), Ok(ClusterKind::Fake));
 }
+
+#[test]
+fn flags_without_effect_on_either_peer_are_refused() {
+    let service = "--scale-in-costs=metric,grpc=http://127.0.0.1:9";
+    for (flags, why) in [
+        (["--tls-ca=ca.crt", service], "does not use TLS, but flags"),
+        (
+            ["--tls-server-name=a", "--scale-in-costs=grpc=https://b:9"],
+            "http://127.0.0.1:50051 does not use TLS, but flags",
+        ),
+        (
+            ["--mode=shadow", "--scale-in-costs=grpc=http://b:9"],
+            "--scale-in-costs http://b:9 is plain text that leaves",
+        ),
+        (
+            [
+                "--mode=shadow",
+                "--scale-in-costs=grpc=unix:a,grpc=https://b:9",
+            ],
+            "names several services",
+        ),
+    ] {
+        let connectors = parse(&flags)
+            .expect("valid")
+            .connectors(&Metrics::default());
+        let error = connectors.expect_err(why).to_string();
+        assert!(error.contains(why), "{flags:?}: {error}");
+    }
+}
