@@ -2,12 +2,13 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use agent_core::asking::NO_ANSWER;
 use decree_api::v1::{self, scale_in_service_client::ScaleInServiceClient};
 use service::{excerpt, transport::Connector};
 use tokio::time;
 use tonic::{Code, Request};
 
-use crate::{shell::NO_ANSWER, uplink};
+use crate::uplink;
 
 /// The longest response. One with 100 costs has less than a tenth of that.
 const RESPONSE_BYTES_MAX: usize = 256 << 10;

@@ -5,7 +5,7 @@ use std::{error::Error, path::PathBuf, time::Duration};
 use agent_core::{
     agent::{Agent, AgentCommand, AgentConfig},
     api::{ApiError, Call, CallId, Kind, Reply},
-    asking::{Asks, CostCall},
+    asking::{Asks, CostCall, NO_ANSWER},
     cluster::Cluster,
     link::LinkCommand,
     pace::since,
@@ -43,9 +43,6 @@ const CALL_MAX: Duration = Duration::from_secs(60);
 /// The costs that a call for them has brought, by its number.
 type Asked = (u64, Vec<Result<i32, String>>);
 type Answered = (CallId, Result<Reply, ApiError>);
-
-/// Why a pod has no cost whose time is over.
-pub(crate) const NO_ANSWER: &str = "no answer in time";
 
 /// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.
 const READY_FOR: Duration = Duration::from_mins(1);

@@ -31,6 +31,8 @@ const ANSWERS_MAX: usize = 100_000;
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 /// The longest reason why a pod has no cost.
 const FAILURE_BYTES_MAX: usize = 128;
+/// The failure of a pod whose time is over.
+pub const NO_ANSWER: &str = "no answer in time";
 /// The failure of a pod that is not asked.
 const NOT_ASKED: &str = "not an active pod of a ReplicaSet that prefers to be asked";
 
@@ -301,7 +303,7 @@ impl Question {
     fn answer(self, id: u64) -> v1::Costs {
         let answers = self.pods.into_iter().zip(self.answers);
         let costs = answers.map(|(pod, answer)| {
-            let answer = answer.unwrap_or_else(|| Err("no answer in time".to_owned()));
+            let answer = answer.unwrap_or_else(|| Err(NO_ANSWER.to_owned()));
             let failure = answer.as_ref().err();
             let mut failure =
                 failure.map_or_else(String::new, |why| format!("{}: {why}", pod.name));

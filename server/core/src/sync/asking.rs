@@ -15,7 +15,7 @@ use crate::{
     config::Config,
     held::{Held, HeldMap},
     index::{Index, SetId},
-    object::{Key, Span, Timestamp, Uid},
+    object::{Key, ReplicaSet, Span, Timestamp, Uid},
     preferences::ScaleInCost,
     reason::{Reason, Rule},
     wording,
@@ -101,11 +101,8 @@ pub(super) fn answers(
 ) -> Option<Answers> {
     let now = index.now;
     let set = &index.set(id)?.object;
-    let preference = set.preferences.as_deref();
-    let preference = preference.and_then(|it| it.scale_in_cost.as_ref());
-    let waits = preference.filter(|_| config.asks_costs);
-    let source = waits.map_or_else(Box::default, ScaleInCost::kind);
-    let waits = waits.map(|it| it.waits);
+    let preference = preference(set, config);
+    let waits = preference.map(|it| it.waits);
     let known = index.questions.open.get(&id);
     let is_under_way = |it: &Question| it.step != Step::Answered && now < it.until;
     if waits.is_some() && known.is_some_and(is_under_way) {
@@ -122,8 +119,8 @@ pub(super) fn answers(
         Step::Waits => false,
     };
     let Some(question) = known.filter(is_usable) else {
-        let key = set.key.clone();
-        let of = (id, key, source);
+        let source = preference.map_or_else(Box::default, ScaleInCost::kind);
+        let of = (id, set.key.clone(), source);
         index.questions.ask(now, of, pods, BTreeMap::new());
         return None;
     };
@@ -155,9 +152,7 @@ pub(super) fn ask_for_advice(
         index.questions.asked.remove(&question);
     }
     let set = index.set(id).filter(|set| !set.object.deleting);
-    let preferences = set.and_then(|set| set.object.preferences.as_deref());
-    let preference = preferences.and_then(|it| it.scale_in_cost.as_ref());
-    let preference = preference.filter(|_| config.asks_costs);
+    let preference = set.and_then(|set| preference(&set.object, config));
     let Some((set, preference)) = set.zip(preference) else {
         index.questions.forget(id);
         return Ok(None);
@@ -191,6 +186,12 @@ pub(super) fn ask_for_advice(
     let of = (id, set.object.key.clone(), preference.kind());
     index.questions.ask(now, of, pods, costs);
     Err(now.plus(WAIT_MAX))
+}
+
+/// The source of costs that a ReplicaSet prefers, if the agent asks.
+fn preference<'a>(set: &'a ReplicaSet, config: &Config) -> Option<&'a ScaleInCost> {
+    let preference = set.preferences.as_deref()?.scale_in_cost.as_ref();
+    preference.filter(|_| config.asks_costs)
 }
 
 /// Returns the pods to ask, the first ones in the order of deletion.
