@@ -79,10 +79,10 @@ async fn two_pods(
 }
 
 /// Runs an agent with a permitted source, and scales a ReplicaSet with this source in its annotation down to one of two pods. One is made
-/// busy, and stays.
+/// busy, has this cost, and stays.
 async fn busy_pod_stays(
     cluster: &ApiServer,
-    (permitted, source): (&[&str], &str),
+    (permitted, source, cost): (&[&str], &str, i32),
     address: Option<IpAddr>,
     make_busy: impl AsyncFnOnce(&Namespace, [&Value; 2]),
 ) {
@@ -99,7 +99,7 @@ async fn busy_pod_stays(
     assert_eq!(acts::name(&left[0]), acts::name(&pods[0]));
     let set = format!("{name}/web");
     for told in [
-        "(asked)",
+        &format!("{cost} (asked)"),
         &format!("for their costs ({kind}), "),
         &format!("Prefers:     scale-in-cost: {source}"),
     ] {
@@ -115,7 +115,7 @@ async fn busy_worker_of_the_examples_stays() {
     let source = format!("http://:{port}/busy");
     busy_pod_stays(
         cluster,
-        (&["http"], &source),
+        (&["http"], &source, 1),
         Some(address),
         async |_, _| (),
     )
@@ -147,7 +147,7 @@ async fn pod_that_the_ranker_of_the_examples_spares_stays() {
     let permitted = [&*service, "--tls-ca", &*ca.to_string_lossy()];
     busy_pod_stays(
         cluster,
-        (&permitted, "grpc, wait"),
+        (&permitted, "grpc, wait", 7),
         None,
         async |_, [busy, _]| {
             fs::write(jobs.path(), format!("{} 7\n", acts::name(busy))).expect("there is room");
@@ -215,7 +215,7 @@ async fn pod_with_the_larger_custom_metric_stays() {
             it["resources"].as_array().map(drop)
         })
         .await;
-    let source = (&["metric"][..], "metric:jobs, wait");
+    let source = (&["metric"][..], "metric:jobs, wait", 2);
     busy_pod_stays(&cluster, source, None, async |namespace, pods| {
         for (pod, jobs) in pods.into_iter().zip(["1500m", "1"]) {
             let patch = json!({"metadata": {"annotations": {"metrics/jobs": jobs}}});
