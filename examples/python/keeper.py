@@ -8,6 +8,7 @@ the next keeper finds the process by this file.
 """
 
 import argparse
+import contextlib
 import fcntl
 import logging
 import os
@@ -24,7 +25,8 @@ from decree_client.v1 import batch_pb2 as batches, object_pb2 as objects, report
 
 LABELS = {"kept-by": "keeper"}
 # The process inherits the open file and its lock, so a failed attempt to lock the file shows that the process runs.
-WRITE_ID = 'echo $$ > "$0"; exec "$@"'
+# The end of its output shows that the file has the ID.
+WRITE_ID = 'echo $$ > "$0"; exec > /dev/null "$@"'
 
 
 class Keeper:
@@ -46,7 +48,9 @@ class Keeper:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 process = subprocess.Popen(
                     ["sh", "-c", WRITE_ID, file.name, *self.command], pass_fds=[file.fileno()],
-                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0)
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0)
+                with process.stdout as output:
+                    output.read()
         except OSError as error:
             raise Failure(batches.FAILURE_CLASS_UNAVAILABLE, str(error)) from error
         threading.Thread(target=process.wait, daemon=True).start()
@@ -145,7 +149,8 @@ def main():
         signal.signal(signal.SIGTERM, keeper.stop)
         keeper.agent.run(connect(flags), lambda: token(flags.token_file))
         for pod in keeper.agent.pods() if keeper.is_over else []:
-            keeper.delete(pod, reports.Reason(detail="the input has ended"))
+            with contextlib.suppress(Failure):  # It has ended by itself.
+                keeper.delete(pod, reports.Reason(detail="the input has ended"))
 
 
 if __name__ == "__main__":

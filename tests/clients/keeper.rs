@@ -20,6 +20,13 @@ fn keep(examples: &Examples) {
     let address = server.address("grpc");
     let keeper = start(examples, &address, folder, 3);
     wait_for(&keeper, "started", 3);
+    for line in keeper.wait_for("its lines", |lines| Some(said(lines, "started"))) {
+        let [_, name, id] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let written = fs::read_to_string(folder.join(name)).expect("it has a file");
+        assert_eq!(written.trim(), id, "{line}");
+    }
     world::wait_until_converged(&address, 3);
 
     lose_one(folder);

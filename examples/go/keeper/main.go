@@ -12,6 +12,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"os/exec"
@@ -47,9 +48,13 @@ func (k *keeper) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.P
 	defer file.Close()
 	// The process inherits the file and its lock, so a failed attempt to lock the file shows that the process runs.
 	failOn(syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
-	command := exec.Command("sh", append([]string{"-c", `echo $$ > "$0"; exec "$@"`, filepath.Join(k.folder, name)}, k.command...)...)
+	command := exec.Command("sh", append([]string{"-c", `echo $$ > "$0"; exec > /dev/null "$@"`, filepath.Join(k.folder, name)}, k.command...)...)
 	command.ExtraFiles, command.SysProcAttr = []*os.File{file}, &syscall.SysProcAttr{Setpgid: true}
+	output, err := command.StdoutPipe()
+	failOn(err)
 	failOn(command.Start())
+	_, err = io.Copy(io.Discard, output) // Its end shows that the file has the ID.
+	failOn(err)
 	go command.Wait()
 	fmt.Println("started", name, command.Process.Pid)
 	return k.watch(name), nil
