@@ -140,7 +140,12 @@ impl Workload {
         let mut seen = Vec::new();
         loop {
             looks.tick().await;
-            let counts = Counts::of(&cluster.audit, NAMESPACE);
+            let late = Instant::now() >= until;
+            let Ok(pods) = cluster.api.list(PODS).await else {
+                assert!(!late, "{step}: pods cannot be listed\n{}", cluster.told());
+                continue;
+            };
+            let counts = Counts::of(&cluster.audit.lines(0), NAMESPACE, &pods);
             let told = || {
                 format!(
                     "{step}: {counts:?} of {:?}\n{}",
@@ -149,20 +154,15 @@ impl Workload {
                 )
             };
             assert!(counts.is_within(&self.counts), "too much: {}", told());
-            if counts == self.counts && self.is_settled(cluster, &mut seen).await {
+            if counts == self.counts && self.is_settled(cluster, &pods, &mut seen).await {
                 return;
             }
-            let late = Instant::now() >= until;
             assert!(!late, "not settled: {seen:#?} {}", told());
         }
     }
 
-    async fn is_settled(&self, cluster: &Cluster, seen: &mut Vec<Value>) -> bool {
-        let (pods, deployment) = (
-            cluster.api.list(PODS).await,
-            cluster.api.get(DEPLOYMENT).await,
-        );
-        let (Ok(pods), Ok(deployment)) = (pods, deployment) else {
+    async fn is_settled(&self, cluster: &Cluster, pods: &[Value], seen: &mut Vec<Value>) -> bool {
+        let Ok(deployment) = cluster.api.get(DEPLOYMENT).await else {
             return false;
         };
         let status = &deployment["status"];
