@@ -15,6 +15,7 @@ use crate::{
     args::{AgentArgs, Mode},
     lease::LeaseKeeper,
     reach,
+    responder::Responder,
     shell::{AgentError, ShellConfig, run},
     take_over::TakeOver,
 };
@@ -117,7 +118,7 @@ async fn lead(
 ) -> Result<(), AgentError> {
     if !args.kube.leader_elect {
         may_act.await;
-        return run(config, cluster, stop).await;
+        return act(config, cluster, stop).await;
     }
     let Some(shard) = args.shard.shard() else {
         return run_elected(lease, config, cluster, (stop, may_act)).await;
@@ -148,12 +149,28 @@ async fn run_elected(
         config.agent.epoch = epoch;
         async move {
             may_act.await;
-            run(config, cluster, until).await
+            act(config, cluster, until).await
         }
     };
     let led = keeper.hold(stop, act).await;
     metrics.set_leading(&name, false);
     led?
+}
+
+/// Runs an agent until `stop`, and beside it the responder to Evictions.
+async fn act(
+    config: ShellConfig,
+    cluster: KubeCluster,
+    stop: CancellationToken,
+) -> Result<(), AgentError> {
+    let responder = Responder::of(&config, &cluster);
+    if responder.is_some() {
+        // Before the first create. After a failure, the responder itself finds out.
+        let _ = stop.run_until_cancelled(cluster.learn_to_respond()).await;
+    }
+    let respond = |it: Responder| AbortOnDropHandle::new(tokio::spawn(it.respond()));
+    let _responder = responder.map(respond);
+    Box::pin(run(config, cluster, stop)).await
 }
 
 /// Returns a unique name for this process, and a seed for jitter and an embedded cluster.

@@ -24,6 +24,7 @@ mod metrics;
 mod ranker;
 mod reach;
 mod recorder;
+mod responder;
 mod shell;
 mod sources;
 mod take_over;

@@ -16,7 +16,7 @@ use tests::{
 };
 use tokio::{runtime::Builder, task::JoinHandle};
 
-use crate::{acts, lasting::is_explained};
+use crate::{acts, evictions, lasting::is_explained};
 
 /// The name of a workload and its controller; its kind, and its desired, always ready and at most active pods; its surge; and the acts.
 ///
@@ -62,7 +62,7 @@ struct Stage<'a> {
 }
 
 /// Runs a part of the test on this thread.
-fn run<T>(part: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(part: impl Future<Output = T>) -> T {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(part)
 }
@@ -80,7 +80,7 @@ fn drains_end_and_no_pod_is_missed_whatever_happens_meanwhile() {
 }
 
 /// Plays a row to its end.
-async fn play(cluster: &NodeCluster, row: &str, seed: u64) {
+pub(crate) async fn play(cluster: &NodeCluster, row: &str, seed: u64) {
     let cells: Vec<_> = row.split('|').map(str::trim).collect();
     let words: Vec<_> = cells.iter().flat_map(|it| it.split_whitespace()).collect();
     let [name, controller, kind, desired, floor, most, surge, ..] = words[..] else {
@@ -164,8 +164,22 @@ impl Stage<'_> {
 
     async fn act(&mut self, act: &str) {
         let (verb, word) = act.split_once(' ').unwrap_or((act, ""));
-        if ["cordon", "taint", "drain", "drain-in-vain", "leave", "lose"].contains(&verb) {
+        if [
+            "cordon",
+            "taint",
+            "drain",
+            "drain-in-vain",
+            "leave",
+            "lose",
+            "request",
+        ]
+        .contains(&verb)
+        {
             self.choose().await;
+        }
+        if evictions::VERBS.contains(&verb) {
+            let pod = self.chosen.last();
+            return evictions::act(self.nodes.namespace(), pod, verb, word).await;
         }
         match verb {
             "drain" | "drain-again" => self.drains.push(self.nodes.drain(self.chosen().1, "10m")),
@@ -212,16 +226,17 @@ impl Stage<'_> {
                 let server = self.server.as_ref().expect("upstream explains nothing");
                 is_explained(server, &set, word).await;
             }
-            "drained" | "hangs" => {
-                for drain in self.drains.drain(..) {
-                    let output = drain.await.expect("it ends");
-                    let said = String::from_utf8_lossy(&output.stderr);
-                    let is_refused = said.contains(REFUSED);
-                    let is_so = output.status.success() == (verb == "drained");
-                    assert!(is_so && (is_refused || verb == "drained"), "{said}");
-                }
-            }
+            "drained" | "hangs" => self.end_drains(verb == "drained").await,
             _ => self.becomes(verb, word).await,
+        }
+    }
+
+    async fn end_drains(&mut self, succeed: bool) {
+        for drain in self.drains.drain(..) {
+            let output = drain.await.expect("it ends");
+            let said = String::from_utf8_lossy(&output.stderr);
+            let is_so = output.status.success() == succeed;
+            assert!(is_so && (said.contains(REFUSED) || succeed), "{said}");
         }
     }
 

@@ -18,6 +18,7 @@ mod costs;
 mod custom_resource;
 mod drains;
 mod eviction_webhook;
+mod evictions;
 mod extended;
 mod faults;
 mod files;

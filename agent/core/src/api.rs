@@ -131,6 +131,9 @@ pub struct CreatePod {
     pub controller: v1::OwnerReference,
     /// The template of the pod.
     pub template: Template,
+    /// Whether the pod names the agent as the responder to its evictions, if the cluster knows responders: its ReplicaSet replaces pods before
+    /// their eviction.
+    pub responds: bool,
     /// How long the cluster may work on the create. The request carries this timeout, after which the cluster gives up.
     pub timeout: Duration,
 }

@@ -292,7 +292,7 @@ impl PreferencePolicy {
     }
 
     /// Applies the policy to a ReplicaSet as its annotations describe it. `nodes` are the fields of nodes that are sent.
-    pub(crate) fn apply(&self, set: &mut v1::ReplicaSet, nodes: Option<&NodeFields>) {
+    pub fn apply(&self, set: &mut v1::ReplicaSet, nodes: Option<&NodeFields>) {
         let is_default = set.preferences.is_none();
         if is_default {
             let own = self.defaults.get(&set.namespace);
@@ -337,6 +337,12 @@ pub fn words(preferences: &v1::Preferences) -> String {
     let word = |it: Preference| Some(format!("{}: {}", it.name(), it.value(preferences)?));
     let words: Vec<_> = Preference::ALL.into_iter().filter_map(word).collect();
     words.join("; ")
+}
+
+/// Whether a ReplicaSet replaces pods before their eviction.
+pub fn surges(set: &v1::ReplicaSet) -> bool {
+    let preferences = set.preferences.as_ref();
+    preferences.is_some_and(|it| it.surge.max(it.surge_percent) > Some(0))
 }
 
 /// The largest number of pods, and the percentage, that are created in advance.

@@ -1,13 +1,20 @@
 //! The cluster as a whole, and the requests to it.
 
-use std::{convert::Infallible, path::PathBuf, sync::Arc};
+use std::{
+    convert::Infallible,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
     asking::PodSource,
     cluster::Cluster,
     lease::{Command, Record},
-    nodes::{NodeFields, NodeNews},
+    nodes::{NodeEvent, NodeFields, NodeNews},
     recorder::Event,
 };
 use bytes::Bytes;
@@ -22,10 +29,10 @@ use crate::{
     connect::{self, ConnectError, CredentialSource, Target, in_pod},
     cost,
     fence::Fence,
+    follow::{Change, Follower, News},
     lanes::{self, Lanes},
     limiter::{Limiter, Permit},
-    nodes::{self, Nodes},
-    objects,
+    objects::{self, NodeMessage},
     reading::{self, Events, Pages, unreadable},
     renewal::renew,
     requests::{self, Scope},
@@ -53,14 +60,16 @@ pub struct KubeClusterConfig {
 #[derive(Clone, Debug)]
 pub struct KubeCluster {
     /// The transport of calls and of requests by people.
-    transport: Transport,
+    pub(crate) transport: Transport,
     /// The transport of Leases.
     pub(crate) leases: Transport,
     /// The transport of lists and watches.
-    reader: Transport,
+    pub(crate) reader: Transport,
     pub(crate) scope: Arc<Scope>,
     limiter: Arc<Limiter>,
     fence: Fence,
+    /// Whether new pods may name the responder to their evictions.
+    pub(crate) responds: Arc<AtomicBool>,
     /// Cancelled when no call may leave any more.
     revoked: CancellationToken,
     own_namespace: Option<String>,
@@ -226,6 +235,9 @@ impl KubeCluster {
         loop {
             self.fence.wait_until_allowed(&request).await;
             let permit = self.limiter.enter();
+            if let Request::CreatePod(create) = &mut request {
+                create.responds &= self.responds.load(Ordering::Relaxed);
+            }
             if self.fence.allow(&mut request) {
                 return (permit, request);
             }
@@ -264,6 +276,7 @@ impl KubeCluster {
             scope: Arc::new(scope),
             limiter: Arc::new(Limiter::new(config.calls_max)),
             fence: Fence::default(),
+            responds: Arc::default(),
             revoked: CancellationToken::new(),
             own_namespace: None,
             target: Target::default(),
@@ -300,16 +313,12 @@ impl Cluster for KubeCluster {
     async fn follow_nodes<F: Future<Output = ()> + Send>(
         self,
         fields: NodeFields,
-        tell: impl FnMut(NodeNews) -> F + Send,
+        mut tell: impl FnMut(NodeNews) -> F + Send,
     ) -> Infallible {
-        let transport = self.reader;
-        let nodes = Nodes {
-            transport,
-            fields,
-            tell,
-            backoff: nodes::backoff(),
-        };
-        nodes.follow().await
+        let tell = move |news| tell(node_news(news, &fields));
+        Follower::new(self.reader, requests::nodes(), tell)
+            .follow()
+            .await
     }
 
     async fn record(&self, event: Event) -> Result<(), ApiError> {
@@ -345,6 +354,19 @@ impl Cluster for KubeCluster {
         let cluster = self.clone();
         async move { cluster.send(request).await }
     }
+}
+
+/// The news of nodes with the fields that are sent.
+fn node_news(news: News<NodeMessage>, fields: &NodeFields) -> NodeNews {
+    let with = |node: NodeMessage| node.with(fields);
+    news.map(|change| match change {
+        None => Vec::new(),
+        Some(Change::Listed(nodes)) => {
+            vec![NodeEvent::Listed(nodes.into_iter().map(with).collect())]
+        }
+        Some(Change::Applied(node)) => vec![NodeEvent::Applied(with(node))],
+        Some(Change::Deleted(node)) => vec![NodeEvent::Deleted(with(node).name)],
+    })
 }
 
 #[cfg(test)]

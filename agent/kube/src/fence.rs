@@ -123,6 +123,7 @@ mod tests {
             generate_name: String::new(),
             controller: v1::OwnerReference::default(),
             template: Template::new(*b"{}"),
+            responds: false,
             timeout: 20 * SECOND,
         })
     }

@@ -16,7 +16,7 @@ use crate::{
     body::RequestBody,
     codec,
     objects::{self, FIELD_MANAGER},
-    reading::{PAGE_MAX, WATCH_SECONDS},
+    reading::PAGE_MAX,
     resource::{Resource, selector_text},
 };
 
@@ -26,6 +26,8 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 /// The path of resources without a group.
 const CORE: &str = "/api/v1";
+/// The path of Evictions, which not every API server has.
+pub(crate) const LIFECYCLE: &str = "/apis/lifecycle.k8s.io/v1alpha1";
 /// The reviews of the credentials' permissions, and of their user.
 pub(crate) const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 pub(crate) const USER_REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -159,21 +161,37 @@ pub(crate) fn patch_probe(namespace: &str, name: &str, manager: &str, patch: &Va
     merge(&by(manager, &path), patch)
 }
 
-/// The path of one page of the list of nodes; the first has an empty token.
-pub(crate) fn nodes_page(token: &str) -> String {
+/// The collection of nodes, with the sign for parameters.
+pub(crate) fn nodes() -> String {
+    format!("{CORE}/nodes?")
+}
+
+/// The collection of the Evictions that name a responder, with the sign for further parameters.
+pub(crate) fn evictions(namespace: Option<&str>, responder: &str) -> Result<String, ApiError> {
+    let path = collection(LIFECYCLE, namespace, "evictions")?;
+    let selector = escape(responder);
+    Ok(format!("{path}?labelSelector={selector}&"))
+}
+
+/// The path of one page of a list; the first has an empty token.
+pub(crate) fn page(collection: &str, token: &str) -> String {
     let token = escape(token);
-    format!("{CORE}/nodes?limit={PAGE_MAX}&continue={token}")
+    format!("{collection}limit={PAGE_MAX}&continue={token}")
 }
 
-pub(crate) fn watch_nodes(from: &str) -> String {
-    watch(&format!("{CORE}/nodes"), from, WATCH_SECONDS)
-}
-
-fn watch(path: &str, from: &str, seconds: u64) -> String {
+/// The path of a watch of a collection.
+pub(crate) fn watch(collection: &str, from: &str, seconds: u64) -> String {
     let from = escape(from);
     format!(
-        "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
+        "{collection}watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
     )
+}
+
+/// A request to write into the status of an Eviction.
+pub(crate) fn eviction_status(namespace: &str, name: &str, patch: &Value) -> Expressed {
+    let path = single(&collection(LIFECYCLE, Some(namespace), "evictions")?, name)?;
+    let path = managed(&format!("{path}/status"));
+    write(Method::PATCH, &path, STRATEGIC_MERGE_PATCH, patch)
 }
 
 impl Scope {
@@ -190,7 +208,7 @@ impl Scope {
     }
 
     pub(crate) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
-        Ok(watch(&self.path(kind)?, from, seconds))
+        Ok(watch(&format!("{}?", self.path(kind)?), from, seconds))
     }
 
     fn path(&self, kind: Kind) -> Result<String, ApiError> {
@@ -212,7 +230,7 @@ fn create_pod(create: &CreatePod) -> Expressed {
     send(Method::POST, &path, codec::OBJECTS, content_type, body)
 }
 
-fn patch_pod(pod: &v1::ObjectRef, patch: &Value) -> Expressed {
+pub(crate) fn patch_pod(pod: &v1::ObjectRef, patch: &Value) -> Expressed {
     let path = managed(&pod_path(&pod.namespace, &pod.name)?);
     change(Method::PATCH, &path, STRATEGIC_MERGE_PATCH, patch)
 }

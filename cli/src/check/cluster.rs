@@ -71,6 +71,9 @@ pub(super) async fn check(
         if let Some(name) = leases.last() {
             findings.push(leader(&cluster, (namespace, name)).await);
         }
+        if args.nodes && args.mode == Mode::Enforce {
+            findings.extend(responders(&cluster).await);
+        }
     }
     // The built-in controller does not act on a custom resource, and the agent may lack permission for other resources.
     if args.asks_for(Section::Others) && !args.resource.is_custom() {
@@ -148,6 +151,28 @@ async fn leader(cluster: &KubeCluster, (namespace, name): (&str, &str)) -> Findi
         return Finding::warn(check, detail, hint);
     }
     Finding::ok(check, format!("held by {identity}, epoch {epoch}"))
+}
+
+/// Checks whether the pods that are to be replaced before their eviction name the agent as their responder, if the cluster has Evictions.
+async fn responders(cluster: &KubeCluster) -> Option<Finding> {
+    const CHECK: &str = "evictions";
+    let lacking = match cluster.without_responder().await {
+        Ok(lacking) => lacking?,
+        Err(error) => {
+            let hint = "grant list of pods and of replicasets.apps";
+            return Some(Finding::warn(CHECK, error.to_string(), hint));
+        }
+    };
+    if lacking.is_empty() {
+        let detail = "each pod with surge-on-eviction names its responder";
+        return Some(Finding::ok(CHECK, detail));
+    }
+    let of = |(name, pods): &(String, usize)| {
+        format!("{name}: {} without a responder", count(*pods, "pod"))
+    };
+    let detail: Vec<_> = lacking.iter().map(of).collect();
+    let hint = "an EvictionRequest evicts these pods at once; roll out again, or replace them";
+    Some(Finding::warn(CHECK, detail.join("\n"), hint))
 }
 
 /// The record of the probe, or who has answered the probe beside a record of `off`; `None` without a record.

@@ -16,7 +16,20 @@ pub(super) async fn check(
     cluster: &KubeCluster,
     leases: (&str, &[String]),
 ) -> Vec<Finding> {
-    let needed = needed(args, leases);
+    let mut needed = needed(args, leases);
+    if args.nodes && args.mode == Mode::Enforce && cluster.serves_evictions().await == Ok(true) {
+        let everywhere = args.namespace.as_deref();
+        for (verb, subresource) in [("list", ""), ("watch", ""), ("patch", "status")] {
+            let access = Access {
+                verb,
+                group: "lifecycle.k8s.io",
+                resource: "evictions",
+                subresource,
+                name: ANY,
+            };
+            needed.push((everywhere, access));
+        }
+    }
     let mut findings = Vec::new();
     for (namespace, access) in &needed {
         findings.extend(permission(cluster, *namespace, *access).await);

@@ -77,9 +77,24 @@ impl ApiServer {
     /// # Panics
     /// With the end of the log, if it does not become ready.
     pub async fn start_with(flags: &[&str]) -> Option<Self> {
-        let assets = task::spawn_blocking(assets::folder)
-            .await
-            .expect("it says why it panics")?;
+        let assets = task::spawn_blocking(assets::folder).await;
+        Self::start_of(assets.expect("it says why it panics")?, flags).await
+    }
+
+    /// Starts an API server that serves Evictions, with their controllers. `None` without programs to run it.
+    ///
+    /// # Panics
+    /// With the end of the log, if it does not become ready.
+    pub async fn start_with_evictions() -> Option<Self> {
+        let assets = task::spawn_blocking(assets::evictions).await;
+        let flags = [
+            "--feature-gates=EvictionRequestAPI=true",
+            "--runtime-config=lifecycle.k8s.io/v1alpha1=true",
+        ];
+        Self::start_of(assets.expect("it says why it panics")?, &flags).await
+    }
+
+    async fn start_of(assets: &'static Path, flags: &[&str]) -> Option<Self> {
         let folder = TempDir::with_prefix("decree-cluster-").expect("there is room");
         let etcd = Program::start(assets, folder.path(), "etcd", &[]);
         let mut server = Self {

@@ -41,6 +41,13 @@ pub(super) fn replicaset_controller() -> Option<&'static Path> {
         .as_deref()
 }
 
+/// The folder of the programs of a cluster that serves Evictions, with their controllers, built like the programs of [`folder`].
+pub(super) fn evictions() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| Some(built(&["evictions"])?.join("evictions")));
+    folder.as_deref()
+}
+
 fn built(programs: &[&str]) -> Option<PathBuf> {
     let output = Command::new(script("build"))
         .args(programs)

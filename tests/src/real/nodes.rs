@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     LOOK_EVERY, api::Patch, api_server::ApiServer, controller_manager::ControllerManager, found,
-    namespace::Namespace, scheduler::Scheduler, sightings::watch,
+    namespace::Namespace, program::Program, scheduler::Scheduler, sightings::watch,
 };
 use crate::{invariants::has_status_beyond_desired, rng::Rng, tools};
 
@@ -48,6 +48,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 pub struct NodeCluster {
     _scheduler: Scheduler,
     _manager: ControllerManager,
+    _evictions: Option<Program>,
     server: ApiServer,
     kubectl: &'static Path,
 }
@@ -86,13 +87,27 @@ struct Seen {
 impl NodeCluster {
     /// Starts the cluster, with `more` controllers, such as `,replicaset-controller`. `None` without programs to run it.
     pub async fn start(more: &str) -> Option<Self> {
+        Self::start_on(ApiServer::start().await?, more).await
+    }
+
+    /// Starts a cluster that serves Evictions, with their controllers. `None` without programs to run it.
+    pub async fn start_with_evictions() -> Option<Self> {
+        let server = ApiServer::start_with_evictions().await?;
+        let name = "eviction-controllers";
+        let evictions = Program::start(server.assets(), server.folder(), name, &[]);
+        let mut cluster = Self::start_on(server, "").await?;
+        cluster._evictions = Some(evictions);
+        Some(cluster)
+    }
+
+    async fn start_on(server: ApiServer, more: &str) -> Option<Self> {
         let kubectl = tools::kubectls()?.first()?;
-        let server = ApiServer::start().await?;
         let controllers = format!("--controllers={CONTROLLERS}{more}");
         let flags = [&[&*controllers][..], &FLAGS].concat();
         Some(Self {
             _scheduler: Scheduler::start(&server).await?,
             _manager: ControllerManager::start(&server, &flags),
+            _evictions: None,
             server,
             kubectl,
         })

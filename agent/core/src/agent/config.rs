@@ -63,6 +63,21 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
+    pub(crate) fn allows_all_namespaces(&self) -> bool {
+        self.namespaces.is_empty() && self.namespaces_of.is_none()
+    }
+
+    /// Returns whether objects of a namespace concern this agent.
+    pub fn allows_namespace(&self, namespace: &str) -> bool {
+        let Self {
+            namespaces,
+            namespaces_of,
+            ..
+        } = self;
+        let is_listed = namespaces.is_empty() || namespaces.contains(namespace);
+        is_listed && namespaces_of.is_none_or(|shard| shard.contains(namespace))
+    }
+
     pub(super) fn hello(&self) -> v1::Hello {
         let asks = !self.preferences.cost_sources.is_empty() && self.mode != v1::Mode::Shadow;
         let capabilities = [

@@ -40,10 +40,10 @@ impl Agent {
         } = list;
         match &mut items {
             Items::Pods(pods) => {
-                if !self.guard.allows_all_namespaces() {
+                if !self.guard.config.allows_all_namespaces() {
                     let namespace = |pod: &[u8]| packed_pods::decode(pod).namespace;
                     pods.0
-                        .retain(|pod| self.guard.allows_namespace(&namespace(pod)));
+                        .retain(|pod| self.guard.config.allows_namespace(&namespace(pod)));
                 }
                 self.view.pods.list(part, pods.len(), pods.iter());
             }

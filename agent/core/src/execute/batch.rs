@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     api::{Answer, CreatePod, Reply, Request, display},
+    preferences::surges,
     refusal::{Refusal, Rule},
     view::View,
 };
@@ -328,6 +329,7 @@ impl ActiveBatch {
                     generate_name: create.generate_name.clone(),
                     controller: guard.controller_reference(&self.owner),
                     template,
+                    responds: view.templates.newest(uid).is_some_and(surges),
                     timeout: guard.config.creates.timeout,
                 });
                 let pod = v1::ObjectRef {

@@ -26,21 +26,6 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    pub(crate) fn allows_all_namespaces(&self) -> bool {
-        self.config.namespaces.is_empty() && self.config.namespaces_of.is_none()
-    }
-
-    /// Whether objects of a namespace concern this agent.
-    pub(crate) fn allows_namespace(&self, namespace: &str) -> bool {
-        let AgentConfig {
-            namespaces,
-            namespaces_of,
-            ..
-        } = &self.config;
-        let is_listed = namespaces.is_empty() || namespaces.contains(namespace);
-        is_listed && namespaces_of.is_none_or(|shard| shard.contains(namespace))
-    }
-
     /// The reference of new pods to their ReplicaSet (spec 6.3).
     pub(crate) fn controller_reference(&self, owner: &v1::ObjectRef) -> v1::OwnerReference {
         v1::OwnerReference {
@@ -64,7 +49,7 @@ impl Guard {
 
     pub(crate) fn allows(&self, object: &Object) -> bool {
         match object {
-            Object::Pod(pod) => self.allows_namespace(&pod.namespace),
+            Object::Pod(pod) => self.config.allows_namespace(&pod.namespace),
             Object::ReplicaSet(set) => self.allows_replica_set(&set.projected),
         }
     }
@@ -73,7 +58,7 @@ impl Guard {
         let left_out = self.config.left_out.as_ref();
         let is_left_out = left_out
             .is_some_and(|(namespace, name)| (namespace, name) == (&set.namespace, &set.name));
-        self.allows_namespace(&set.namespace) && !is_left_out
+        self.config.allows_namespace(&set.namespace) && !is_left_out
     }
 
     /// Checks a batch on arrival; `in_flight` operations are under way.
@@ -117,7 +102,7 @@ impl Guard {
         let Some(owner) = &batch.replica_set else {
             return refuse("the batch names no replica set".into());
         };
-        if !self.allows_namespace(&owner.namespace) {
+        if !self.config.allows_namespace(&owner.namespace) {
             return refuse(format!("namespace {:?} is not allowed", owner.namespace));
         }
         let Some(known) = view.templates.newest(&owner.uid) else {

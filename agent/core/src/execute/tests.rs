@@ -114,6 +114,7 @@ fn created_pod_has_its_name_its_template_and_its_controller() {
             ..controller()
         },
         template: template(),
+        responds: false,
         timeout: CreateLimits::default().timeout,
     };
     assert_eq!(request, Request::CreatePod(expected));

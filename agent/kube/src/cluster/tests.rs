@@ -3,6 +3,7 @@
 mod bounds;
 mod connections;
 mod departure;
+mod evictions;
 mod kinds;
 mod nodes;
 mod probes;
@@ -74,6 +75,7 @@ fn create(name: &str) -> Request {
         generate_name: String::new(),
         controller: v1::OwnerReference::default(),
         template: Template::new(*b"{}"),
+        responds: false,
         timeout: Duration::from_secs(20),
     })
 }

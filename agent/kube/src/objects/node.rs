@@ -7,6 +7,7 @@ use decree_api::v1;
 use serde::Deserialize;
 
 use super::metadata::{or_default, texts};
+use crate::follow::Followed;
 
 #[derive(Deserialize)]
 pub(crate) struct Node {
@@ -38,11 +39,13 @@ struct Taint {
     key: String,
 }
 
-impl Node {
-    pub(crate) fn resource_version(&self) -> &str {
+impl Followed for Node {
+    fn resource_version(&self) -> &str {
         &self.metadata.resource_version
     }
+}
 
+impl Node {
     /// The fields that are sent.
     pub(crate) fn with(self, fields: &NodeFields) -> v1::Node {
         let (mut metadata, spec) = (self.metadata, self.spec);

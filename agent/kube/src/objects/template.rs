@@ -12,11 +12,14 @@ use bytes::Bytes;
 use prost::Message;
 use serde::Deserialize;
 use serde_json::{
-    Value,
+    Value, json,
     value::{RawValue, to_raw_value},
 };
 
-use crate::protobuf;
+use crate::{
+    evictions::{PRIORITY, RESPONDER},
+    protobuf,
+};
 
 use super::{
     metadata::{ObjectMeta, OwnerReference},
@@ -59,6 +62,23 @@ struct PodMeta {
     finalizers: Vec<Bytes>,
 }
 
+/// The fields of a pod's spec that decide whether the pod gets a responder. A pod of a group must have none.
+#[derive(Clone, PartialEq, Message)]
+struct EvictionMessage {
+    #[prost(bytes = "bytes", optional, tag = "43")]
+    scheduling_group: Option<Bytes>,
+    #[prost(message, repeated, tag = "44")]
+    eviction_responders: Vec<Responder>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Responder {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(int32, tag = "2")]
+    priority: i32,
+}
+
 /// The fields of an object in JSON, verbatim.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
@@ -98,7 +118,21 @@ pub fn pod_to_json(create: &CreatePod) -> Result<Value, serde_json::Error> {
 
 fn encode_protobuf(create: &CreatePod) -> Result<Vec<u8>, prost::DecodeError> {
     let template = Bytes::from_owner(create.template.clone());
-    let PodMessage { metadata, spec } = PodMessage::decode(template)?;
+    let PodMessage { metadata, mut spec } = PodMessage::decode(template)?;
+    if let Some(spec) = spec.as_mut().filter(|_| create.responds) {
+        let found = EvictionMessage::decode(spec.clone())?;
+        if found == EvictionMessage::default() {
+            // A message is extended by the bytes of further fields.
+            let own = EvictionMessage {
+                eviction_responders: vec![Responder {
+                    name: RESPONDER.to_owned(),
+                    priority: PRIORITY,
+                }],
+                ..found
+            };
+            *spec = [spec.as_ref(), &own.encode_to_vec()].concat().into();
+        }
+    }
     let metadata = PodMeta {
         name: create.name.clone(),
         generate_name: create.generate_name.clone(),
@@ -131,12 +165,35 @@ fn encode_json(create: &CreatePod) -> Result<Vec<u8>, serde_json::Error> {
     if !create.generate_name.is_empty() {
         metadata.insert("generateName".to_owned(), &base);
     }
+    let spec = pod.get("spec").filter(|_| create.responds);
+    let spec = spec.map(|it| with_responder(it)).transpose()?.flatten();
+    if let Some(spec) = &spec {
+        pod.insert("spec".to_owned(), spec);
+    }
     let (version, kind) = (to_raw_value("v1")?, to_raw_value("Pod")?);
     let metadata = to_raw_value(&metadata)?;
     pod.insert("apiVersion".to_owned(), &version);
     pod.insert("kind".to_owned(), &kind);
     pod.insert("metadata".to_owned(), &metadata);
     serde_json::to_vec(&pod)
+}
+
+/// The spec of a pod with the agent as its responder; `None` if it names others, or must have none.
+fn with_responder(spec: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+    let mut spec: Fields<'_> = serde_json::from_str(spec.get())?;
+    let is_set = |field| {
+        spec.get(field)
+            .is_some_and(|it| !["null", "[]"].contains(&it.get()))
+    };
+    if ["evictionResponders", "schedulingGroup"]
+        .into_iter()
+        .any(is_set)
+    {
+        return Ok(None);
+    }
+    let own = to_raw_value(&json!([{"name": RESPONDER, "priority": PRIORITY}]))?;
+    spec.insert("evictionResponders".to_owned(), &own);
+    to_raw_value(&spec).map(Some)
 }
 
 fn is_json(template: &[u8]) -> bool {

@@ -8,11 +8,12 @@ use agent_core::{
 };
 use decree_api::v1;
 use prost::encoding::{WireType, encode_key, encode_varint};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     codec,
+    evictions::RESPONDER,
     objects::{self, PodMessage, Projected as _, ReplicaSetMessage},
 };
 
@@ -94,9 +95,8 @@ fn replica_set_reads_as_json_would() {
     assert_eq!(in_json.projected.replicas_manager, "scaler");
 }
 
-#[test]
-fn template_reaches_the_pod_byte_for_byte() {
-    let create = CreatePod {
+fn create(template: Template, responds: bool) -> CreatePod {
+    CreatePod {
         namespace: "default".into(),
         name: "web-1".into(),
         generate_name: "web-".into(),
@@ -105,9 +105,15 @@ fn template_reaches_the_pod_byte_for_byte() {
             uid: "u-1".into(),
             ..v1::OwnerReference::default()
         },
-        template: replica_set().template.expect("it has one"),
+        template,
+        responds,
         timeout: Duration::MAX,
-    };
+    }
+}
+
+#[test]
+fn template_reaches_the_pod_byte_for_byte() {
+    let create = create(replica_set().template.expect("it has one"), false);
     let (content_type, written) = codec::new_pod(&create).expect("it can be written");
     assert_eq!(content_type, "application/vnd.kubernetes.protobuf");
     let unknown = unwrap(&written.into()).expect("it is a document");
@@ -126,17 +132,51 @@ fn template_reaches_the_pod_byte_for_byte() {
     }
 }
 
+/// A pod that responds has the responder beside the fields of its template, unless the template names others or a group.
+#[test]
+fn responder_is_added_to_a_template_without_one() {
+    let own = field(
+        44,
+        &[field(1, RESPONDER.as_bytes()), vec![0x10, 0x90, 0x4e]].concat(),
+    );
+    let (other, group) = (field(44, &field(1, b"a.io/b")), field(43, b""));
+    for (spec, added) in [
+        (STRANGE_SPEC.to_vec(), &*own),
+        ([STRANGE_SPEC, &other].concat(), b""),
+        ([STRANGE_SPEC, &group].concat(), b""),
+    ] {
+        let template = Template::new(field(2, &spec));
+        let (_, written) = codec::new_pod(&create(template, true)).expect("it can be written");
+        let unknown = unwrap(&written.into()).expect("it is a document");
+        let expected = field(2, &[&spec, added].concat());
+        assert!(unknown.raw.ends_with(&expected), "{spec:?}");
+    }
+    let own = json!([{"name": RESPONDER, "priority": 10_000}]);
+    for (responders, group, expected) in [
+        (json!(null), json!(null), own.clone()),
+        (json!([]), json!(null), own),
+        (
+            json!([{"name": "a.io/b"}]),
+            json!(null),
+            json!([{"name": "a.io/b"}]),
+        ),
+        (json!([]), json!({"podGroupName": "g"}), json!([])),
+    ] {
+        let spec = json!({"tomorrow": [1, null], "evictionResponders": responders, "schedulingGroup": group});
+        let template = json!({"spec": spec}).to_string().into_bytes();
+        let (_, written) =
+            codec::new_pod(&create(Template::new(template), true)).expect("it can be written");
+        let written: Value = serde_json::from_slice(&written).expect("it is JSON");
+        let mut changed = spec;
+        changed["evictionResponders"] = expected;
+        assert_eq!(written["spec"], changed);
+    }
+}
+
 #[test]
 fn template_that_is_cut_off_makes_no_pod() {
     let template = Template::new([0x0a, 0x7f]);
-    let create = CreatePod {
-        namespace: "default".into(),
-        name: "web-1".into(),
-        generate_name: String::new(),
-        controller: v1::OwnerReference::default(),
-        template,
-        timeout: Duration::MAX,
-    };
+    let create = create(template, false);
     assert!(codec::new_pod(&create).is_err());
 }
 

@@ -62,6 +62,7 @@ fn create(namespace: &str, template: &str) -> Request {
         generate_name: "web-".into(),
         controller: controller(),
         template: Template::new(template.as_bytes()),
+        responds: false,
         timeout: Duration::from_millis(2_500),
     })
 }

@@ -50,6 +50,7 @@ fn new_pod(cluster: &FakeCluster, name: &str) -> CreatePod {
             block_owner_deletion: Some(true),
         },
         template: Template::new(*template),
+        responds: false,
         timeout: Duration::from_secs(20),
     }
 }

@@ -101,15 +101,13 @@ async fn nodes_are_listed_in_pages_watched_and_listed_again_where_the_watch_is_t
     let server = Server::start(script()).await;
     let (sender, mut news) = mpsc::channel(1);
     let wait = Duration::from_millis(1);
-    let nodes = Nodes {
-        transport: server.cluster.reader.clone(),
-        fields: NodeFields::default(),
-        tell: |news| {
-            let sender = sender.clone();
-            async move { drop(sender.send(told(news)).await) }
-        },
-        backoff: Backoff::new(wait, wait, 0),
+    let tell = |news| {
+        let (sender, news) = (sender.clone(), node_news(news, &NodeFields::default()));
+        async move { drop(sender.send(told(news)).await) }
     };
+    let reader = server.cluster.reader.clone();
+    let mut nodes = Follower::new(reader, requests::nodes(), tell);
+    nodes.backoff = Backoff::new(wait, wait, 0);
     let seen = async {
         for expected in TOLD {
             let next = timeout(Duration::from_secs(120), news.recv()).await;

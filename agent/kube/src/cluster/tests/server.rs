@@ -8,7 +8,7 @@ use std::{
 
 use axum::{
     Router,
-    body::{Body, Bytes},
+    body::{self, Body, Bytes},
     extract::{Request, State},
     response::Response,
 };
@@ -44,6 +44,7 @@ pub(super) enum Answer {
 pub(super) struct Asked {
     pub(super) line: String,
     pub(super) agent: String,
+    pub(super) body: String,
 }
 
 /// The server, and a cluster that connects to it.
@@ -192,14 +193,13 @@ fn acceptor(protocol: &[u8]) -> TlsAcceptor {
 }
 
 async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response<Body> {
-    let header = |name: &str| {
-        let value = request.headers().get(name)?.to_str();
-        value.ok().map(str::to_owned)
-    };
-    let asked = Asked {
-        line: format!("{} {}", request.method(), request.uri()),
-        agent: header("user-agent").unwrap_or_default(),
-    };
+    let line = format!("{} {}", request.method(), request.uri());
+    let agent = request.headers().get(header::USER_AGENT);
+    let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let agent = agent.to_owned();
+    let body = body::to_bytes(request.into_body(), usize::MAX).await;
+    let body = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
+    let asked = Asked { line, agent, body };
     let note = script.asked.lock();
     note.unwrap_or_else(PoisonError::into_inner).push(asked);
     let next = script.answers.lock();
