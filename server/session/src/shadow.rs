@@ -7,7 +7,7 @@
 //! ```text
 //! change of a ReplicaSet or its pods ─▶ Episode ── at rest for 10 s ─▶ owners, number of pods, status: is anything due?
 //!                                          │                                └── yes, for 30 s ─▶ difference
-//!                                          └── steady for 5 s, then a surplus pod is deleted ─▶ does the order of deletion choose it?
+//!                                          └── steady for 5 s, then scaled, and a pod is deleted within 2 s ─▶ is it the right one?
 //! ```
 //! After a create, there are no more active pods than were desired since the last rest. The selector matches an adopted pod.
 //!
@@ -247,7 +247,9 @@ impl Shadow {
         // A deletion shortly before makes the view unstable.
         let mut episodes = related().filter_map(|key| self.episodes.get(key));
         let is_stable = episodes.all(|episode| episode.is_steady(now));
-        if !is_stable || surplus == 0 || surplus > BURST {
+        let own = self.episodes.get(&set.object().key);
+        let is_prompt = own.is_some_and(|episode| episode.is_just_scaled(now));
+        if !is_stable || !is_prompt || surplus == 0 || surplus > BURST {
             return None;
         }
         let decided = [now.plus(Span(-STEADY.0)), now.plus(SKEW)];

@@ -16,6 +16,8 @@ const LATE: Span = Span::seconds(30);
 const RESTLESS: Span = Span::seconds(60);
 /// How long nothing may have changed before compared deletions: the other controller then sees the same pods.
 pub(super) const STEADY: Span = Span::seconds(5);
+/// The maximum time from a lower number of desired pods to compared deletions: a controller that is later also sees older pods.
+const PROMPT: Span = Span::seconds(2);
 /// The maximum number of pods that a difference names.
 const NAMES_MAX: usize = 5;
 /// The maximum pause between the deletions of one decision.
@@ -172,6 +174,11 @@ impl Episode {
 
     pub(super) fn is_steady(&self, now: Timestamp) -> bool {
         self.moved.plus(STEADY) <= now
+    }
+
+    /// Whether the number of desired pods has just changed.
+    pub(super) fn is_just_scaled(&self, now: Timestamp) -> bool {
+        now <= self.scaled.plus(PROMPT)
     }
 
     pub(super) const fn is_over(&self) -> bool {

@@ -33,6 +33,7 @@ of pods that are alike any may go | a b c d | scale 2; go c b; ok; wait 11 | com
 the order of a moment ago is right | a@139 b@130 | scale 1; go a; ok; wait 11 | compared 3
 the order of a minute ago is not | a@199 b@130 | scale 1; go a; ok; wait 11 | Victims (DeletedByOthers): delete b (ready for 2m12s vs 3m21s), deleted a; compared 3
 victims of a view that just changed are not compared | a b~ | change a-5; scale 1; go a-5; ok; wait 11 | compared 2 not 1
+victims of a late controller are not compared | a b~ | scale 1; wait 3; go a; ok; wait 11 | compared 2 not 1
 victims of costs that were just advised are not compared | a b | advise a-5; scale 1; go a-5; ok; wait 11 | compared 2 not 1
 the costs that are advised are followed | a b~ c | advise a-5; wait 5; scale 1; go b~ a; ok; wait 11 | compared 3
 costs that are advised in vain differ | a b | advise a-5; wait 5; scale 1; go b; ok; wait 11 | Victims (DeletedByOthers): delete a (deletion cost -5 < 0), deleted b; compared 3
