@@ -151,7 +151,7 @@ impl Leases {
             let rest = lease.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || shard(rest).is_some())
         };
-        let mut holders = listed.into_iter().filter_map(|(lease, record)| {
+        let holders = listed.into_iter().filter_map(|(lease, record)| {
             let is_held = is_own(&lease) && !record.holder.is_empty();
             let seen = self.0.entry(lease).or_insert_with(|| Sighting {
                 version: record.resource_version.clone(),
@@ -168,7 +168,8 @@ impl Leases {
             let lasts = since(now, seen.since) < record.duration;
             (is_held && lasts).then_some((record.holder, seen.is_renewed))
         });
-        holders.next()
+        // Each Lease is looked at, so that several run out at the same time.
+        holders.fold(None, |first, holder| first.or(Some(holder)))
     }
 }
 
@@ -230,5 +231,24 @@ mod tests {
                 assert_eq!(held, expected, "{name} at {second}");
             }
         }
+    }
+
+    #[test]
+    fn leases_of_dead_agents_run_out_at_the_same_time() {
+        let mut leases = Leases::default();
+        let all = || {
+            [
+                ("decree-agent", "a"),
+                ("decree-agent-0", "b"),
+                ("decree-agent-1", "c"),
+            ]
+        };
+        let mut held_at = |second| {
+            let now = Timestamp::UNIX_EPOCH + Duration::from_secs(second);
+            let listed = all().map(|(name, holder)| lease(name, holder, 1));
+            leases.held(now, listed.into(), "decree-agent")
+        };
+        assert_eq!(held_at(0), Some(("a".to_owned(), false)));
+        assert_eq!(held_at(15), None);
     }
 }
