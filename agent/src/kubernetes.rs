@@ -163,13 +163,8 @@ async fn act(
     cluster: KubeCluster,
     stop: CancellationToken,
 ) -> Result<(), AgentError> {
-    let responder = Responder::of(&config, &cluster);
-    if responder.is_some() {
-        // Before the first create. After a failure, the responder itself finds out.
-        let _ = stop.run_until_cancelled(cluster.learn_to_respond()).await;
-    }
-    let respond = |it: Responder| AbortOnDropHandle::new(tokio::spawn(it.respond()));
-    let _responder = responder.map(respond);
+    let starting = Responder::start(&config, &cluster);
+    let _responder = stop.run_until_cancelled(starting).await;
     Box::pin(run(config, cluster, stop)).await
 }
 

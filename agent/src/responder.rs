@@ -25,7 +25,7 @@ use decree_api::v1;
 use jiff::Timestamp;
 use tokio::{
     select,
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     time::{MissedTickBehavior, interval},
 };
 use tokio_util::task::AbortOnDropHandle;
@@ -46,9 +46,9 @@ const NOT_OURS: &str = "no ReplicaSet replaces the pod before its eviction";
 /// The responder of an agent. It acts on all Evictions that name it.
 #[derive(Debug)]
 pub(crate) struct Responder {
-    pub(crate) cluster: KubeCluster,
-    pub(crate) config: AgentConfig,
-    pub(crate) metrics: Metrics,
+    cluster: KubeCluster,
+    config: AgentConfig,
+    metrics: Metrics,
 }
 
 /// The Evictions that are to be acted on again, by namespace and name.
@@ -63,17 +63,29 @@ struct Step {
 }
 
 impl Responder {
-    /// Returns the responder of an agent; `None` if the agent replaces no pods before their eviction.
-    pub(crate) fn of(config: &ShellConfig, cluster: &KubeCluster) -> Option<Self> {
-        let replaces = config.agent.mode == v1::Mode::Enforce && config.agent.nodes.is_some();
-        replaces.then(|| Self {
+    /// Starts the responder of an agent. Returns after the first list of Evictions or its failure, so that the first pods name the responder
+    /// where they may; `None` if the agent replaces no pods before their eviction.
+    pub(crate) async fn start(
+        config: &ShellConfig,
+        cluster: &KubeCluster,
+    ) -> Option<AbortOnDropHandle<Infallible>> {
+        if config.agent.mode != v1::Mode::Enforce || config.agent.nodes.is_none() {
+            return None;
+        }
+        let responder = Self {
             cluster: cluster.clone(),
             config: config.agent.clone(),
             metrics: config.metrics.clone(),
-        })
+        };
+        let (begins, begun) = oneshot::channel();
+        let task = AbortOnDropHandle::new(tokio::spawn(responder.respond(begins)));
+        // It is dropped, which is the signal.
+        let _ = begun.await;
+        Some(task)
     }
 
-    pub(crate) async fn respond(self) -> Infallible {
+    /// Drops `begins` after the first news.
+    async fn respond(self, begins: oneshot::Sender<Infallible>) -> Infallible {
         let (sender, mut news) = mpsc::channel(1);
         let tell = move |news| {
             let sender = sender.clone();
@@ -81,19 +93,32 @@ impl Responder {
         };
         let follow = self.cluster.clone().follow_evictions(tell);
         let _reader = AbortOnDropHandle::new(tokio::spawn(follow));
-        let mut pending = Pending::new();
+        let (mut begins, mut is_listed, mut pending) = (Some(begins), false, Pending::new());
         let mut again = interval(REPORT_EVERY);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let due = select! {
                 Some(news) = news.recv() => {
-                    if let Ok(Some(Change::Listed(_))) | Err(_) = &news {
-                        // Permissions or the API server may have changed. After a failure, there is other news.
-                        let _ = self.cluster.learn_to_respond().await;
+                    match &news {
+                        Ok(Some(Change::Listed(_))) => {
+                            is_listed = true;
+                            self.learn(Ok(())).await;
+                        }
+                        Err((_, error)) => {
+                            is_listed = false;
+                            self.learn(Err(error)).await;
+                        }
+                        Ok(_) => {}
                     }
+                    drop(begins.take());
                     self.due(news, &mut pending)
                 }
-                _ = again.tick() => take(&mut pending).into_values().collect(),
+                _ = again.tick() => {
+                    if is_listed && !self.cluster.responds() {
+                        self.learn(Ok(())).await;
+                    }
+                    take(&mut pending).into_values().collect()
+                }
             };
             for (eviction, expected) in due {
                 let key = eviction.key();
@@ -103,6 +128,13 @@ impl Responder {
                     pending.remove(&key);
                 }
             }
+        }
+    }
+
+    /// Learns whether new pods may name the responder. After a failure, that is asked again soon.
+    async fn learn(&self, listed: Result<(), &ApiError>) {
+        if let Err(error) = self.cluster.learn_to_respond(listed).await {
+            log::read_failed("selfsubjectaccessreviews", "create", &error);
         }
     }
 

@@ -43,6 +43,16 @@ server-dies  decree   | Deployment 1 1 2 | true | kill server, drain, kill serve
 no-nodes     no-nodes | Deployment 1 1 1 | true | drain-in-vain, says surge-on-eviction: needs nodes; start the agent with --nodes, hangs
 upstream     upstream | Deployment 1 1 1 | true | drain-in-vain, hangs
 ";
+/// The acts on a pod that no act has chosen before, or on its node.
+const CHOOSING: [&str; 7] = [
+    "cordon",
+    "taint",
+    "drain",
+    "drain-in-vain",
+    "leave",
+    "lose",
+    "request",
+];
 /// The longest time until a pod is ready.
 const READY_WITHIN: Duration = Duration::from_secs(4);
 
@@ -164,17 +174,7 @@ impl Stage<'_> {
 
     async fn act(&mut self, act: &str) {
         let (verb, word) = act.split_once(' ').unwrap_or((act, ""));
-        if [
-            "cordon",
-            "taint",
-            "drain",
-            "drain-in-vain",
-            "leave",
-            "lose",
-            "request",
-        ]
-        .contains(&verb)
-        {
+        if CHOOSING.contains(&verb) {
             self.choose().await;
         }
         if evictions::VERBS.contains(&verb) {

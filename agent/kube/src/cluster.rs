@@ -3,10 +3,7 @@
 use std::{
     convert::Infallible,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use agent_core::{
@@ -211,7 +208,10 @@ impl KubeCluster {
     }
 
     /// Sends a request as soon as it may leave. `None` if it could not leave soon after its check, and so has no effect.
-    async fn attempt(&self, request: Request) -> Result<Option<Bytes>, ApiError> {
+    async fn attempt(&self, mut request: Request) -> Result<Option<Bytes>, ApiError> {
+        if let Request::CreatePod(create) = &mut request {
+            create.responds &= self.responds();
+        }
         let entering = self.enter(request);
         let entered = self.revoked.run_until_cancelled(entering).await;
         let Some((permit, request)) = entered else {
@@ -235,9 +235,6 @@ impl KubeCluster {
         loop {
             self.fence.wait_until_allowed(&request).await;
             let permit = self.limiter.enter();
-            if let Request::CreatePod(create) = &mut request {
-                create.responds &= self.responds.load(Ordering::Relaxed);
-            }
             if self.fence.allow(&mut request) {
                 return (permit, request);
             }

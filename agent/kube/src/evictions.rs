@@ -20,6 +20,7 @@ use crate::{
     cluster::KubeCluster,
     codec,
     follow::{Followed, Follower, News},
+    objects::{LEAVING, seconds},
     operator::Access,
     probe::text,
     requests,
@@ -30,9 +31,14 @@ use crate::{
 pub const RESPONDER: &str = "decree.dev/replicaset";
 /// The priority of the responder that is the controller of the pod, as Kubernetes' API defines it.
 pub(crate) const PRIORITY: i32 = 10_000;
-/// The annotation that announces an eviction, and its value if the responder set it.
-const LEAVING: &str = "decree.dev/leaving";
+/// The value of the annotation that announces an eviction, if the responder set it.
 const BY_RESPONDER: &str = "eviction";
+/// The permissions of the responder, beside those of an agent.
+pub const RESPONDER_ACCESSES: [Access<'static>; 3] = [
+    access("list", ""),
+    access("watch", ""),
+    access("patch", "status"),
+];
 
 /// An Eviction that names the responder.
 #[derive(Clone, Debug, Deserialize)]
@@ -117,29 +123,27 @@ impl KubeCluster {
         }
     }
 
-    /// Finds out whether these credentials can respond to Evictions. From then on, new pods of ReplicaSets that replace pods before evictions
-    /// name the responder, or do not.
+    /// Learns whether these credentials can respond to Evictions, after a list of them or its failure. From then on, new pods of ReplicaSets
+    /// that replace pods before evictions name the responder, or do not.
     ///
     /// # Errors
     /// The error of the API server, which changes nothing.
-    pub async fn learn_to_respond(&self) -> Result<(), ApiError> {
-        let namespace = self.scope.namespace.as_deref();
-        let path = requests::evictions(namespace, RESPONDER)? + "limit=1";
-        let listed = self.read(requests::read(&path, codec::JSON)?).await;
-        let report = Access {
-            verb: "patch",
-            group: "lifecycle.k8s.io",
-            resource: "evictions",
-            subresource: "status",
-            name: "",
-        };
-        let responds = match listed {
+    pub async fn learn_to_respond(&self, listed: Result<(), &ApiError>) -> Result<(), ApiError> {
+        let mut responds = match listed {
+            Ok(()) => true,
             Err(error) if [Some(403), Some(404)].contains(&error.code) => false,
-            Err(error) => return Err(error),
-            Ok(_) => self.may(report, namespace).await?,
+            Err(_) => return Ok(()),
         };
+        for access in RESPONDER_ACCESSES {
+            responds = responds && self.may(access, self.scope.namespace.as_deref()).await?;
+        }
         self.responds.store(responds, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Returns whether new pods may name the responder.
+    pub fn responds(&self) -> bool {
+        self.responds.load(Ordering::Relaxed)
     }
 
     /// Tells all news of the Evictions that name the responder, and each failure: with 404 where the API server does not serve them, which
@@ -194,12 +198,12 @@ impl KubeCluster {
     ) -> Result<(), ApiError> {
         let report = match progress {
             Progress::Works(until) => json!({
-                "name": RESPONDER, "heartbeatTime": to_text(now),
-                "expectedCompletionTime": until.map(to_text),
+                "name": RESPONDER, "heartbeatTime": seconds(now),
+                "expectedCompletionTime": until.map(seconds),
                 "message": "waits until a replacement of the pod is available",
             }),
             Progress::Completed(message) => json!({
-                "name": RESPONDER, "completionTime": to_text(now), "message": message,
+                "name": RESPONDER, "completionTime": seconds(now), "message": message,
             }),
         };
         let (namespace, name) = eviction.key();
@@ -247,7 +251,12 @@ fn names_responder(pod: &Value) -> bool {
     responders.is_some_and(|it| it.iter().any(|it| it["name"] == RESPONDER))
 }
 
-/// A time in RFC 3339, to the second.
-fn to_text(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+const fn access(verb: &'static str, subresource: &'static str) -> Access<'static> {
+    Access {
+        verb,
+        group: "lifecycle.k8s.io",
+        resource: "evictions",
+        subresource,
+        name: "",
+    }
 }

@@ -27,13 +27,13 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 pub(crate) use self::{
-    event::{event_patch, event_to_json},
+    event::{event_patch, event_to_json, seconds},
     lease::{lease, lease_to_json, leases},
     made::{FIELD_MANAGER, added},
     metadata::or_default,
     node::Node as NodeMessage,
     patch::status_patch,
-    pod::Pod as PodMessage,
+    pod::{LEAVING, Pod as PodMessage},
     projected::{Projected, Unreadable, from_json},
     replica_set::ReplicaSet as ReplicaSetMessage,
     template::encode as encode_pod,

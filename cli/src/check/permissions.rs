@@ -1,7 +1,7 @@
 //! The requests of an agent, and whether the user of a kubeconfig may make them. The check asks for each request with the name of
 //! the object if the agent knows it, since a role may be limited to that name.
 
-use agent_kube::{Access, KubeCluster, PROBE};
+use agent_kube::{Access, KubeCluster, PROBE, RESPONDER_ACCESSES};
 use decree_agent::Mode;
 
 use super::Finding;
@@ -18,17 +18,7 @@ pub(super) async fn check(
 ) -> Vec<Finding> {
     let mut needed = needed(args, leases);
     if args.nodes && args.mode == Mode::Enforce && cluster.serves_evictions().await == Ok(true) {
-        let everywhere = args.namespace.as_deref();
-        for (verb, subresource) in [("list", ""), ("watch", ""), ("patch", "status")] {
-            let access = Access {
-                verb,
-                group: "lifecycle.k8s.io",
-                resource: "evictions",
-                subresource,
-                name: ANY,
-            };
-            needed.push((everywhere, access));
-        }
+        needed.extend(RESPONDER_ACCESSES.map(|access| (args.namespace.as_deref(), access)));
     }
     let mut findings = Vec::new();
     for (namespace, access) in &needed {

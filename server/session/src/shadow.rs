@@ -241,15 +241,17 @@ impl Shadow {
     /// Returns the pods that the other controller can choose, if its view was stable and this is the first deletion of its decision.
     fn choice(&mut self, now: Timestamp, set: &KnownSet<'_>) -> Option<Deletable> {
         let surplus = usize::try_from(set.surplus()).ok()?;
+        let own = self.episodes.get(&set.object().key);
+        if !own.is_some_and(|episode| episode.is_just_scaled(now)) {
+            return None;
+        }
         let related = || set.siblings().chain([&set.object().key]);
         let looks = &mut self.results.looks;
         *looks = looks.checked_sub(related().count())?;
         // A deletion shortly before makes the view unstable.
         let mut episodes = related().filter_map(|key| self.episodes.get(key));
         let is_stable = episodes.all(|episode| episode.is_steady(now));
-        let own = self.episodes.get(&set.object().key);
-        let is_prompt = own.is_some_and(|episode| episode.is_just_scaled(now));
-        if !is_stable || !is_prompt || surplus == 0 || surplus > BURST {
+        if !is_stable || surplus == 0 || surplus > BURST {
             return None;
         }
         let decided = [now.plus(Span(-STEADY.0)), now.plus(SKEW)];

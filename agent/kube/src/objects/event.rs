@@ -41,7 +41,7 @@ pub(crate) fn event_patch(event: &Event) -> Value {
 }
 
 /// A time in Kubernetes' format, to the second.
-fn seconds(time: Timestamp) -> String {
+pub(crate) fn seconds(time: Timestamp) -> String {
     let whole = Timestamp::from_second(time.as_second());
     whole.unwrap_or(time).to_string()
 }

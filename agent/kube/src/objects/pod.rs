@@ -15,7 +15,7 @@ pub(super) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-co
 /// The annotation that marks a deletion cost as advice: the same value.
 pub(super) const ADVISED_COST: &str = "decree.dev/advised-cost";
 /// Announces the eviction of its pod, with any value but `false`.
-const LEAVING: &str = "decree.dev/leaving";
+pub(crate) const LEAVING: &str = "decree.dev/leaving";
 /// The type of the only condition that decisions read.
 const READY: &str = "Ready";
 /// The condition that an eviction sets on its pod.

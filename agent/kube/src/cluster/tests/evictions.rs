@@ -1,10 +1,13 @@
 //! The requests of the responder to Evictions.
 
+use std::future::pending;
+
+use tokio::{select, sync::mpsc};
+
 use super::*;
 use crate::{Eviction, Progress};
 
-const LIST: &str =
-    "GET /apis/lifecycle.k8s.io/v1alpha1/evictions?labelSelector=decree.dev%2Freplicaset&limit=1";
+const LIST: &str = "GET /apis/lifecycle.k8s.io/v1alpha1/evictions?labelSelector=decree.dev%2Freplicaset&limit=500&continue=";
 const POD: &str = "/api/v1/namespaces/default/pods/a";
 
 fn creates_a_pod_that_responds() -> Request {
@@ -18,20 +21,44 @@ fn creates_a_pod_that_responds() -> Request {
     })
 }
 
+/// Follows Evictions until there is news.
+async fn first_news(server: &Server) -> News<Eviction> {
+    let (sender, mut news) = mpsc::channel(1);
+    let tell = |news| {
+        let sender = sender.clone();
+        async move {
+            sender.send(news).await.expect("somebody waits");
+            pending::<()>().await;
+        }
+    };
+    select! {
+        ended = server.cluster.clone().follow_evictions(tell) => panic!("{ended:?}"),
+        news = news.recv() => news.expect("it is told"),
+    }
+}
+
 #[tokio::test]
 async fn pods_name_the_responder_where_it_may_work() {
     let status = |code: u16| Answer::json(code, json!({"kind": "Status", "code": code}));
     let may = |allowed: bool| Answer::json(201, json!({"status": {"allowed": allowed}}));
-    let list = || Answer::json(200, json!({"kind": "EvictionList", "items": []}));
+    let list = || {
+        Answer::json(
+            200,
+            json!({"kind": "EvictionList", "metadata": {}, "items": []}),
+        )
+    };
     for (answers, responds) in [
         (vec![status(404)], false),
         (vec![status(403)], false),
         (vec![list(), may(false)], false),
-        (vec![list(), may(true)], true),
+        (vec![list(), may(true), may(true), may(false)], false),
+        (vec![list(), may(true), may(true), may(true)], true),
     ] {
         let created = Answer::json(201, pod("a"));
         let server = Server::start(answers.into_iter().chain([created]).collect()).await;
-        assert_eq!(server.cluster.learn_to_respond().await, Ok(()));
+        let listed = first_news(&server).await.map(drop);
+        let listed = listed.as_ref().copied().map_err(|(_, error)| error);
+        assert_eq!(server.cluster.learn_to_respond(listed).await, Ok(()));
         let created = server.cluster.call(creates_a_pod_that_responds()).await;
         assert!(created.is_ok(), "{created:?}");
         let asked = server.asked();
