@@ -28,7 +28,8 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let asked = name.map(|name| namespaces.replica_set(name)).transpose()?;
     let annotated = block_on(async {
         let mut config = args.kube.config();
-        config.namespace = asked.as_ref().map(|set| set.namespace.clone());
+        let of_set = asked.as_ref().map(|set| set.namespace.clone());
+        config.namespace = of_set.or_else(|| args.namespace.clone());
         config.resource = args.resource.clone();
         let cluster = connect(&config, args.timeout).await?;
         let annotated = tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await;

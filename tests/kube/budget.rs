@@ -32,15 +32,15 @@ async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
     let mut flags = vec!["--leader-elect=false", "--namespace", NAME];
     flags.extend(["--budget-action=hold", "--delete-budget=replicaset=3"]);
     let agent = Agent::start(&server, &kubeconfig, &flags);
-    acts::create_set(&namespace, &objects::replica_set("web", 9)).await;
-    acts::pods_become(&namespace, 9).await;
+    acts::create_set(&namespace, &objects::replica_set("web", 12)).await;
+    acts::pods_become(&namespace, 12).await;
     acts::scale(&namespace, "web", 0).await;
 
     let event = told(&namespace, "BudgetExceeded", "decree resume budget/web").await;
     assert_eq!(event["type"], "Warning");
     assert_eq!(event["involvedObject"]["name"], "web");
     assert_eq!(event["count"], 1);
-    acts::pods_become(&namespace, 6).await;
+    acts::pods_become(&namespace, 9).await;
     assert_eq!(agent.metric(HELD), 1);
     agent.becomes_ready().await;
     let user = kubeconfig.to_string_lossy();
@@ -57,10 +57,12 @@ async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
     };
     resume(&["budget/web"]);
-    acts::pods_become(&namespace, 3).await;
+    acts::pods_become(&namespace, 6).await;
     told(&namespace, "BudgetResumed", "replica set budget/web").await;
     let annotations = json!({"metadata": {"annotations": {"decree.dev/resume": "by hand"}}});
     acts::patch_set(&namespace, "web", &annotations).await;
+    acts::pods_become(&namespace, 3).await;
+    resume(&["--all", "-n", NAME]);
     acts::pods_become(&namespace, 0).await;
     assert_eq!(agent.metric(HELD), 0);
 }

@@ -6,6 +6,8 @@ use std::{
     process::{Command, Output},
 };
 
+use agent_kube::PROBE;
+use serde_json::Value;
 use tempfile::TempDir;
 use tests::{
     binaries, depth,
@@ -129,17 +131,23 @@ async fn commands_for_a_cluster_run_as_they_stand() {
         assert_eq!(blocks.len(), BLOCKS, "in the documents for operators");
         let admin = server.admin().await;
         let sets = "/apis/apps/v1/namespaces/default/replicasets";
-        admin.make(sets, &replica_set("web", 0)).await;
+        for name in [PROBE, "web"] {
+            admin.make(sets, &replica_set(name, 0)).await;
+        }
         for block in blocks {
             kubectl.shell(&block.text);
         }
         let web = admin.get(&format!("{sets}/web")).await;
         let web = web.expect("it is there");
-        let resumed = web["metadata"]["annotations"]["decree.dev/resume"].as_str();
+        let resume = "/metadata/annotations/decree.dev~1resume";
+        let resumed = web.pointer(resume).and_then(Value::as_str);
         assert!(
             resumed.is_some_and(|it| it.starts_with("all ")),
             "{resumed:?}"
         );
+        // Agents leave it out, so it would resume nothing.
+        let probe = admin.get(&format!("{sets}/{PROBE}")).await;
+        assert_eq!(probe.expect("it is there").pointer(resume), None);
         let path = "/apis/decree.dev/v1/namespaces/default/replicasets/web";
         let scaled = admin.get(path).await.expect("the commands create it");
         assert_eq!(scaled["spec"]["replicas"], 5);

@@ -157,12 +157,13 @@ impl KubeCluster {
         Ok(pods.unwrap_or_default())
     }
 
-    /// Returns the namespace and the name of any ReplicaSet that this handle reads; `None` if there is none.
+    /// Returns the namespace and the name of any ReplicaSet that this handle reads, other than a [`PROBE`]; `None` if there is none.
     ///
     /// # Errors
     /// The error of the API server.
     pub async fn some_replica_set(&self) -> Result<Option<(String, String)>, ApiError> {
         let path = self.scope.page(Kind::ReplicaSet, 1, None)?;
+        let path = format!("{path}&fieldSelector=metadata.name%21%3D{PROBE}");
         let page = self.read(requests::read(&path, codec::JSON)?).await?;
         let text = |path| page.pointer(path)?.as_str().map(str::to_owned);
         let namespace = text("/items/0/metadata/namespace");

@@ -158,11 +158,11 @@ pub(crate) struct ResumeArgs {
     /// The ReplicaSet
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub(crate) replica_set: Option<NameArg>,
-    /// The namespace of the ReplicaSet
-    #[arg(short, long, requires = "replica_set", value_name = "NAMESPACE")]
+    /// The namespace of the ReplicaSet; with `--all`, one that the agent serves
+    #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
-    /// The cluster, with all namespaces and ReplicaSets
-    #[arg(long, conflicts_with_all = ["replica_set", "namespace"])]
+    /// All ReplicaSets of an agent, and the cluster. Annotates any ReplicaSet; with shards, choose one of each shard by `--namespace`
+    #[arg(long, conflicts_with = "replica_set")]
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) kube: KubeArgs,
