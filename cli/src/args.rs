@@ -47,15 +47,15 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run server and agent in one process, on a demo or a real cluster
     ///
-    /// Runs until interrupted. On a real cluster, writes nothing without `--mode enforce`: compares its decisions with the built-in
+    /// Runs until interrupted. On a real cluster, writes nothing by default: compares its decisions with the built-in
     /// controller, and prints a report when you stop it. `decree demo scale`, `fail` and others change the embedded cluster from
     /// other terminals.
     Up(UpArgs),
     /// Show server and agent at work, or act on a running demo cluster
     ///
-    /// The cluster is embedded in this process. Names the victims of a scale-down before their deletion, kills the server during a
-    /// scale-up, and holds back a mistake. Shows the reports of a quota and of shadow mode. The exit code is 0 if everything happened as
-    /// expected.
+    /// The cluster is embedded in this process. Names the victims of a scale-down before their deletion, spares a busy pod, kills the
+    /// server during a scale-up, and holds back a mistake. Then explains a quota, drains a node without losing a replica, and finds an
+    /// error of another controller. The exit code is 0 if everything happened as expected.
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files or a cluster
     ///

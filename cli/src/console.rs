@@ -246,10 +246,16 @@ impl ServerPod {
 }
 
 impl Forward {
-    /// From the usual address if it is free, so that a page can be opened again; otherwise, from a free one.
+    /// From the usual address, so that a page can be opened again; from a free one where another process listens there.
     async fn start(kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
-        let usual = TcpListener::bind((Ipv4Addr::LOCALHOST, ADMIN_PORT));
-        let port = usual.map_or(0, |_| ADMIN_PORT);
+        let is_taken = || TcpListener::bind((Ipv4Addr::LOCALHOST, ADMIN_PORT)).is_err();
+        match Self::start_at(ADMIN_PORT, kube, pod.clone()).await {
+            Err(_) if is_taken() => Self::start_at(0, kube, pod).await,
+            started => started,
+        }
+    }
+
+    async fn start_at(port: u16, kube: &KubeArgs, pod: ServerPod) -> Result<Self, Failure> {
         let started = kubectl(kube)
             .args([
                 "port-forward",

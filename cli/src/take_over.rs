@@ -137,8 +137,8 @@ async fn namespace(args: &DeclareArgs, cluster: &KubeCluster) -> Result<String, 
 }
 
 impl Leases {
-    /// Takes a list, and returns the holder of the Lease of this name, or of a shard's (`NAME-0`), and whether it was seen to renew the
-    /// Lease. A Lease counts as held until it has not changed for its whole duration, by the clock of this process. The Leases by which
+    /// Takes a list, and returns the holder of the Lease of this name, or of a shard's (`NAME-0`, `NAME-east`), and whether it was seen to
+    /// renew the Lease. A Lease counts as held until it has not changed for its whole duration, by the clock of this process. The Leases by which
     /// agents of 0.1.0 counted themselves (`NAME-member-…`) let nobody act, and those agents may leave them behind.
     fn held(
         &mut self,
@@ -146,10 +146,10 @@ impl Leases {
         listed: Vec<(String, Record)>,
         name: &str,
     ) -> Option<(String, bool)> {
-        let shard = |rest: &str| rest.strip_prefix('-')?.parse::<u32>().ok();
         let is_own = |lease: &str| {
+            let shard = |rest: &str| rest.starts_with('-') && !rest.starts_with("-member-");
             let rest = lease.strip_prefix(name);
-            rest.is_some_and(|rest| rest.is_empty() || shard(rest).is_some())
+            rest.is_some_and(|rest| rest.is_empty() || shard(rest))
         };
         let holders = listed.into_iter().filter_map(|(lease, record)| {
             let is_held = is_own(&lease) && !record.holder.is_empty();
@@ -212,6 +212,14 @@ mod tests {
                     (0, "a", 1, Some(false)),
                     (2, "", 2, None),
                     (3, "b", 3, Some(true)),
+                ],
+            ),
+            (
+                "decree-agent-east",
+                [
+                    (0, "a", 1, Some(false)),
+                    (1, "", 2, None),
+                    (2, "b", 3, Some(true)),
                 ],
             ),
             (
