@@ -19,11 +19,13 @@ use crate::{
 
 const CHART: &str = "deploy/helm/decree";
 
-/// Values of the chart, the namespace, the number of permissions of the agent, and whether there is a server to ask.
-const RELEASES: [(&str, &str, usize, bool); 7] = [
+/// Values of the chart, the namespace, the number of permissions of the agent (0 if one is granted in single namespaces), and whether there
+/// is a server to ask.
+const RELEASES: [(&str, &str, usize, bool); 8] = [
     ("", SYSTEM, 20, false),
     ("workload=StatefulSet", SYSTEM, 20, false),
     ("agent.args={--mode=shadow}", SYSTEM, 5, false),
+    ("workload=StatefulSet,advise=true", SYSTEM, 0, false),
     ("topology=separate", SYSTEM, 20, true),
     ("topology=separate,tokens.enabled=true", SYSTEM, 20, true),
     (
@@ -127,8 +129,11 @@ async fn command_of_helm_test_passes_in_each_topology() {
 
         let account = cluster.service_account(namespace, "decree-agent").await;
         let found = Check::of_pod(pod, &account, &server.url()).passes().await;
-        let all = format!("all {permissions} are granted");
-        assert_eq!(detail(&found, "permissions"), all, "{values}");
+        let (check, said) = match permissions {
+            0 => ("may patch pods", "not granted in all namespaces".to_owned()),
+            number => ("permissions", format!("all {number} are granted")),
+        };
+        assert_eq!(detail(&found, check), said, "{values}");
         let asked = found.iter().any(|it| it["check"] == "server");
         assert_eq!(asked, asks_server, "{values}");
         helm(&[&["uninstall", "decree"], &place[..]].concat()).expect("helm is there");

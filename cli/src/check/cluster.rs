@@ -19,7 +19,7 @@ const BUILT_IN: &str = "built-in controller";
 const TURN_OFF: &str =
     "turn it off with --controllers=*,-replicaset-controller, then run: decree take-over";
 
-/// The oldest tested minor version of Kubernetes 1.
+/// The oldest minor version of Kubernetes 1 without a warning.
 const MINOR_MIN: u32 = 30;
 
 /// Checks the cluster. `sessions` are the sessions of the server; `None` if the server did not list them.
@@ -100,7 +100,7 @@ fn supported(version: &str) -> Finding {
     if minor.is_some_and(|minor| minor >= MINOR_MIN) {
         return Finding::ok(CHECK, format!("answers, {version}"));
     }
-    let hint = format!("Decree is tested with v1.{MINOR_MIN} and later");
+    let hint = format!("Decree is not known to work before v1.{MINOR_MIN}");
     Finding::warn(CHECK, format!("answers, {version}"), hint)
 }
 

@@ -10,6 +10,10 @@ use crate::args::CheckArgs;
 /// Every object of a resource, or no object yet.
 const ANY: &str = "";
 
+/// The request of an agent in advise mode that is allowed in single namespaces.
+const WRITES_ADVICE: &str = "may patch pods";
+const ADVISOR: &str = "only where the ClusterRole decree-advisor is bound, pods get advice; check one with --namespace";
+
 /// Checks all requests of the agent, with Leases of this namespace and these names.
 pub(super) async fn check(
     args: &CheckArgs,
@@ -23,6 +27,11 @@ pub(super) async fn check(
     let mut findings = Vec::new();
     for (namespace, access) in &needed {
         findings.extend(permission(cluster, *namespace, *access).await);
+    }
+    let is_bound_by_namespace =
+        |it: &Finding| it.check == WRITES_ADVICE && args.mode == Mode::Advise;
+    if let Some(advises) = findings.iter_mut().find(|it| is_bound_by_namespace(it)) {
+        *advises = Finding::warn(WRITES_ADVICE, "not granted in all namespaces", ADVISOR);
     }
     if findings.is_empty() {
         let detail = format!("all {} are granted", needed.len());
