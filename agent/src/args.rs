@@ -9,6 +9,7 @@ use agent_core::{
         LeaseConfig,
         shard::{InvalidShard, Shard},
     },
+    nodes::LABELS_MAX,
 };
 use clap::{Args, Parser, ValueEnum};
 use decree_api::v1;
@@ -334,7 +335,8 @@ impl AgentArgs {
     /// must be requested by name, so that nobody takes it for a real one.
     ///
     /// # Errors
-    /// If there is no cluster, or if flags of the other kind of cluster are given, or shards of an embedded cluster.
+    /// If there is no cluster, or if flags of the other kind of cluster are given, or shards of an embedded cluster, or too many labels of
+    /// nodes.
     pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, &'static str> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
         match self.cluster {
@@ -351,6 +353,10 @@ impl AgentArgs {
             Some(ClusterKind::Kubernetes) | None if self.fake.fake_seed.is_some() => Err(
                 "--fake-seed is for the embedded cluster: say --cluster fake as well, or leave it out",
             ),
+            // A server refuses such nodes, so no session would last.
+            Some(ClusterKind::Kubernetes) | None if self.nodes.node_labels.len() > LABELS_MAX => {
+                Err("--node-label names too many labels: at most 8 are sent with a node")
+            }
             Some(ClusterKind::Kubernetes) => Ok(ClusterKind::Kubernetes),
             None if named || found => Ok(ClusterKind::Kubernetes),
             None => Err(NO_CLUSTER),

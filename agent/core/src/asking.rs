@@ -23,6 +23,9 @@ pub(crate) const CAPABILITY: &str = "costs";
 const CALLS_MAX: usize = 100;
 /// The most pods of a question.
 const PODS_MAX: usize = 100;
+/// The longest names and UIDs in a question: no object that the server knows has longer ones.
+const NAME_BYTES_MAX: usize = 253;
+const UID_BYTES_MAX: usize = 128;
 /// The most questions and their answers. The agent asks nobody because of further questions.
 const QUESTIONS_MAX: usize = 1_000;
 /// The most answers that may wait for a server that does not read them.
@@ -94,11 +97,18 @@ pub enum Asks {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asking {
     questions: BTreeMap<u64, Question>,
-    /// The calls in flight, each with its question and the places of its pods. Calls of an older session have none.
-    calls: BTreeMap<u64, Option<(u64, Vec<usize>)>>,
-    waiting: VecDeque<(u64, Vec<usize>)>,
+    last_question: u64,
+    /// The calls in flight.
+    calls: BTreeMap<u64, Call>,
     last_call: u64,
     answers: VecDeque<v1::Costs>,
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    namespace: String,
+    /// The question, and the places of the pods in it. Calls of an older session have none.
+    of: Option<(u64, Vec<usize>)>,
 }
 
 #[derive(Clone, Debug)]
@@ -108,6 +118,8 @@ struct Question {
     source: Option<CostSource>,
     until: Timestamp,
     pods: Vec<v1::ObjectRef>,
+    /// The places of the pods that are still to be asked.
+    waiting: VecDeque<usize>,
     answers: Vec<Option<Result<i32, String>>>,
 }
 
@@ -173,18 +185,13 @@ impl Asking {
         view: &View,
         wanted: v1::CostsWanted,
     ) -> Result<(), String> {
+        self.check(&wanted)?;
         let v1::CostsWanted {
             id,
             replica_set,
             pods,
             timeout,
         } = wanted;
-        let count = pods.len();
-        if count > PODS_MAX || self.questions.contains_key(&id) {
-            return Err(format!(
-                "question {id} for {count} costs is open, or too large"
-            ));
-        }
         let unread = self.answers.len();
         if unread > ANSWERS_MAX {
             return Err(format!("{unread} answers with costs are not read"));
@@ -200,47 +207,76 @@ impl Asking {
         let source = source_of(view, &set);
         let may_ask = |pod: &v1::ObjectRef| source.is_some() && is_own(view, &set, pod);
         let answer = |pod| (!may_ask(pod)).then(|| Err(NOT_ASKED.to_owned()));
+        let answers: Vec<_> = pods.iter().map(answer).collect();
+        let is_open = |pod: &usize| answers[*pod].is_none();
         let question = Question {
             until: after(now, timeout),
-            answers: pods.iter().map(answer).collect(),
+            waiting: (0..pods.len()).filter(is_open).collect(),
+            answers,
             pods,
             source,
             replica_set: set,
         };
-        let open = (0..count).filter(|pod| question.answers[*pod].is_none());
-        if question.source == Some(CostSource::Service) {
-            let open: Vec<_> = open.collect();
-            self.waiting
-                .extend((!open.is_empty()).then_some((id, open)));
-        } else {
-            self.waiting.extend(open.map(|pod| (id, vec![pod])));
-        }
         self.questions.insert(id, question);
         self.finish_if_complete(id);
         Ok(())
     }
 
-    /// Returns the next question to ask.
-    pub(crate) fn poll_call(&mut self, now: Timestamp) -> Option<CostCall> {
-        while self.calls.len() < CALLS_MAX {
-            let (id, places) = self.waiting.pop_front()?;
-            if let Some(question) = self.questions.get(&id)
-                && let Some(asks) = question.asks(&places)
-            {
-                self.last_call += 1;
-                self.calls.insert(self.last_call, Some((id, places)));
-                return Some(CostCall {
-                    id: self.last_call,
-                    asks,
-                    timeout: since(question.until, now),
-                });
-            }
+    /// Checks that the numbers of questions grow, as a call names its question by number alone, and that a question is small.
+    fn check(&mut self, wanted: &v1::CostsWanted) -> Result<(), String> {
+        let (id, last, count) = (wanted.id, self.last_question, wanted.pods.len());
+        if id <= last {
+            return Err(format!("question {id} came after question {last}"));
         }
-        None
+        if count > PODS_MAX {
+            return Err(format!("question {id} is for {count} costs"));
+        }
+        let is_long = |it: &v1::ObjectRef| {
+            it.namespace.len().max(it.name.len()) > NAME_BYTES_MAX || it.uid.len() > UID_BYTES_MAX
+        };
+        if wanted.pods.iter().chain(&wanted.replica_set).any(is_long) {
+            return Err(format!("question {id} has a name or UID that is too long"));
+        }
+        self.last_question = id;
+        Ok(())
+    }
+
+    /// Returns the next question to ask: the oldest one of the namespace with the fewest calls in flight, so that slow pods do not hold up
+    /// those of other namespaces.
+    pub(crate) fn poll_call(&mut self, now: Timestamp) -> Option<CostCall> {
+        if self.calls.len() >= CALLS_MAX {
+            return None;
+        }
+        let mut in_flight = BTreeMap::<&str, usize>::new();
+        for call in self.calls.values() {
+            *in_flight.entry(&call.namespace).or_default() += 1;
+        }
+        let questions = self.questions.iter_mut();
+        let waiting = questions.filter(|(_, it)| !it.waiting.is_empty());
+        let (id, question) =
+            waiting.min_by_key(|(_, it)| in_flight.get(&*it.replica_set.namespace).copied())?;
+        let count = match question.source {
+            Some(CostSource::Service) => question.waiting.len(),
+            Some(CostSource::Pod(_)) | None => 1,
+        };
+        let places: Vec<_> = question.waiting.drain(..count).collect();
+        let asks = question.asks(&places)?;
+        let timeout = since(question.until, now);
+        let call = Call {
+            namespace: question.replica_set.namespace.clone(),
+            of: Some((*id, places)),
+        };
+        self.last_call += 1;
+        self.calls.insert(self.last_call, call);
+        Some(CostCall {
+            id: self.last_call,
+            asks,
+            timeout,
+        })
     }
 
     pub(crate) fn handle_costs(&mut self, call: u64, costs: Vec<Result<i32, String>>) {
-        if let Some((id, places)) = self.calls.remove(&call).flatten()
+        if let Some((id, places)) = self.calls.remove(&call).and_then(|it| it.of)
             && let Some(question) = self.questions.get_mut(&id)
         {
             for (pod, cost) in places.into_iter().zip(costs) {
@@ -269,12 +305,12 @@ impl Asking {
         !self.answers.is_empty()
     }
 
-    /// Forgets all questions. Calls in flight still count as such.
+    /// Forgets all questions, also their numbers. Calls in flight still count as such.
     pub(crate) fn clear(&mut self) {
         self.questions.clear();
-        self.waiting.clear();
+        self.last_question = 0;
         self.answers.clear();
-        self.calls.values_mut().for_each(|call| *call = None);
+        self.calls.values_mut().for_each(|call| call.of = None);
     }
 
     fn finish_if_complete(&mut self, id: u64) {

@@ -152,6 +152,9 @@ impl Batches {
             Purpose::Operation(operation, stage) => {
                 let end = after(self.unsettled.end(now), SHOWN_WITHIN);
                 stage.note_answer(view, &context.owner, &answer, end);
+                if let Stage::Write(PodWrite::Advise, pod) = &stage {
+                    self.advice.note_answer(pod, &answer);
+                }
                 self.unsettled
                     .handle_answer(now, (batch, operation), &stage, &answer);
                 let Some(active) = self.active.get(&batch) else {

@@ -15,6 +15,9 @@ use crate::api::ApiError;
 /// The capability in Hello of an agent that sends nodes.
 pub(crate) const CAPABILITY: &str = "nodes";
 
+/// The most labels of a node that are sent, by the contract.
+pub const LABELS_MAX: usize = 8;
+
 /// News of the nodes. A stream begins with all nodes, also after a failure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeEvent {

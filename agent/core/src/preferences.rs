@@ -387,12 +387,30 @@ fn scale_in(word: &str) -> Result<v1::ScaleInPreference, String> {
         let known = RULES.iter().map(|(form, _)| *form).chain([NONE]);
         return Err(unknown(word, &known.collect::<Vec<_>>()));
     };
-    let label = |at: usize| parts.get(at).copied().unwrap_or_default().to_owned();
+    let label = |at: usize| parts.get(at).copied().unwrap_or_default();
+    let (key, value) = (label(1), label(2));
+    if !(key.is_empty() || is_label_key(key)) || !(value.is_empty() || is_label_text(value)) {
+        return Err(format!("{word:?} has no valid label"));
+    }
     Ok(v1::ScaleInPreference {
         rule: (*rule).into(),
-        label_key: label(1),
-        label_value: label(2),
+        label_key: key.to_owned(),
+        label_value: value.to_owned(),
     })
+}
+
+fn is_label_key(key: &str) -> bool {
+    let (prefix, name) = key.rsplit_once('/').unwrap_or(("a", key));
+    let is_prefix = prefix.len() <= 253 && prefix.split('.').all(is_label_text);
+    is_prefix && is_label_text(name)
+}
+
+/// Whether a text is the value of a label, or the name in its key.
+fn is_label_text(text: &str) -> bool {
+    let is_end = |it: char| it.is_ascii_alphanumeric();
+    let is_inner = |it: char| is_end(it) || "-_.".contains(it);
+    let ends = text.starts_with(is_end) && text.ends_with(is_end);
+    ends && text.len() <= 63 && text.chars().all(is_inner)
 }
 
 /// A source of costs, and `wait` after a comma if no pod is deleted without the answers.

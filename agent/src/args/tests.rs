@@ -120,12 +120,19 @@ fn flags_of_the_other_kind_of_cluster_are_refused() {
             "--kubeconfig and",
         ),
         (&["--cluster=fake", "--context=a"], true, "--kubeconfig and"),
+        (
+            &["--node-label=a,b,c,d,e,f,g,h,i"],
+            true,
+            "--node-label names too many",
+        ),
     ] {
         let refused = kind(flags, found).expect_err(said);
         assert!(refused.starts_with(said), "{refused}");
     }
     let fake = ["--cluster", "fake", "--manifest", "web.yaml"];
     assert_eq!(kind(&fake, true), Ok(ClusterKind::Fake));
+    let labels = ["--node-label=a,b,c,d,e,f,g,h"];
+    assert_eq!(kind(&labels, true), Ok(ClusterKind::Kubernetes));
 }
 
 #[test]

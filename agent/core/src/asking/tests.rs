@@ -1,11 +1,11 @@
 //! Questions of any server, and the calls and answers that they lead to.
 
 use super::*;
-use crate::tests::{at, owner, pod_of, pod_ref, replica_set, view};
+use crate::tests::{at, owner, pod_of, pod_ref, replica_set, replica_set_of_uid, view};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// default/web, whose pods may be asked.
+/// default/web and another/web, whose pods may be asked.
 fn asking_view(pods: &[&str]) -> View {
     view_asking("http://:8080/busy", pods)
 }
@@ -13,15 +13,18 @@ fn asking_view(pods: &[&str]) -> View {
 fn view_asking(source: &str, pods: &[&str]) -> View {
     let pods: Vec<_> = pods.iter().map(|text| pod_of(text)).collect();
     let mut view = view(&pods);
-    let mut web = replica_set(11, 1);
-    web.projected.preferences = Some(v1::Preferences {
-        scale_in_cost: Some(v1::ScaleInCost {
-            source: source.to_owned(),
-            ..v1::ScaleInCost::default()
-        }),
-        ..v1::Preferences::default()
-    });
-    view.apply_replica_set(&web);
+    let mut another = replica_set_of_uid("other", 11);
+    another.projected.namespace = "another".to_owned();
+    for mut web in [replica_set(11, 1), another] {
+        web.projected.preferences = Some(v1::Preferences {
+            scale_in_cost: Some(v1::ScaleInCost {
+                source: source.to_owned(),
+                ..v1::ScaleInCost::default()
+            }),
+            ..v1::Preferences::default()
+        });
+        view.apply_replica_set(&web);
+    }
     view
 }
 
@@ -35,6 +38,16 @@ fn wanted(id: u64, pods: &[&str]) -> v1::CostsWanted {
             nanos: 0,
         }),
     }
+}
+
+/// A question about pods of another/web.
+fn wanted_elsewhere(id: u64, pods: &[&str]) -> v1::CostsWanted {
+    let mut wanted = wanted(id, pods);
+    for it in wanted.pods.iter_mut().chain(&mut wanted.replica_set) {
+        it.namespace = "another".to_owned();
+    }
+    wanted.replica_set.get_or_insert_default().uid = "other".to_owned();
+    wanted
 }
 
 fn calls(asking: &mut Asking, seconds: u64) -> Vec<(u64, String)> {
@@ -231,6 +244,106 @@ fn few_pods_are_asked_at_a_time_and_few_questions_are_open() {
 }
 
 #[test]
+fn slow_pods_do_not_hold_up_those_of_other_namespaces() {
+    let names: Vec<_> = (0..100).map(|at| format!("p{at}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let (mut asking, mut view) = (Asking::default(), asking_view(&names));
+    for name in ["x", "y", "z"] {
+        let pod = pod_of(&format!("{name}:elsewhere,foreign"));
+        view.pods.apply(&pod);
+    }
+    let next = |asking: &mut Asking| {
+        let names = calls(asking, 0).into_iter().map(|(_, name)| name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    asking
+        .handle_question(at(0), &view, wanted(1, &names))
+        .expect("it is sound");
+    assert_eq!(next(&mut asking), names.join(" "), "one has all calls");
+    let others = [
+        wanted(2, &["p0", "p1", "p2"]),
+        wanted_elsewhere(3, &["x", "y", "z"]),
+    ];
+    for other in others.clone() {
+        asking
+            .handle_question(at(0), &view, other)
+            .expect("it is sound");
+    }
+    assert_eq!(next(&mut asking), "");
+    for call in 1..=4 {
+        asking.handle_costs(call, vec![Ok(0)]);
+    }
+    assert_eq!(next(&mut asking), "x y z p0");
+    // Where no call is in flight, the older question is first.
+    let mut asking = Asking::default();
+    for other in others {
+        asking
+            .handle_question(at(0), &view, other)
+            .expect("it is sound");
+    }
+    assert_eq!(next(&mut asking), "p0 x p1 y p2 z");
+}
+
+#[test]
+fn answers_never_meet_another_question_of_the_same_number() {
+    let (mut asking, view) = (Asking::default(), asking_view(&["a", "b"]));
+    let ask = |asking: &mut Asking, id, pods: &[&str]| {
+        asking.handle_question(at(0), &view, wanted(id, pods))
+    };
+    assert_eq!(ask(&mut asking, 7, &["a", "b"]), Ok(()));
+    let call = asking.poll_call(at(0)).map(|it| it.id);
+    assert_eq!(call, Some(1), "the other pod still waits");
+    asking.handle_timeout(at(2));
+    assert_eq!(answers(&mut asking).len(), 1);
+    for id in [0, 6, 7] {
+        assert!(ask(&mut asking, id, &["a"]).is_err(), "{id}");
+    }
+    asking.handle_costs(1, vec![Ok(1)]);
+    assert_eq!(calls(&mut asking, 2), []);
+    // Another session counts again, while calls of the last one are in flight.
+    assert_eq!(ask(&mut asking, 8, &["a", "b"]), Ok(()));
+    assert_eq!(calls(&mut asking, 0).len(), 2);
+    asking.clear();
+    assert_eq!(ask(&mut asking, 8, &["a"]), Ok(()));
+    for call in [2, 3] {
+        asking.handle_costs(call, vec![Ok(1)]);
+    }
+    assert_eq!(answers(&mut asking), [""; 0]);
+    assert_eq!(calls(&mut asking, 0), [(4, "a".to_owned())]);
+    asking.handle_costs(4, vec![Ok(2)]);
+    assert_eq!(answers(&mut asking), ["8: uid-a 2"]);
+}
+
+#[test]
+fn questions_with_texts_that_no_object_has_end_the_session() {
+    let view = asking_view(&["a"]);
+    let cases = [
+        ([253, 253, 128], true),
+        ([254, 1, 1], false),
+        ([1, 254, 1], false),
+        ([1, 1, 129], false),
+    ];
+    for (bytes, is_sound) in cases {
+        let [namespace, name, uid] = bytes.map(|it| "x".repeat(it));
+        let long = v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        };
+        let mut about_pod = wanted(1, &["a"]);
+        about_pod.pods.push(long.clone());
+        let about_set = v1::CostsWanted {
+            replica_set: Some(long),
+            ..wanted(1, &["a"])
+        };
+        for question in [about_pod, about_set] {
+            let taken = Asking::default().handle_question(at(0), &view, question);
+            assert_eq!(taken.is_ok(), is_sound, "{bytes:?}: {taken:?}");
+        }
+    }
+}
+
+#[test]
 fn questions_of_no_correct_server_end_the_session() {
     let (mut asking, view) = (Asking::default(), asking_view(&["a"]));
     asking
@@ -240,7 +353,7 @@ fn questions_of_no_correct_server_end_the_session() {
         asking
             .handle_question(at(0), &view, wanted(1, &["a"]))
             .is_err(),
-        "open"
+        "repeated"
     );
     assert!(
         asking

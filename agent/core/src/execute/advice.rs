@@ -6,7 +6,7 @@ use decree_api::v1;
 use jiff::Timestamp;
 
 use crate::{
-    api::display,
+    api::{Answer, display, leaves_effect_open},
     pace::{TokenBucket, since},
     refusal::{Refusal, Rule},
 };
@@ -49,5 +49,12 @@ impl Advice {
         self.writes.take(now);
         self.written.insert(pod.uid.clone(), now);
         Ok(())
+    }
+
+    /// Takes the answer to a write. A write without effect may be repeated at once, with the pod's new version.
+    pub(crate) fn note_answer(&mut self, pod: &v1::ObjectRef, answer: &Answer) {
+        if matches!(answer, Err(error) if !leaves_effect_open(error)) {
+            self.written.remove(&pod.uid);
+        }
     }
 }

@@ -124,6 +124,16 @@ fn wrong_word_of_an_annotation_is_named() {
         ),
         (
             "scale-in",
+            "first=app.state=idle; consolidate",
+            "\"first=app.state=idle; consolidate\" has no valid label",
+        ),
+        (
+            "scale-in",
+            "spread=zone/",
+            "\"spread=zone/\" has no valid label",
+        ),
+        (
+            "scale-in",
             &["consolidate"; 9].join(","),
             "more than 8 rules",
         ),

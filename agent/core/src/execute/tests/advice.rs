@@ -113,7 +113,7 @@ fn advice_is_for_pods_whose_cost_nobody_else_has_set() {
         ("unknown", 1, ""),
     ] {
         let mut rig = rig_in(v1::Mode::Advise, &pods);
-        assert_eq!(rig.view.pods.advised, 1);
+        assert_eq!(rig.view.pods.counts(RS).advised, 1);
         rig.batches.handle_batch(batch(1, advise(&[(name, cost)])));
         let (calls, refused) = at_millis(&mut rig, 0);
         assert_eq!([calls.concat(), refused.concat()].concat(), expected);
@@ -152,5 +152,23 @@ fn advice_has_a_pace_for_each_pod_and_in_all() {
         let (calls, refused) = at_millis(&mut rig, millis);
         assert_eq!(calls.concat(), expected);
         assert_eq!(refused.is_empty(), !expected.is_empty());
+    }
+}
+
+#[test]
+fn advice_without_effect_may_be_written_again_at_once() {
+    for (code, expected) in [(409, "a@5=2"), (403, "a@5=2"), (504, "")] {
+        let mut rig = rig_in(v1::Mode::Advise, &[pod("a", 5)]);
+        rig.batches.handle_batch(batch(1, advise(&[("a", 1)])));
+        let call = rig
+            .batches
+            .poll_call(Timestamp::UNIX_EPOCH, &mut rig.view, &rig.guard);
+        let call = call.expect("it is written").id;
+        let answer = Err(refusal(code, ""));
+        rig.batches
+            .handle_reply(Timestamp::UNIX_EPOCH, &mut rig.view, call, answer);
+        rig.batches.abandon();
+        rig.batches.handle_batch(batch(2, advise(&[("a", 2)])));
+        assert_eq!(at_millis(&mut rig, 50).0.concat(), expected, "{code}");
     }
 }
