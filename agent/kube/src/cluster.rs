@@ -250,6 +250,20 @@ impl KubeCluster {
         serde_json::from_slice(&answer).map_err(|error| unreadable(error.into()))
     }
 
+    /// Sends a write other than a call, once and under the same fence. It fails if it may not leave now, or cannot leave soon.
+    pub(crate) async fn write(
+        &self,
+        mut request: http::Request<RequestBody>,
+    ) -> Result<(), ApiError> {
+        if self.revoked.is_cancelled() || !self.fence.leads() {
+            return Err(requests::invalid("the agent stands by".into()));
+        }
+        if let Some(departure) = self.fence.departure() {
+            request.body_mut().leave_by(departure);
+        }
+        self.transport.fetch(request).await.map(drop)
+    }
+
     pub(crate) fn with_credentials(
         credentials: &kube::Config,
         config: &KubeClusterConfig,

@@ -162,8 +162,7 @@ impl KubeCluster {
     /// The error of the API server.
     pub async fn announce(&self, pod: &v1::ObjectRef) -> Result<(), ApiError> {
         let patch = json!({"metadata": {"uid": pod.uid, "annotations": {LEAVING: BY_RESPONDER}}});
-        let request = requests::patch_pod(pod, &patch)?;
-        self.transport.fetch(request).await.map(drop)
+        self.write(requests::patch_pod(pod, &patch)?).await
     }
 
     /// Takes back the announcement of an eviction, unless somebody else has announced it.
@@ -171,8 +170,9 @@ impl KubeCluster {
     /// # Errors
     /// The error of the API server.
     pub async fn take_back(&self, pod: &v1::ObjectRef) -> Result<(), ApiError> {
-        let read = requests::cached_pod(&pod.namespace, &pod.name)?;
-        let found = match self.read(read).await {
+        // The memory of the API server may lack an announcement of a moment ago.
+        let path = requests::pod_path(&pod.namespace, &pod.name)?;
+        let found = match self.read(requests::read(&path, codec::JSON)?).await {
             Err(error) if error.code == Some(404) => return Ok(()),
             found => found?,
         };
@@ -182,8 +182,7 @@ impl KubeCluster {
         }
         let version = &metadata["resourceVersion"];
         let patch = json!({"metadata": {"resourceVersion": version, "annotations": {LEAVING: Value::Null}}});
-        let request = requests::patch_pod(pod, &patch)?;
-        self.transport.fetch(request).await.map(drop)
+        self.write(requests::patch_pod(pod, &patch)?).await
     }
 
     /// Writes a report into the status of an Eviction.
@@ -209,7 +208,7 @@ impl KubeCluster {
         let (namespace, name) = eviction.key();
         let patch = json!({"status": {"responders": [report]}});
         let request = requests::eviction_status(&namespace, &name, &patch)?;
-        self.transport.fetch(request).await.map(drop)
+        self.write(request).await
     }
 
     /// Returns the ReplicaSets with an annotation for replacements before evictions that have pods without the responder, each with the

@@ -62,7 +62,8 @@ impl Fence {
         (!self.0.is_empty()).then(Departure::checked_now)
     }
 
-    fn leads(&self) -> bool {
+    /// True while all leases are held.
+    pub(crate) fn leads(&self) -> bool {
         let mut leases = self.0.iter();
         leases.all(|it| it.lead(it.clock.now()).is_some())
     }

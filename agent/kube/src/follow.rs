@@ -18,9 +18,9 @@ use tokio::time::sleep;
 
 use crate::{
     codec::{self, EventJson, ListMeta},
-    reading::{Events, WATCH_SECONDS, decoded},
+    reading::{Events, PAGE_MAX, SHRINK, WATCH_SECONDS, decoded},
     requests,
-    transport::Transport,
+    transport::{TOO_LONG, Transport},
 };
 
 /// The waits after a failure or the end of a watch.
@@ -89,13 +89,20 @@ impl<M: Followed, T: FnMut(News<M>) -> F, F: Future<Output = ()>> Follower<M, T>
         }
     }
 
-    /// Lists all objects. Returns the version of the list.
+    /// Lists all objects. Returns the version of the list. A page that is too long is requested again with fewer objects.
     async fn list(&mut self) -> Result<String, ApiError> {
         let (mut token, mut objects) = (String::new(), Vec::new());
+        let mut limit = PAGE_MAX;
         loop {
-            let path = requests::page(&self.path, &token);
+            let path = requests::page(&self.path, limit, &token);
             let page = self.transport.fetch(requests::read(&path, codec::JSON)?);
-            let page = page.await?;
+            let page = match page.await {
+                Err(error) if error.reason == TOO_LONG && limit > 1 => {
+                    limit = limit.div_ceil(SHRINK);
+                    continue;
+                }
+                page => page?,
+            };
             let read = decoded(&page).map_err(|error| codec::status(&page).unwrap_or(error));
             let mut read: Page<M> = read?;
             objects.append(&mut read.items);

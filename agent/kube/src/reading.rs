@@ -54,7 +54,7 @@ pub(crate) const PAGE_MAX: usize = 500;
 /// The most pages of a list: ten million objects.
 const PAGES_MAX: usize = 20_000;
 /// By which factor a page shrinks if it was too long.
-const SHRINK: usize = 8;
+pub(crate) const SHRINK: usize = 8;
 /// How often a list begins again because its pages went out of date.
 const LISTS_MAX: usize = 5;
 /// How long a watch runs before the API server ends it.

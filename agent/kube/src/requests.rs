@@ -16,7 +16,6 @@ use crate::{
     body::RequestBody,
     codec,
     objects::{self, FIELD_MANAGER},
-    reading::PAGE_MAX,
     resource::{Resource, selector_text},
 };
 
@@ -174,9 +173,9 @@ pub(crate) fn evictions(namespace: Option<&str>, responder: &str) -> Result<Stri
 }
 
 /// The path of one page of a list; the first has an empty token.
-pub(crate) fn page(collection: &str, token: &str) -> String {
+pub(crate) fn page(collection: &str, limit: usize, token: &str) -> String {
     let token = escape(token);
-    format!("{collection}limit={PAGE_MAX}&continue={token}")
+    format!("{collection}limit={limit}&continue={token}")
 }
 
 /// The path of a watch of a collection.
@@ -287,7 +286,7 @@ fn leases(namespace: &str) -> Result<String, ApiError> {
     collection("/apis/coordination.k8s.io/v1", Some(namespace), "leases")
 }
 
-fn pod_path(namespace: &str, name: &str) -> Result<String, ApiError> {
+pub(crate) fn pod_path(namespace: &str, name: &str) -> Result<String, ApiError> {
     single(&collection(CORE, Some(namespace), "pods")?, name)
 }
 

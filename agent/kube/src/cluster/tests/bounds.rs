@@ -1,6 +1,6 @@
 //! Lists and events without end.
 
-use super::*;
+use super::{evictions::first_news, *};
 
 const MEBIBYTE: usize = 1024 * 1024;
 
@@ -47,6 +47,40 @@ async fn page_of_one_object_that_is_too_long_is_an_error() {
         (asked.len(), last.line.as_str()),
         (4, "GET /api/v1/pods?limit=1")
     );
+}
+
+#[tokio::test]
+async fn page_of_followed_objects_that_is_too_long_is_asked_for_with_fewer() {
+    let list = |next: &str| {
+        let metadata = json!({"resourceVersion": "7", "continue": next});
+        Answer::json(200, json!({"metadata": metadata, "items": [{}]}))
+    };
+    let answers = vec![list("t1"), long(65), long(65), list("")];
+    let server = Server::start(answers).await;
+    let news = first_news(&server).await;
+    assert!(
+        matches!(&news, Ok(Some(Change::Listed(found))) if found.len() == 2),
+        "{news:?}"
+    );
+    let pages = server.asked().into_iter().map(|it| {
+        let page = it.line.split_once("&limit=");
+        page.expect("it is limited").1.to_owned()
+    });
+    let expected = [
+        "500&continue=",
+        "500&continue=t1",
+        "63&continue=t1",
+        "8&continue=t1",
+    ];
+    assert_eq!(pages.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn followed_object_that_is_too_long_is_an_error() {
+    let server = Server::start((0..4).map(|_| long(65)).collect()).await;
+    let (verb, error) = first_news(&server).await.expect_err("nothing is smaller");
+    let expected = "the answer is longer than 64 MiB";
+    assert_eq!((verb, error.message.as_str()), ("list", expected));
 }
 
 #[tokio::test]

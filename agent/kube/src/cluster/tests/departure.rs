@@ -108,3 +108,18 @@ async fn create_never_leaves_later_than_it_was_checked_for() {
     tokio::time::resume();
     create_waits_for_its_lease_anew(b"http/1.1").await;
 }
+
+#[tokio::test]
+async fn announcement_never_leaves_later_than_it_was_checked_for() {
+    let mut slow = Slow::start(b"h2").await;
+    let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+    let (_lease, lead) = watch::channel(renewed(clock));
+    let cluster = slow.cluster.clone().fenced(&Fence::new(lead, clock));
+    let call = tokio::spawn(async move { cluster.announce(&pod_ref()).await });
+    slow.accepted.notified().await;
+    advance(SECOND).await;
+    slow.handshakes.add_permits(8);
+    let answer = call.await.expect("it does not panic");
+    let is_held_back = answer.is_err() && slow.seen.try_recv().is_err();
+    assert!(is_held_back, "{answer:?}");
+}

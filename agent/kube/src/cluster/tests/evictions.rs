@@ -22,7 +22,7 @@ fn creates_a_pod_that_responds() -> Request {
 }
 
 /// Follows Evictions until there is news.
-async fn first_news(server: &Server) -> News<Eviction> {
+pub(super) async fn first_news(server: &Server) -> News<Eviction> {
     let (sender, mut news) = mpsc::channel(1);
     let tell = |news| {
         let sender = sender.clone();
@@ -80,13 +80,43 @@ async fn announcement_is_taken_back_if_the_responder_made_it() {
         let found = Answer::json(200, json!({"kind": "Pod", "metadata": metadata}));
         let server = Server::start(vec![found, Answer::json(200, pod("a"))]).await;
         assert_eq!(server.cluster.take_back(&pod_ref()).await, Ok(()));
-        let mut expected = vec![format!("GET {POD}?resourceVersion=0")];
+        let mut expected = vec![format!("GET {POD}")];
         if is_taken_back {
             expected.push(format!("PATCH {POD}?fieldManager=decree-agent"));
         }
         let asked = server.asked().into_iter().map(|it| it.line);
         assert_eq!(asked.collect::<Vec<_>>(), expected, "{uid} {mark}");
     }
+}
+
+#[tokio::test]
+async fn responder_writes_nothing_once_its_agent_may_not() {
+    let metadata = json!({"uid": "u1", "annotations": {"decree.dev/leaving": "eviction"}});
+    let found = || Answer::json(200, json!({"kind": "Pod", "metadata": metadata}));
+    let server = Server::start(vec![found(), found()]).await;
+    let (_lease, lead) = watch::channel(None);
+    let fence = Fence::new(lead, Clock::starting_at(Timestamp::UNIX_EPOCH));
+    let revoked = CancellationToken::new();
+    revoked.cancel();
+    let eviction = json!({"metadata": {"namespace": "default", "name": "a"}});
+    let eviction: Eviction = serde_json::from_value(eviction).expect("it is one");
+    let (pod, now) = (pod_ref(), Timestamp::UNIX_EPOCH);
+    let works = Progress::Works(None);
+    for cluster in [
+        server.cluster.clone().fenced(&fence),
+        server.cluster.clone().until(revoked),
+    ] {
+        let written = [
+            cluster.announce(&pod).await,
+            cluster.take_back(&pod).await,
+            cluster.report_progress(&eviction, now, works).await,
+        ];
+        let refused = |it: &Result<(), ApiError>| it.as_ref().is_err_and(|it| it.code == Some(400));
+        assert!(written.iter().all(refused), "{written:?}");
+    }
+    let asked = server.asked().into_iter().map(|it| it.line);
+    let read = format!("GET {POD}");
+    assert_eq!(asked.collect::<Vec<_>>(), [read.clone(), read]);
 }
 
 #[tokio::test]
