@@ -292,10 +292,14 @@ impl Agent {
         self.link.is_stopped() && self.batches.calls_in_flight() == 0 && is_settled
     }
 
-    /// Returns whether an agent that withdraws its advice is done: no pod that it knows has any.
+    /// Returns whether an agent that withdraws its advice is done: only pods without a ReplicaSet, or of one being deleted, have any.
     pub fn has_withdrawn(&self) -> bool {
         let is_listed = self.guard.config.withdraw && self.reading.heard().is_some();
-        is_listed && self.view.pods.advised == 0 && self.batches.calls_in_flight() == 0
+        let is_left = |(namespace, uid): (&str, &str)| {
+            let set = self.view.templates.newest(uid);
+            set.is_some_and(|it| it.namespace == namespace && it.deletion_timestamp.is_none())
+        };
+        is_listed && self.batches.calls_in_flight() == 0 && !self.view.pods.any_advised(is_left)
     }
 
     /// Returns the id of the open session.

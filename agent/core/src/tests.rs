@@ -112,6 +112,10 @@ pub(crate) fn pod_of(text: &str) -> v1::Pod {
             "another" => it.uid = "another".into(),
             "elsewhere" => it.namespace = "another".into(),
             "evicted" => it.leaving = true,
+            cost if cost.starts_with("advised-") => {
+                it.deletion_cost = Some(cost["advised-".len()..].to_owned());
+                it.advised_cost.clone_from(&it.deletion_cost);
+            }
             on if on.starts_with("on-") => it.node_name = on["on-".len()..].to_owned(),
             other => panic!("{other} is no flag"),
         }

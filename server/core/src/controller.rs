@@ -32,12 +32,13 @@ use crate::{
     held::{HeldMap, HeldQueue},
     index::{Index, Ledger, NodeId, PodId, SetId, paid},
     object::{ByKind, Kind, ResourceVersion, Span, Timestamp, Uid},
+    preferences::Preferences,
     queue::{Priority, Queue},
     reason::{Reason, Rule},
     report::{ControllerReport, ScaleDown},
     sync::{
-        self, Next, Plan, SyncResult, SyncStep, asking::CostsWanted, batch_result::BatchResult,
-        limits::limits,
+        self, Next, Plan, SyncResult, SyncStep, advise::IN_FLIGHT_MAX, asking::CostsWanted,
+        batch_result::BatchResult, limits::limits,
     },
 };
 
@@ -276,6 +277,8 @@ impl Controller {
         let set = self.index.set(due.set);
         let operations = sync::operations_max(&self.config, set, &adoptable, step);
         let max = self.config.operations_in_flight_max;
+        let of_advice = self.config.advises.then_some(IN_FLIGHT_MAX);
+        let max = of_advice.map_or(max, |it| it.min(max));
         if self.in_flight.have_room(operations, max) {
             return Some((due, adoptable));
         }
@@ -314,9 +317,14 @@ impl Controller {
                 let report = ControllerReport::Quarantined { key, detail };
                 self.reports.push_back(report);
             }
-            return Next::Finished(SyncResult::default());
+            // Advice is taken away whatever the ReplicaSet selects.
+            let preferences = set.object.preferences.as_deref();
+            if !self.config.advises || preferences.is_some_and(Preferences::order) {
+                return Next::Finished(SyncResult::default());
+            }
+        } else {
+            self.quarantined.remove(&id);
         }
-        self.quarantined.remove(&id);
         let (index, config) = (&mut self.index, &self.config);
         sync::advance(index, config, (id, adoptable), answered)
     }
@@ -365,6 +373,9 @@ impl Controller {
             self.reports.push_back(report);
             let names = victims.iter().map(|victim| &*victim.pod.name);
             paid::mark_victims(&mut self.index, &batch.key.namespace, names, true);
+        } else if let Action::Delete(replaced) = &batch.action {
+            let names = replaced.iter().map(|victim| &*victim.pod.name);
+            paid::mark_replaced(&mut self.index, &batch.key.namespace, names);
         }
         let sync = RunningSync {
             batch: batch.id,

@@ -51,6 +51,11 @@ impl ScaleInCost {
 }
 
 impl Preferences {
+    /// Whether they say in which order pods are deleted.
+    pub(crate) fn order(&self) -> bool {
+        !self.scale_in.is_empty() || self.scale_in_cost.is_some()
+    }
+
     /// The maximum number of pods to create in advance, for this number of desired pods.
     pub(crate) fn surge(&self, desired: i32) -> i32 {
         let of_all = i64::from(self.surge_percent) * i64::from(desired.max(0));

@@ -109,10 +109,11 @@ pub(crate) fn advance(
             let managed = ManageResult::of(basis.surplus(), result);
             status_or_end(index, id, basis, managed)
         }
-        Some((SyncStep::Advise, result)) if result.ends_sync() => {
-            Next::Finished(end(ManageResult::default(), result, None))
+        Some((SyncStep::Advise, result)) => {
+            // Others have their turn before it is looked at again.
+            let again = (!result.ends_sync()).then_some(index.now);
+            Next::Finished(end(ManageResult::default(), result, again))
         }
-        Some((SyncStep::Advise, _)) => advise::advise(index, config, id),
         Some((SyncStep::Status(managed, requeue_at), result)) => {
             Next::Finished(end(managed, result, requeue_at))
         }
@@ -127,12 +128,12 @@ pub(crate) fn operations_max(
     answered: Option<&SyncStep>,
 ) -> usize {
     match (set, answered) {
-        (Some(_), None | Some(SyncStep::Advise)) if config.advises => advise::ADVICES_MAX,
+        (Some(_), None) if config.advises => advise::ADVICES_MAX,
         (Some(set), None | Some(SyncStep::Claim(_))) if !set.object.deleting => {
             let claims = (adoptable.len() + set.releases.len()).min(config.claims_max);
             claims.max(manage::operations_max(config, set)).max(1)
         }
-        (None, _) | (_, Some(SyncStep::Status(..))) => 0,
+        (None, _) | (_, Some(SyncStep::Advise | SyncStep::Status(..))) => 0,
         (Some(_), _) => 1,
     }
 }

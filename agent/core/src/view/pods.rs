@@ -34,8 +34,6 @@ pub(crate) struct Pods {
     controllers: HashMap<Arc<str>, Controller>,
     /// The active pods of all ReplicaSets.
     pub(crate) of_replica_sets: u32,
-    /// The pods of all ReplicaSets with a deletion cost of ours that nobody deletes.
-    pub(crate) advised: u32,
     /// The latest labels of an orphan: orphans that come together mostly have the same.
     orphan_labels: Arc<Labels>,
     /// While a list is open, the pods under deletion that the list has not shown yet.
@@ -66,7 +64,7 @@ pub(crate) struct Pod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cost {
     Nobody,
-    /// An agent that advises.
+    /// An agent that advises, which never writes 0.
     Ours,
     Others,
 }
@@ -94,6 +92,8 @@ pub(crate) struct Counts {
     pub(crate) hinted: u32,
     /// Ended pods of a ReplicaSet that nobody deletes.
     pub(crate) ended: u32,
+    /// Pods with a deletion cost of ours that nobody deletes.
+    pub(crate) advised: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -154,7 +154,7 @@ impl Pods {
         for controller in self.controllers.values_mut() {
             controller.counts = Counts::default();
         }
-        (self.of_replica_sets, self.advised) = (0, 0);
+        self.of_replica_sets = 0;
     }
 
     /// An older state of the pod changes nothing.
@@ -271,6 +271,15 @@ impl Pods {
         is_kept.then(|| self.counts(controller).ended + u32::from(pod.leaving))
     }
 
+    /// Whether any controller with a pod that has a deletion cost of ours is one of these, by its namespace and UID.
+    pub(crate) fn any_advised(&self, is_one: impl Fn((&str, &str)) -> bool) -> bool {
+        let mut found = false;
+        for (key, it) in &self.controllers {
+            found |= it.counts.advised > 0 && key.split_once('/').is_some_and(&is_one);
+        }
+        found
+    }
+
     /// Forgets the peaks of the controllers whose UIDs are not kept.
     pub(crate) fn retain_peaks(&mut self, keep: impl Fn(&str) -> bool) {
         for (key, it) in &mut self.controllers {
@@ -352,9 +361,7 @@ impl Pods {
             it.counts.change(pod, |count, by| *count += by);
             it.counts.ended += u32::from(it.is_replica_set && pod.is_kept());
             it.peak = it.peak.max(it.counts);
-            let is_counted = it.is_replica_set && pod.state.is_active();
-            self.of_replica_sets += u32::from(is_counted);
-            self.advised += u32::from(it.is_replica_set && pod.is_advised());
+            self.of_replica_sets += u32::from(it.is_replica_set && pod.state.is_active());
         }
     }
 
@@ -365,9 +372,7 @@ impl Pods {
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.change(pod, |count, by| *count -= by);
             it.counts.ended -= u32::from(it.is_replica_set && pod.is_kept());
-            let is_counted = it.is_replica_set && pod.state.is_active();
-            self.of_replica_sets -= u32::from(is_counted);
-            self.advised -= u32::from(it.is_replica_set && pod.is_advised());
+            self.of_replica_sets -= u32::from(it.is_replica_set && pod.state.is_active());
         }
     }
 
@@ -416,18 +421,15 @@ impl Pod {
     const fn is_kept(&self) -> bool {
         matches!(self.state, State::Ended { kept: true }) && !self.leaving
     }
-
-    fn is_advised(&self) -> bool {
-        self.cost == Cost::Ours && self.state.can_leave()
-    }
 }
 
 impl Cost {
     fn of(pod: &v1::Pod) -> Self {
         match pod.deletion_cost.as_deref().filter(|it| !it.is_empty()) {
             None => Self::Nobody,
-            cost if cost == pod.advised_cost.as_deref() => Self::Ours,
-            Some(_) => Self::Others,
+            cost if cost != pod.advised_cost.as_deref() => Self::Others,
+            Some(cost) if cost.parse::<i32>() == Ok(0) => Self::Nobody,
+            Some(_) => Self::Ours,
         }
     }
 }
@@ -466,6 +468,8 @@ impl State {
 impl Counts {
     /// Changes the counts of which a pod is a part.
     fn change(&mut self, pod: &Pod, change: impl Fn(&mut u32, u32)) {
+        let is_advised = pod.cost == Cost::Ours && pod.state.can_leave();
+        change(&mut self.advised, is_advised.into());
         match pod.state {
             State::Active { ready } => {
                 change(&mut self.active, 1);
@@ -486,6 +490,7 @@ impl Counts {
             leaving: self.leaving.max(other.leaving),
             hinted: self.hinted.max(other.hinted),
             ended: self.ended.max(other.ended),
+            advised: self.advised.max(other.advised),
         }
     }
 }

@@ -48,6 +48,11 @@ impl Index {
         Hint::of(pod.state.leaving, self.nodes.shown(pod.node))
     }
 
+    /// Whether the pod may be deleted once it has a replacement.
+    pub(crate) fn leaves(&self, pod: &Entry) -> bool {
+        self.hint_of(pod).is_some_and(Hint::is_leaving)
+    }
+
     /// Counts the pods that are expected to be evicted, if the ReplicaSet prefers replacements before that. The cost is a step for each of
     /// its pods then.
     pub(crate) fn count_evictions(&mut self, id: SetId) {

@@ -45,7 +45,7 @@ pub(crate) struct Made(u32);
 pub enum Loss {
     /// The pod is gone.
     Gone,
-    /// A client other than this controller has deleted it.
+    /// A client other than this controller has deleted it, or it was replaced because it had to leave its node.
     Deleted,
     /// It failed or succeeded.
     Phase(Phase),
@@ -190,7 +190,7 @@ impl Loss {
     const fn words(self) -> &'static str {
         match self {
             Self::Gone => "is gone",
-            Self::Deleted => "was deleted by somebody else",
+            Self::Deleted => "was deleted by somebody else, or had to leave its node",
             Self::Phase(Phase::Succeeded) => "has succeeded",
             Self::Phase(_) => "has failed",
             Self::NotSelected => {
@@ -245,7 +245,6 @@ impl Ledger {
         for (of, account) in &mut self.accounts {
             let is_meant = match extent {
                 Resume::All => true,
-                Resume::Namespace => of.0 == key.namespace,
                 Resume::ReplicaSet => *of == place(key),
             };
             if is_meant {

@@ -76,6 +76,23 @@ pub(crate) fn mark_victims<'a>(
     }
 }
 
+/// Notes that pods are deleted because they have replacements. The create of one that came to a leaving node is lost at any age, since the
+/// next one may come there, too: it counts as made now.
+pub(crate) fn mark_replaced<'a>(
+    index: &mut Index,
+    namespace: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) {
+    let now = Made::at(index.now);
+    for name in names {
+        let known = index.pod_named(namespace, name).map(|(id, _)| id);
+        let entry = known.and_then(|id| index.pods.get_mut(id));
+        if let Some(entry) = entry.filter(|it| it.came_leaving && it.made != Made::default()) {
+            entry.made = now;
+        }
+    }
+}
+
 /// Records that a pod of a ReplicaSet has changed: it may be no active pod of the ReplicaSet any more.
 pub(super) fn replica_changed(index: &mut Index, id: PodId, of: SetId) {
     let is_paid = index.pod(id).is_some_and(|pod| pod.made != Made::default());

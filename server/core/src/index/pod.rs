@@ -30,6 +30,8 @@ pub(crate) struct Entry {
     pub(crate) made: Made,
     /// Whether this session has decided to delete it.
     pub(crate) is_victim: bool,
+    /// Whether it was leaving already when it came to its node.
+    pub(crate) came_leaving: bool,
     /// Whether its owner is known from the answer to an adoption alone: the object in the answer does not show it.
     pub(crate) is_presumed: bool,
 }

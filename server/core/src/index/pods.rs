@@ -220,8 +220,10 @@ impl Index {
             counted: Contribution::default(),
             made: Made::default(),
             is_victim: false,
+            came_leaving: false,
             is_presumed: false,
         };
+        entry.came_leaving = self.leaves(&entry);
         self.pod_count += 1;
         self.bytes += cost::pod(&entry.name, &entry.uid);
         self.note_deletion(id, pod.deleted);
@@ -309,6 +311,9 @@ impl Index {
         entry.version = pod.version;
         entry.is_presumed = false;
         entry.state = pod.state;
+        if !same_node {
+            entry.came_leaving = self.leaves(&entry);
+        }
         if moves {
             counting::count_on_node(self, &entry, 1);
         }

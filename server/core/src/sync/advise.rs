@@ -16,8 +16,10 @@ use crate::{
     wording,
 };
 
-/// The maximum number of operations of a batch: what an agent writes in a second, so that no advice is old when it is written.
-pub(super) const ADVICES_MAX: usize = 20;
+/// The maximum number of operations in flight: what an agent writes in a second, so that no advice is old when it is written.
+pub(crate) const IN_FLIGHT_MAX: usize = 20;
+/// The maximum number of operations of a batch: others have room beside it.
+pub(super) const ADVICES_MAX: usize = IN_FLIGHT_MAX / 2;
 /// How long the cost of a pod stays once it is written, and when to look again at what changes without an event: nodes.
 const STAYS: Span = Span::seconds(60);
 /// The difference of neighboring costs, with room for others between them.

@@ -102,16 +102,22 @@ pub(super) fn answers(
     let now = index.now;
     let set = &index.set(id)?.object;
     let preference = preference(set, config);
-    let waits = preference.map(|it| it.waits);
-    let known = index.questions.open.get(&id);
-    let is_under_way = |it: &Question| it.step != Step::Answered && now < it.until;
-    if waits.is_some() && known.is_some_and(is_under_way) {
-        return None;
-    }
-    let pods = waits.map_or_else(Vec::new, |_| comparable(index, id, count));
+    let pods = preference.map_or_else(Vec::new, |_| comparable(index, id, count));
     if pods.is_empty() {
         index.questions.forget(id);
         return Some(Answers::default());
+    }
+    let known = index.questions.open.get(&id);
+    let waits = |question: &Question| {
+        preference.is_some_and(|it| it.waits) && pods.iter().any(|pod| question.is_silent(pod))
+    };
+    let is_under_way = |it: &Question| match it.step {
+        Step::Asked => now < it.until,
+        Step::Answered => false,
+        Step::Waits => now < it.until && waits(it),
+    };
+    if known.is_some_and(is_under_way) {
+        return None;
     }
     let is_usable = |it: &&Question| match it.step {
         Step::Asked => true,
@@ -124,9 +130,7 @@ pub(super) fn answers(
         index.questions.ask(now, of, pods, BTreeMap::new());
         return None;
     };
-    let is_silent =
-        |pod: &PodRef| question.pods.contains(pod) && !question.costs.contains_key(&pod.uid);
-    if waits == Some(true) && pods.iter().any(is_silent) {
+    if waits(question) {
         index.questions.wait(now, id);
         return None;
     }
@@ -314,6 +318,11 @@ impl Questions {
 impl Question {
     fn asks(&self, pod: &Uid) -> bool {
         self.pods.iter().any(|asked| asked.uid == *pod)
+    }
+
+    /// Whether a pod was asked and has not answered.
+    fn is_silent(&self, pod: &PodRef) -> bool {
+        self.pods.contains(pod) && !self.costs.contains_key(&pod.uid)
     }
 
     /// The number of asked pods that have answered.

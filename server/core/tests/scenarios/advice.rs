@@ -1,15 +1,15 @@
 //! Advice: once it is written, the order of the other controller is the one that the ReplicaSet prefers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use decree_core::{
-    Action, Candidate, Config, Labels, OperationResult, Phase, Pod, PodState, Preferences,
+    Action, Batch, Candidate, Config, Labels, OperationResult, Phase, Pod, PodState, Preferences,
     Preferred, Ready, ReplicaSet, ScaleIn, ScaleInCost, Span, Uid, deletion_positions,
 };
 use proptest::prelude::*;
 
 use crate::{
-    objects::{START, labels, pod, set},
+    objects::{START, labels, pod, set, with},
     rig::Rig,
 };
 
@@ -259,6 +259,38 @@ fn at_most_a_hundred_replica_sets_wait_for_answers() {
     rig.controller.handle_costs(rig.now, 7, Vec::new());
     rig.wait(Span::seconds(1));
     assert_eq!(asked(&mut rig), 1);
+}
+
+/// Advice that waits for long is old when it is written.
+#[test]
+fn no_more_is_in_flight_than_an_agent_writes_in_a_second() {
+    let names = ["a", "b", "c"];
+    let prefers = Preferences {
+        scale_in: vec![ScaleIn::Youngest],
+        ..Preferences::default()
+    };
+    let sets = names.map(|name| ReplicaSet {
+        preferences: Some(Box::new(prefers.clone())),
+        ..set(name, 30)
+    });
+    let aged = |name: &str, at: i64| {
+        with(pod(&format!("{name}-{at}"), name), |state| {
+            state.created = Some(START.plus(Span::seconds(at)));
+        })
+    };
+    let pods = names.into_iter();
+    let pods = pods.flat_map(|name| (0..30).map(move |at| aged(name, at)));
+    let mut rig = rig(sets.into(), pods.collect());
+    let (mut open, mut turns) = (VecDeque::new(), String::new());
+    loop {
+        open.extend(std::iter::from_fn(|| rig.poll()));
+        let in_flight = open.iter().map(|batch: &Batch| batch.action.operations());
+        assert!(in_flight.sum::<usize>() <= 20, "{open:?}");
+        let Some(batch) = open.pop_front() else { break };
+        turns += &batch.key.name;
+        rig.succeed(&batch);
+    }
+    assert_eq!(turns, "abcabcabc");
 }
 
 #[test]

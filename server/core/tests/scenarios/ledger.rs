@@ -1,13 +1,14 @@
 //! Each create is paid for: whatever a cluster, an agent or a spec does, the number of creates is bounded.
 
 use decree_core::{
-    Action, Brake, Config, ControllerReport, FailureClass, Phase, Reason, Rule, Span, State,
+    Action, Brake, Config, ControllerReport, FailureClass, Node, NodeChange, Phase, Pod, Reason,
+    Rule, Span, State,
 };
 
 use crate::{
     hostile::{Answer, End, Fate, GOOD, Hostile},
     objects::{pod, set, unready, with},
-    rig::{Rig, created},
+    rig::{Rig, created, done},
 };
 
 /// The grants of a ReplicaSet that loses creates all the time, until a second from its first loss.
@@ -185,6 +186,45 @@ fn pods_that_last_or_that_we_delete_cost_nothing() {
     assert_eq!(cluster.made.len(), 30 * 20);
 }
 
+/// They wait for a minute before they come to it.
+#[test]
+fn replacements_that_come_to_a_leaving_node_are_lost_at_any_age() {
+    let mut web = set("web", 30);
+    web.preferences.get_or_insert_default().surge = 30;
+    let pods = (0..30).map(|at| pod(&format!("old-{at}"), "web"));
+    let mut rig = Rig::of(vec![web], pods.collect());
+    rig.change_node(NodeChange::Applied(Node {
+        name: "node-a".into(),
+        leaving: true,
+        ..Node::default()
+    }));
+    let mut count = 0;
+    for _ in 0..10 {
+        let mut made = Vec::new();
+        while let Some(batch) = rig.poll() {
+            if !matches!(batch.action, Action::Create { .. }) {
+                rig.succeed(&batch);
+                continue;
+            }
+            for (operation, name) in (0..).zip(created(&batch)) {
+                let version = Some(rig.next_version());
+                let pod = unready(pod(&name, "web"));
+                let unassigned = Pod {
+                    version,
+                    node: None,
+                    ..pod.clone()
+                };
+                rig.answer(&batch, operation, done(unassigned));
+                made.push(pod);
+            }
+        }
+        count += made.len();
+        rig.wait(Span::seconds(61));
+        made.into_iter().for_each(|pod| rig.apply_pod(pod));
+    }
+    assert!(count <= 200, "{count} pods");
+}
+
 #[test]
 fn pods_that_somebody_deletes_once_come_back_at_once() {
     for desired in [10, 2_000] {
@@ -231,7 +271,7 @@ fn person_resumes_at_once_and_once_a_minute() {
 
 #[test]
 fn request_of_a_person_reaches_as_far_as_it_says() {
-    for (request, resumed) in [("now", 1), ("namespace now", 2), ("all now", 3)] {
+    for (request, resumed) in [("now", 1), ("namespace now", 1), ("all now", 3)] {
         let elsewhere = |mut set: decree_core::ReplicaSet| {
             set.key.namespace = "other".into();
             set

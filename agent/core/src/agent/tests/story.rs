@@ -3,7 +3,7 @@
 //! A statement prints the commands, frames and reports that it leads to.
 //!
 //! ```text
-//! config shadow|shadow-nodes|dry-run|prod|left-out|strict|hold|nodes     an agent of this kind
+//! config shadow|shadow-nodes|withdraw|dry-run|prod|left-out|strict|hold|nodes     an agent of this kind
 //! start POD …                                         opens a session with default/web and these pods; prints nothing
 //! connect; list KIND VERSION POD … part=              the same, step by step; a list waits until it is asked for
 //! create N|NAME …, delete POD …, claim +POD -POD …, status N      a batch, with generation= version= session= epoch= of=UID at=NAMESPACE/NAME
@@ -15,7 +15,7 @@
 //! connected, welcome PROTOCOL, unknown      frames outside their order
 //! wait, pass MILLIS, await, serve SECONDS   to the next timer; for a time; until the agent connects; for a time with heartbeats of the server
 //! newest KIND VERSION           waits for the question, and answers it
-//! state
+//! state, withdrawn
 //! ```
 //!
 //! A pod is `NAME@VERSION:FLAG,…` with the flags orphan, deleting, foreign, unlabelled, another (UID) and elsewhere (namespace). A statement
@@ -134,6 +134,7 @@ impl Story {
             "nodes" => self.agent.handle_nodes(node_events(&words.bare[1..])),
             "newest" => self.answer_question(kind(text), words.at(2)),
             "state" => self.state(),
+            "withdrawn" => self.printed.push(self.agent.has_withdrawn().to_string()),
             _ if self.linked(&words) => {}
             _ => self.watched(&words),
         }

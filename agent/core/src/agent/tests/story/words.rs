@@ -15,6 +15,7 @@ pub(super) fn config(word: &str) -> AgentConfig {
             config.mode = v1::Mode::Shadow;
         }
         "shadow" => config.mode = v1::Mode::Shadow,
+        "withdraw" => (config.mode, config.withdraw) = (v1::Mode::Advise, true),
         "dry-run" => config.mode = v1::Mode::DryRun,
         "prod" => config.namespaces = ["prod".to_owned()].into(),
         "left-out" => config.left_out = Some(("default".into(), "web".into())),
