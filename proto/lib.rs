@@ -6,6 +6,7 @@ pub mod v1 {
     #![allow(
         unused_qualifications,
         clippy::all,
+        clippy::too_many_lines,
         clippy::use_self,
         reason = "generated; the documentation is in the .proto files"
     )]

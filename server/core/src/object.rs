@@ -169,8 +169,6 @@ pub struct ReplicaSet {
 pub enum Resume {
     /// The ReplicaSet with the request.
     ReplicaSet,
-    /// All ReplicaSets of its namespace.
-    Namespace,
     /// All ReplicaSets.
     All,
 }
@@ -266,11 +264,10 @@ impl Span {
 }
 
 impl Resume {
-    /// Reads a request: its first word can be `namespace` or `all`.
+    /// Reads a request: its first word can be `all`.
     pub fn of(request: &str) -> Self {
         match request.split_whitespace().next() {
             Some("all") => Self::All,
-            Some("namespace") => Self::Namespace,
             Some(_) | None => Self::ReplicaSet,
         }
     }

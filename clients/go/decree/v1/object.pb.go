@@ -891,8 +891,7 @@ type ReplicaSet struct {
 	// The status in the cluster.
 	Status *ReplicaSetStatus `protobuf:"bytes,12,opt,name=status,proto3" json:"status,omitempty"`
 	// The value of the annotation `decree.dev/resume`, at most 256 bytes. A change of it allows creates that RULE_PODS_DO_NOT_LAST holds back, at most once a
-	// minute. It applies to this ReplicaSet, to its namespace if the first word is `namespace`, or to all ReplicaSets if it is `all`. Empty without the
-	// annotation.
+	// minute. It applies to this ReplicaSet, or to all ReplicaSets if the first word is `all`. Empty without the annotation.
 	Resume string `protobuf:"bytes,13,opt,name=resume,proto3" json:"resume,omitempty"`
 	// The wishes of its owner beyond Kubernetes' rules. Absent means none: everything is as Kubernetes does it.
 	Preferences *Preferences `protobuf:"bytes,14,opt,name=preferences,proto3" json:"preferences,omitempty"`
