@@ -32,6 +32,7 @@ use crate::{
 
 #[expect(
     clippy::default_constructed_unit_structs,
+    clippy::too_many_lines,
     unreachable_pub,
     unused_qualifications,
     reason = "it is generated"

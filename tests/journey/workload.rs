@@ -108,13 +108,14 @@ impl Workload {
         cluster.wait_for("counted", &name, counted).await;
     }
 
-    /// Waits until a ReplicaSet reports that its pods are refused, with `there` existing pods.
-    pub(crate) async fn is_refused(&self, cluster: &Cluster, there: usize) {
+    /// Waits until a ReplicaSet reports that its pods are refused, with `there` existing pods or more: the API server counts the use of a
+    /// quota again after each recount of kube-controller-manager, which may be late, and then admits a pod too many.
+    pub(crate) async fn is_refused(&self, cluster: &Cluster, there: u64) {
         let refused = |sets: &Value| {
             let mut sets = sets["items"].as_array()?.iter();
             let conditions = |set: &Value| set["status"]["conditions"].to_string();
             sets.find(|set| conditions(set).contains("ReplicaFailure"))
-                .filter(|set| set["status"]["replicas"] == there)
+                .filter(|set| set["status"]["replicas"].as_u64() >= Some(there))
                 .map(drop)
         };
         let sets = "/apis/apps/v1/namespaces/shop/replicasets";

@@ -23,10 +23,11 @@ use crate::{
     mutants::Kubelets,
 };
 
-/// The number of comparisons without an unexplained difference, in the gate and at full depth.
-const COMPARISONS: [u64; 2] = [150, 5_000];
-/// The number of namespaces with people, so that a full run takes minutes.
-const NAMESPACES: [u64; 2] = [4, 12];
+/// The number of comparisons without an unexplained difference, unless `DECREE_SHADOW_COMPARISONS` sets another.
+const COMPARISONS: u64 = 150;
+/// The least number of namespaces with people, and the comparisons for each one, so that many take minutes.
+const NAMESPACES: u64 = 4;
+const OF_NAMESPACE: u64 = 400;
 const CONTROLLERS: &str = "--controllers=replicaset-controller,deployment-controller,namespace-controller,garbage-collector-controller,resourcequota-controller";
 /// The rate limits of the other controllers. The defaults are so low that the controllers would lag longer than the shadow-mode
 /// agent waits.
@@ -189,7 +190,8 @@ async fn end_a_namespace(cluster: &ApiServer) -> Namespace {
 async fn shadow_agrees_with_the_built_in_controllers() {
     let cluster = tests::or_skip!(ApiServer::start().await);
     let seed = depth::number("DECREE_SHADOW_SEED").unwrap_or(1_u64);
-    let [goal, namespaces] = [COMPARISONS, NAMESPACES].map(|it| it[usize::from(depth::is_full())]);
+    let goal = depth::number("DECREE_SHADOW_COMPARISONS").unwrap_or(COMPARISONS);
+    let namespaces = NAMESPACES.max(goal / OF_NAMESPACE);
     let _peer = ControllerManager::start(&cluster, &[CONTROLLERS, LIMITS[0], LIMITS[1]]);
     let admin = cluster.admin().await;
     let reading = Namespace::create(admin.clone(), "reading").await;
