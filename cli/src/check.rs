@@ -20,6 +20,9 @@ mod cluster;
 mod permissions;
 
 const COLUMNS: usize = 100;
+/// The remedy where an agent may lack the permissions for its Lease.
+const ELECTION: &str =
+    "only leader election needs it: grant it, or run the agent with --leader-elect=false";
 
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = server::block_on(async {

@@ -23,15 +23,15 @@ use crate::{
 pub(crate) const SILENCE: Duration = Duration::from_millis(4_500);
 
 pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let namespaces = NamespaceArgs::of(args.namespace.clone());
-    let name = args.replica_set.as_ref();
-    let asked = name.map(|name| namespaces.replica_set(name)).transpose()?;
     let annotated = block_on(async {
         let mut config = args.kube.config();
-        let of_set = asked.as_ref().map(|set| set.namespace.clone());
-        config.namespace = of_set.or_else(|| args.namespace.clone());
+        config.namespace.clone_from(&args.namespace);
         config.resource = args.resource.clone();
         let cluster = connect(&config, args.timeout).await?;
+        let mut namespaces = NamespaceArgs::of(args.namespace.clone());
+        namespaces.of_context = Some(cluster.target().namespace.clone());
+        let name = args.replica_set.as_ref();
+        let asked = name.map(|name| namespaces.replica_set(name)).transpose()?;
         let annotated = tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await;
         annotated.unwrap_or_else(|_| {
             let cause = "no answer of the cluster in time";

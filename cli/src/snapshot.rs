@@ -43,8 +43,8 @@ pub(crate) struct Snapshot {
     /// The nodes of files, for preferences.
     nodes: Vec<Node>,
     /// The Deployments of files, and what their ReplicaSets tell of them.
-    pub(crate) deployments: BTreeMap<Named, Deployment>,
-    pub(crate) members: BTreeMap<Named, Member>,
+    deployments: Vec<Deployment>,
+    members: BTreeMap<Named, Member>,
     /// The number of ignored objects by kind.
     pub(crate) ignored: BTreeMap<String, usize>,
     /// The costs that pods would answer.
@@ -57,8 +57,8 @@ pub(crate) struct Snapshot {
 /// The objects of a view by their names.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The position of each among those of its kind, and its place in the input.
-    places: BTreeMap<Key, (usize, Location)>,
+    /// The position of each among those of its kind, its version, and its place in the input.
+    places: BTreeMap<Key, (usize, Option<ResourceVersion>, Location)>,
     /// The number of states that another state of the same object replaces.
     outdated: usize,
 }
@@ -106,31 +106,35 @@ impl Snapshot {
     /// Adds an object to the view. Of several states of one object, the newest counts.
     pub(crate) fn add(&mut self, document: &Document) -> Result<(), Failure> {
         let Document { place, object } = document;
+        let version = object["metadata"]["resourceVersion"].as_str();
+        let version = version.and_then(ResourceVersion::parse);
         match document.kind()? {
             "ReplicaSet" => {
                 let set = objects::replica_set(object).map_err(|it| invalid(place, it))?;
                 let set = set.projected;
-                let key = ("replica set", Named::new(&set.namespace, &set.name));
-                self.members.insert(key.1.clone(), Member::of(object));
+                let named = Named::new(&set.namespace, &set.name);
+                let key = ("replica set", named.clone());
                 let set = decode::replica_set(&set);
                 let set = set.map_err(|it| bad_field(place, &key, &it))?;
-                self.seen
-                    .put(&mut self.replica_sets, key, place, set, |it| it.version)?;
+                let all = &mut self.replica_sets;
+                if self.seen.put(all, key, place, set, version)? {
+                    self.members.insert(named, Member::of(object));
+                }
             }
             "Pod" => {
                 let pod = objects::pod(object).map_err(|it| invalid(place, it))?;
                 let key = ("pod", Named::new(&pod.namespace, &pod.name));
                 let pod = decode::pod(&pod);
                 let pod = pod.map_err(|it| bad_field(place, &key, &it))?;
-                self.seen
-                    .put(&mut self.pods, key, place, pod, |it| it.version)?;
+                self.seen.put(&mut self.pods, key, place, pod, version)?;
             }
             "Node" => {
                 let node = objects::node(object, &NodeFields::default());
                 let node = node.map_err(|it| invalid(place, it))?;
+                let key = ("node", Named::of(object));
                 let labels = object["metadata"]["labels"].as_object();
                 let labels = labels.into_iter().flatten();
-                self.nodes.push(Node {
+                let node = Node {
                     name: node.name.into(),
                     cordoned: node.unschedulable,
                     leaving: node.leaving,
@@ -139,12 +143,14 @@ impl Snapshot {
                             Some((key.as_str().into(), value.as_str()?.into()))
                         })
                         .collect(),
-                });
+                };
+                self.seen.put(&mut self.nodes, key, place, node, version)?;
             }
             "Deployment" => {
                 let deployment = Deployment::of(object);
-                self.deployments
-                    .insert(deployment.named.clone(), deployment);
+                let key = ("deployment", deployment.named.clone());
+                let all = &mut self.deployments;
+                self.seen.put(all, key, place, deployment, version)?;
             }
             other => *self.ignored.entry(other.to_owned()).or_insert(0) += 1,
         }
@@ -196,31 +202,35 @@ impl Snapshot {
 }
 
 impl Seen {
-    /// Puts an object into those of its kind, unless a newer state of it is there.
+    /// Puts an object into those of its kind, unless the same or a newer state of it is there. Returns whether it did.
     fn put<T: PartialEq>(
         &mut self,
         all: &mut Vec<T>,
         key: Key,
         place: &Location,
         object: T,
-        version: fn(&T) -> Option<ResourceVersion>,
-    ) -> Result<(), Failure> {
-        let entry = match self.places.entry(key) {
+        version: Option<ResourceVersion>,
+    ) -> Result<bool, Failure> {
+        let mut entry = match self.places.entry(key) {
             Entry::Vacant(entry) => {
-                entry.insert((all.len(), place.clone()));
+                entry.insert((all.len(), version, place.clone()));
                 all.push(object);
-                return Ok(());
+                return Ok(true);
             }
             Entry::Occupied(entry) => entry,
         };
-        let known = &mut all[entry.get().0];
-        if *known == object {
-            return Ok(());
+        let (at, known, _) = entry.get_mut();
+        let at = *at;
+        if all[at] == object {
+            // Two states can be alike in what is read.
+            *known = version.max(*known);
+            return Ok(false);
         }
-        let versions = version(known).zip(version(&object));
+        let versions = known.zip(version);
         let Some((one, other)) = versions.filter(|(one, other)| one != other) else {
-            let ((noun, name), (_, first)) = (entry.key(), entry.get());
+            let ((noun, name), (_, _, first)) = (entry.key(), entry.get());
             let path = name.path();
+            let path = path.trim_start_matches('/');
             let cause = format!(
                 "{place}: {noun} {path} is in the input twice, and differs from the one at {first}"
             );
@@ -228,11 +238,12 @@ impl Seen {
             return Err(Failure::new(Exit::Usage, cause).hint(hint));
         };
         self.outdated += 1;
-        if one < other {
-            *known = object;
-            entry.into_mut().1 = place.clone();
+        let is_newer = one < other;
+        if is_newer {
+            all[at] = object;
+            entry.insert((at, version, place.clone()));
         }
-        Ok(())
+        Ok(is_newer)
     }
 }
 
@@ -305,7 +316,11 @@ impl Answers {
             now,
             cluster,
             pods: of_pods,
-            deployments: snapshot.deployments,
+            deployments: snapshot
+                .deployments
+                .into_iter()
+                .map(|it| (it.named.clone(), it))
+                .collect(),
             members: snapshot.members,
         }
     }

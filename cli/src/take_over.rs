@@ -3,21 +3,22 @@
 //! The declaration is a record in the probe of the agents, written with the credentials of the person. Both commands wait for its effect:
 //! an agent acts only after it has read the probe as leader, so no agent begins after a hand-back.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU16, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    lease::Record,
+    lease::{Record, shard::Shard},
     pace::since,
     take_over::{BuiltIn, Declaration, ProbeState},
 };
-use agent_kube::{Clock, KubeCluster, PROBE, Probe};
+use agent_kube::{Clock, KubeCluster, PROBE, Probe, Resource};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{sleep, timeout};
 
 use crate::{
     args::DeclareArgs,
     exit::{Exit, Failure},
+    near,
     page::Io,
     resume::{connect, refused},
     server::block_on,
@@ -29,6 +30,9 @@ const BEGINS_WITHIN: SignedDuration = SignedDuration::from_secs(3);
 const PERMISSIONS: &str = "this takes the permissions to list replicasets.apps, to patch decree-probe, and to list leases";
 const OFF_HINT: &str = "turn it off with --controllers=*,-replicaset-controller on each control-plane node, and take over again";
 
+/// The maximum number of shards in a message.
+const UNSERVED_MAX: usize = 8;
+
 /// The Leases of the agents, as seen so far.
 #[derive(Debug, Default)]
 struct Leases(BTreeMap<String, Sighting>);
@@ -39,6 +43,15 @@ struct Sighting {
     /// When this version was first seen.
     since: Timestamp,
     /// Whether another version was seen before, so that its holder lives.
+    is_renewed: bool,
+}
+
+/// A Lease that somebody holds.
+#[derive(Debug, PartialEq, Eq)]
+struct Held {
+    lease: String,
+    holder: String,
+    /// Whether the holder was seen to renew the Lease.
     is_renewed: bool,
 }
 
@@ -81,25 +94,61 @@ async fn declare(
     loop {
         let listed = cluster.list_leases(namespace).await.map_err(refused)?;
         let now = clock.now();
-        let holder = leases.held(now, listed, &args.lease_name);
+        let held = leases.held(now, listed, &args.lease_name);
         let seen = probe.read().await.map_err(refused)?;
         check(&seen.unwrap_or_default(), &declaration)?;
-        *state = match (&holder, is_off) {
-            (None, true) => "declared, but no agent leads: look at the logs of the agents".into(),
-            (None, false) => {
-                return Ok("Decree has stopped: turn the built-in controller on".into());
-            }
-            (Some((holder, _)), false) => format!("declared, but {holder} has not stopped yet"),
-            (Some((holder, is_renewed)), true) => {
-                let since = *leading.get_or_insert(now);
-                if *is_renewed && now.duration_since(since) >= BEGINS_WITHIN {
-                    return Ok(format!("{holder} acts"));
+        let awaited = if is_off {
+            match acting(&held, &args.lease_name) {
+                Ok((who, are_renewed)) => {
+                    let since = *leading.get_or_insert(now);
+                    if are_renewed && now.duration_since(since) >= BEGINS_WITHIN {
+                        return Ok(format!("{who} acts"));
+                    }
+                    format!("{who} does not act yet")
                 }
-                format!("declared, but {holder} does not act yet")
+                Err(missing) => {
+                    leading = None;
+                    missing
+                }
+            }
+        } else {
+            match held.first() {
+                None => return Ok("Decree has stopped: turn the built-in controller on".into()),
+                Some(first) => format!("{} has not stopped yet", first.holder),
             }
         };
+        *state = format!("declared, but {awaited}");
         sleep(LOOK_EVERY).await;
     }
+}
+
+/// Returns who acts by these Leases, and whether all of them were seen to be renewed. Agents of N shards hold the Lease `name` together, as
+/// `N shards`, whichever of them is there: they act once each shard has an agent, which holds the Lease of the shard.
+///
+/// # Errors
+/// Says whose Lease nobody holds.
+fn acting(held: &[Held], name: &str) -> Result<(String, bool), String> {
+    let first = held.first();
+    let first = first.ok_or("no agent leads: look at the logs of the agents")?;
+    let layout = held.iter().find(|it| it.lease == name);
+    let count: Option<NonZeroU16> =
+        layout.and_then(|it| it.holder.strip_suffix(" shards")?.parse().ok());
+    let Some(count) = count else {
+        return Ok((first.holder.clone(), first.is_renewed));
+    };
+    let (mut unserved, mut are_renewed) = (Vec::new(), true);
+    for shard in (0..count.get()).filter_map(|index| Shard::new(index, count)) {
+        let lease = shard.lease_name(name);
+        match held.iter().find(|it| it.lease == lease) {
+            Some(its) => are_renewed &= its.is_renewed,
+            None => unserved.push(shard.index().to_string()),
+        }
+    }
+    if unserved.is_empty() {
+        return Ok((format!("an agent for each of {count} shards"), are_renewed));
+    }
+    let unserved = near::first_of(&unserved, UNSERVED_MAX);
+    Err(format!("of {count} shards, nobody serves {unserved}"))
 }
 
 /// Checks that the declaration still holds. An agent that finds another controller replaces it.
@@ -136,24 +185,40 @@ async fn namespace(args: &DeclareArgs, cluster: &KubeCluster) -> Result<String, 
     }
 }
 
+/// The namespace of the Lease and the probe: the given one, that of this pod, or the only one with a probe; otherwise `kube-system`, as for an
+/// agent. Agents of a custom resource have no probe.
+pub(crate) async fn lease_namespace(
+    given: Option<&str>,
+    cluster: &KubeCluster,
+    resource: &Resource,
+) -> String {
+    if let Some(known) = given.or_else(|| cluster.own_namespace()) {
+        return known.to_owned();
+    }
+    let mut found = Vec::new();
+    if !resource.is_custom() {
+        // Not everyone may list all namespaces.
+        found = cluster.probe_namespaces().await.unwrap_or_default();
+    }
+    match found.as_slice() {
+        [only] => only.clone(),
+        _ => "kube-system".to_owned(),
+    }
+}
+
 impl Leases {
-    /// Takes a list, and returns the holder of the Lease of this name, or of a shard's (`NAME-0`, `NAME-east`), and whether it was seen to
-    /// renew the Lease. A Lease counts as held until it has not changed for its whole duration, by the clock of this process. The Leases by which
-    /// agents of 0.1.0 counted themselves (`NAME-member-…`) let nobody act, and those agents may leave them behind.
-    fn held(
-        &mut self,
-        now: Timestamp,
-        listed: Vec<(String, Record)>,
-        name: &str,
-    ) -> Option<(String, bool)> {
+    /// Takes a list, and returns the Leases that are held of this name and of its shards (`NAME-0`, `NAME-east`). A Lease counts as held until
+    /// it has not changed for its whole duration, by the clock of this process. The Leases by which agents of 0.1.0 counted themselves
+    /// (`NAME-member-…`) let nobody act, and those agents may leave them behind.
+    fn held(&mut self, now: Timestamp, listed: Vec<(String, Record)>, name: &str) -> Vec<Held> {
         let is_own = |lease: &str| {
             let shard = |rest: &str| rest.starts_with('-') && !rest.starts_with("-member-");
             let rest = lease.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || shard(rest))
         };
-        let holders = listed.into_iter().filter_map(|(lease, record)| {
+        let held = listed.into_iter().filter_map(|(lease, record)| {
             let is_held = is_own(&lease) && !record.holder.is_empty();
-            let seen = self.0.entry(lease).or_insert_with(|| Sighting {
+            let seen = self.0.entry(lease.clone()).or_insert_with(|| Sighting {
                 version: record.resource_version.clone(),
                 since: now,
                 is_renewed: false,
@@ -166,16 +231,30 @@ impl Leases {
                 };
             }
             let lasts = since(now, seen.since) < record.duration;
-            (is_held && lasts).then_some((record.holder, seen.is_renewed))
+            (is_held && lasts).then_some(Held {
+                lease,
+                holder: record.holder,
+                is_renewed: seen.is_renewed,
+            })
         });
         // Each Lease is looked at, so that several run out at the same time.
-        holders.fold(None, |first, holder| first.or(Some(holder)))
+        held.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use agent_core::lease::LeaseConfig;
+
     use super::*;
+
+    fn held(lease: &str, holder: &str, is_renewed: bool) -> Held {
+        Held {
+            lease: lease.into(),
+            holder: holder.into(),
+            is_renewed,
+        }
+    }
 
     fn lease(name: &str, holder: &str, version: u32) -> (String, Record) {
         let record = Record {
@@ -234,9 +313,9 @@ mod tests {
             let mut leases = Leases::default();
             for (second, holder, version, expected) in looks {
                 let now = Timestamp::UNIX_EPOCH + Duration::from_secs(second);
-                let held = leases.held(now, vec![lease(name, holder, version)], "decree-agent");
-                let expected = expected.map(|renewed| (holder.to_owned(), renewed));
-                assert_eq!(held, expected, "{name} at {second}");
+                let seen = leases.held(now, vec![lease(name, holder, version)], "decree-agent");
+                let expected = expected.map(|is_renewed| held(name, holder, is_renewed));
+                assert_eq!(seen, Vec::from_iter(expected), "{name} at {second}");
             }
         }
     }
@@ -256,7 +335,46 @@ mod tests {
             let listed = all().map(|(name, holder)| lease(name, holder, 1));
             leases.held(now, listed.into(), "decree-agent")
         };
-        assert_eq!(held_at(0), Some(("a".to_owned(), false)));
-        assert_eq!(held_at(15), None);
+        assert_eq!(held_at(0)[0], held("decree-agent", "a", false));
+        assert!(held_at(15).is_empty());
+    }
+
+    #[test]
+    fn shards_act_once_each_has_an_agent_that_renews_its_lease() {
+        let name = "decree-agent";
+        let whole = LeaseConfig {
+            identity: "decree-agent-0-5f1d".into(),
+            namespace: "decree-system".into(),
+            name: name.into(),
+            duration: Duration::from_secs(15),
+            margin: Duration::ZERO,
+            shared: false,
+        };
+        let shards: Shard = "0/12".parse().expect("a shard");
+        let layout = shards.layout_lease(&whole).identity;
+        // A letter stands for each shard: its Lease is free, held, or renewed.
+        for (leases, expected) in [
+            (
+                "------------",
+                Err("of 12 shards, nobody serves 0, 1, 2, 3, 4, 5, 6, 7 and 4 more"),
+            ),
+            ("rrr-rrrrrrh-", Err("of 12 shards, nobody serves 3, 11")),
+            ("rrrrrrrrrrhr", Ok(false)),
+            ("rrrrrrrrrrrr", Ok(true)),
+        ] {
+            let of_shards = leases.chars().enumerate().filter(|(_, it)| *it != '-');
+            let of_shards = of_shards
+                .map(|(index, it)| held(&format!("{name}-{index}"), "a", it == 'r'))
+                .chain([held("decree-agent-east", "b", false)]);
+            let all: Vec<_> = [held(name, &layout, true)]
+                .into_iter()
+                .chain(of_shards)
+                .collect();
+            let seen = acting(&all, name).map(|(_, are_renewed)| are_renewed);
+            assert_eq!(seen, expected.map_err(str::to_owned), "{leases}");
+        }
+        let one = acting(&[held(name, "a", false)], name);
+        assert_eq!(one, Ok(("a".to_owned(), false)));
+        assert!(acting(&[], name).is_err());
     }
 }

@@ -8,6 +8,7 @@ use std::{
 
 use crate::{Colors, Exit, Io, run};
 
+mod checks;
 mod cluster;
 mod decide;
 mod decide_files;

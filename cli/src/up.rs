@@ -27,7 +27,7 @@ use crate::{
         self, AGAIN, CLUSTER, Cluster, RunningAgent, RunningServer, ServerSettings, beginning,
     },
     server::Server,
-    watch,
+    take_over, watch,
 };
 
 /// The number of threads that server, agent and cluster share.
@@ -107,6 +107,11 @@ async fn real(args: &UpArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let uid = timeout(PATIENCE, cluster.uid()).await;
     let uid = uid.map_err(|_| Failure::new(Exit::Unreachable, "no answer in time").hint(hint))?;
     uid.map_err(|error| resume::refused(error, "").hint(hint))?;
+    if mode == Mode::Enforce {
+        let (given, resource) = (flags.kube.lease_namespace.take(), &flags.kube.resource);
+        let found = take_over::lease_namespace(given.as_deref(), &cluster, resource).await;
+        flags.kube.lease_namespace = Some(found);
+    }
     let api = cluster.target();
     let context = api.context.as_ref().map(|name| format!(", context {name}"));
     let effect = match mode {

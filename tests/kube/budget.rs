@@ -44,7 +44,8 @@ async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
     assert_eq!(agent.metric(HELD), 1);
     agent.becomes_ready().await;
     let user = kubeconfig.to_string_lossy();
-    let words = format!("-n {NAME} --agent http://{} -o json", agent.admin());
+    let agent_url = format!("http://{}", agent.admin());
+    let words = format!("-n {NAME} --lease-namespace {NAME} --agent {agent_url} -o json");
     let checked = check::check(&server, &kubeconfig, &words);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
     let mut failed = check::lines(&checked);

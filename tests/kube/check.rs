@@ -5,7 +5,7 @@ use std::{net::TcpListener, path::Path, process::Output};
 use serde_json::{Value, json};
 use tests::real::{Agent, ApiServer, DecisionServer, Namespace, Patch, User, decree, found};
 
-use crate::{acts, objects};
+use crate::{acts, modes, objects};
 
 /// Runs `decree check` as the user of a kubeconfig, with further arguments.
 pub(crate) fn check(server: &DecisionServer, kubeconfig: &Path, words: &str) -> Output {
@@ -83,6 +83,24 @@ async fn check_names_each_permission_that_is_missing() {
         told.contains("may list pods") && !told.contains("may create pods"),
         "{told}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_passes_in_shadow_mode_with_permissions_to_read_alone() {
+    let cluster = tests::or_skip!(ApiServer::shared().await);
+    let namespace = Namespace::create(cluster.admin().await, "check-reads").await;
+    let reader = modes::may_only_read(cluster, &namespace).await;
+    let server = DecisionServer::start();
+    let words = "-o json --mode shadow --agent off --lease-namespace check-reads";
+    let output = check(&server, &reader, words);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let found = lines(&output);
+    let (grade, missing) = result(&found, "may elect a leader");
+    assert_eq!(grade, "WARN");
+    let updates = "update leases.coordination.k8s.io/decree-agent in check-reads";
+    assert!(missing.ends_with(updates), "{missing}");
+    let (grade, _) = result(&found, "lease check-reads/decree-agent");
+    assert_eq!(grade, "WARN");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -199,15 +199,54 @@ fn written_by_other(kind: Kind, object: &Value) -> Option<OtherWrite> {
         Kind::Pod => {
             let mut owners = array("/metadata/ownerReferences")?.iter();
             owners.find(|it| it["controller"] == true && it["kind"] == "ReplicaSet")?;
-            let mut creators = managed.filter(|entry| text(entry, "/subresource").is_empty());
+            let writers = managed.filter(|entry| text(entry, "/subresource").is_empty());
+            // The API server lists who applied first, whenever that was.
+            let creator = writers.min_by_key(|entry| {
+                let at: Option<Timestamp> = text(entry, "/time").parse().ok();
+                (at, text(entry, "/manager") != FIELD_MANAGER)
+            });
             let created = text(object, "/metadata/creationTimestamp");
-            write(creators.next()?, created, "created pod")
+            write(creator?, created, "created pod")
         }
         Kind::ReplicaSet => {
             let statuses = managed.filter(|entry| text(entry, "/subresource") == "status");
             let act = "wrote the status of";
             let writes = statuses.filter_map(|entry| write(entry, text(entry, "/time"), act));
             writes.max_by_key(|write| write.at)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn creator_of_a_pod_is_its_oldest_writer_and_decree_among_several() {
+        let entry = |manager: &str, operation: &str, minute: u8| {
+            let time = format!("2026-05-01T12:{minute:02}:00Z");
+            json!({"manager": manager, "operation": operation, "time": time})
+        };
+        let decree = |minute| entry(FIELD_MANAGER, "Update", minute);
+        let by_other = Some("k3s created pod default/web-a");
+        for (managed, expected) in [
+            ([entry("mesh", "Apply", 7), decree(0)], None),
+            ([entry("mesh", "Update", 0), decree(0)], None),
+            ([decree(0), entry("mesh", "Update", 7)], None),
+            ([decree(7), entry("k3s", "Update", 0)], by_other),
+            (
+                [entry("mesh", "Apply", 7), entry("k3s", "Update", 0)],
+                by_other,
+            ),
+        ] {
+            let pod = json!({"metadata": {
+                "namespace": "default", "name": "web-a", "creationTimestamp": "2026-05-01T12:00:00Z",
+                "ownerReferences": [{"kind": "ReplicaSet", "controller": true}],
+                "managedFields": managed,
+            }});
+            let write = written_by_other(Kind::Pod, &pod);
+            let what = write.as_ref().map(|write| write.what.as_str());
+            assert_eq!(what, expected, "{managed:?}");
         }
     }
 }

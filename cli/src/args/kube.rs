@@ -68,9 +68,15 @@ pub(crate) struct CheckArgs {
     /// The mode in which the agent will run: all but `enforce` need fewer permissions
     #[arg(long, env = "DECREE_MODE", value_enum, default_value_t = decree_agent::Mode::Enforce)]
     pub(crate) mode: decree_agent::Mode,
-    /// The namespace that the agent will manage; by default, all namespaces
-    #[arg(short, long, value_name = "NAMESPACE")]
-    pub(crate) namespace: Option<String>,
+    /// A namespace that the agent will manage; repeatable. By default, all namespaces
+    #[arg(
+        short,
+        long = "namespace",
+        id = "namespace",
+        value_name = "NAMESPACE",
+        value_delimiter = ','
+    )]
+    pub(crate) namespaces: Vec<String>,
     /// The resource that the agent will reconcile
     #[arg(
         long,
@@ -82,7 +88,7 @@ pub(crate) struct CheckArgs {
     /// The shard of the agent
     #[arg(long, env = "DECREE_SHARD", value_name = "I/N", default_value = "")]
     pub(crate) shard: decree_agent::ShardArg,
-    /// The namespace of the agents' Lease; by default the namespace of this pod, or kube-system
+    /// The namespace of the agents' Lease; by default that of this pod, or the only one with a `decree-probe`, or kube-system
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
     pub(crate) lease_namespace: Option<String>,
     /// The name of the agents' Lease; by default `decree-agent`, or `decree-agent-NAME` with `--shard NAME`
@@ -106,6 +112,26 @@ pub(crate) struct CheckArgs {
 impl CheckArgs {
     pub(crate) fn asks_for(&self, section: Section) -> bool {
         self.only.is_empty() || self.only.contains(&section)
+    }
+
+    /// The namespaces in which the agent acts; `None` stands for all.
+    pub(crate) fn namespaces(&self) -> Vec<Option<&str>> {
+        let named = self.namespaces.iter().filter(|it| !it.is_empty());
+        let named: Vec<_> = named.map(|it| Some(it.as_str())).collect();
+        if named.is_empty() { vec![None] } else { named }
+    }
+
+    /// The namespace that the agent lists and watches; `None` stands for all, which it also reads to act in several.
+    pub(crate) fn read_namespace(&self) -> Option<&str> {
+        match self.namespaces()[..] {
+            [only] => only,
+            _ => None,
+        }
+    }
+
+    /// Whether the agent needs a Lease. In the other modes it may also run without leader election.
+    pub(crate) fn must_elect(&self) -> bool {
+        self.mode == decree_agent::Mode::Enforce || self.shard.shard().is_some()
     }
 
     /// The names of the agent's Leases; the last one shows who acts.
@@ -158,7 +184,7 @@ pub(crate) struct ResumeArgs {
     /// The ReplicaSet
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub(crate) replica_set: Option<NameArg>,
-    /// The namespace of the ReplicaSet; with `--all`, one that the agent serves
+    /// The namespace of the ReplicaSet, by default that of the kubeconfig's context; with `--all`, one that the agent serves
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     /// All ReplicaSets of an agent, and the cluster. Annotates any ReplicaSet; with shards, choose one of each shard by `--namespace`

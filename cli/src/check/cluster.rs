@@ -5,15 +5,15 @@ use agent_core::{
     lease::Command,
     take_over::{BuiltIn, Declaration},
 };
-use agent_kube::{KubeCluster, KubeClusterConfig, PROBE, Probe};
+use agent_kube::{ConnectError, KubeCluster, KubeClusterConfig, OtherWrite, PROBE, Probe};
 use decree_agent::{Cluster as _, Mode};
 use decree_api::v1;
 use decree_core::wording::count;
 use jiff::Timestamp;
 use service::failure::chain;
 
-use super::{Finding, Section, permissions};
-use crate::{age, args::CheckArgs, resume::SILENCE};
+use super::{ELECTION, Finding, Section, permissions};
+use crate::{age, args::CheckArgs, resume::SILENCE, take_over::lease_namespace};
 
 const BUILT_IN: &str = "built-in controller";
 const TURN_OFF: &str =
@@ -36,13 +36,8 @@ pub(super) async fn check(
     if !sections.into_iter().any(|it| args.asks_for(it)) {
         return Vec::new();
     }
-    let config = KubeClusterConfig {
-        namespace: args.namespace.clone(),
-        resource: args.resource.clone(),
-        ..KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone())
-    };
-    let cluster = match KubeCluster::connect(&config).await {
-        Ok(cluster) => cluster,
+    let (cluster, parts) = match connect(args).await {
+        Ok(connected) => connected,
         Err(error) => {
             let hint = "set credentials with --kubeconfig, --context or KUBECONFIG";
             return vec![Finding::fail("credentials", chain(&error), hint)];
@@ -58,10 +53,8 @@ pub(super) async fn check(
     if args.asks_for(Section::Cluster) {
         findings.push(supported(&version));
     }
-    // As for an agent that starts here.
     let given = args.lease_namespace.as_deref();
-    let namespace = given.or_else(|| cluster.own_namespace());
-    let namespace = namespace.unwrap_or("kube-system");
+    let namespace = &lease_namespace(given, &cluster, &args.resource).await;
     let leases = args.leases();
     if args.asks_for(Section::Permissions) {
         findings.append(&mut permissions::check(args, &cluster, (namespace, &leases)).await);
@@ -69,10 +62,10 @@ pub(super) async fn check(
     if args.asks_for(Section::Agent) {
         findings.extend(session(args, &cluster, sessions).await);
         if let Some(name) = leases.last() {
-            findings.push(leader(&cluster, (namespace, name)).await);
+            findings.push(leader(args, &cluster, (namespace, name)).await);
         }
         if args.nodes && args.mode == Mode::Enforce {
-            findings.extend(responders(&cluster).await);
+            findings.extend(responders(&parts).await);
         }
     }
     // The built-in controller does not act on a custom resource, and the agent may lack permission for other resources.
@@ -81,9 +74,22 @@ pub(super) async fn check(
         if args.mode == Mode::Enforce {
             findings.push(declared(args, &declaration));
         }
-        findings.push(others(args, &cluster, declaration.ok().flatten()).await);
+        findings.push(others(args, &parts, declaration.ok().flatten()).await);
     }
     findings
+}
+
+/// Reads the credentials. Returns the cluster, and for each namespace of the agent a handle that reads this namespace.
+async fn connect(args: &CheckArgs) -> Result<(KubeCluster, Vec<KubeCluster>), ConnectError> {
+    let config = KubeClusterConfig {
+        resource: args.resource.clone(),
+        ..KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone())
+    };
+    let cluster = KubeCluster::connect(&config).await?;
+    let namespaces = args.namespaces().into_iter();
+    let parts = namespaces.map(|it| cluster.in_namespace(it));
+    let parts = parts.collect::<Result<_, _>>()?;
+    Ok((cluster, parts))
 }
 
 fn unreachable(detail: String) -> Finding {
@@ -131,13 +137,20 @@ async fn session(
     })
 }
 
-async fn leader(cluster: &KubeCluster, (namespace, name): (&str, &str)) -> Finding {
+async fn leader(
+    args: &CheckArgs,
+    cluster: &KubeCluster,
+    (namespace, name): (&str, &str),
+) -> Finding {
     let check = format!("lease {namespace}/{name}");
     let nobody = "no agent is the leader; expected with --leader-elect=false";
     let record = match cluster.lease(namespace, name, &Command::Read).await {
         Ok(record) => record,
         Err(error) if error.code == Some(404) => {
             return Finding::warn(check, "there is none", nobody);
+        }
+        Err(error) if error.code == Some(403) && !args.must_elect() => {
+            return Finding::warn(check, error.to_string(), ELECTION);
         }
         Err(error) => return Finding::fail(check, error.to_string(), "grant get of leases"),
     };
@@ -154,15 +167,18 @@ async fn leader(cluster: &KubeCluster, (namespace, name): (&str, &str)) -> Findi
 }
 
 /// Checks whether the pods that are to be replaced before their eviction name the agent as their responder, if the cluster has Evictions.
-async fn responders(cluster: &KubeCluster) -> Option<Finding> {
+async fn responders(parts: &[KubeCluster]) -> Option<Finding> {
     const CHECK: &str = "evictions";
-    let lacking = match cluster.without_responder().await {
-        Ok(lacking) => lacking?,
-        Err(error) => {
-            let hint = "grant list of pods and of replicasets.apps";
-            return Some(Finding::warn(CHECK, error.to_string(), hint));
+    let mut lacking = Vec::new();
+    for part in parts {
+        match part.without_responder().await {
+            Ok(found) => lacking.extend(found?),
+            Err(error) => {
+                let hint = "grant list of pods and of replicasets.apps";
+                return Some(Finding::warn(CHECK, error.to_string(), hint));
+            }
         }
-    };
+    }
     if lacking.is_empty() {
         let detail = "each pod with surge-on-eviction names its responder";
         return Some(Finding::ok(CHECK, detail));
@@ -220,19 +236,26 @@ fn declared(args: &CheckArgs, declaration: &Result<Option<Declaration>, Finding>
 /// Checks whether another controller acts on ReplicaSets, under any name, which should be so only in shadow mode.
 async fn others(
     args: &CheckArgs,
-    cluster: &KubeCluster,
+    parts: &[KubeCluster],
     declaration: Option<Declaration>,
 ) -> Finding {
     const CHECK: &str = "other controllers";
     const NOTHING: &str = "created no pod and wrote no status in the last 10 minutes";
     let now = Timestamp::now();
-    let (latest, is_complete) = match cluster.other_write(now).await {
-        Ok(found) => found,
-        Err(error) => {
-            let hint = "grant list of pods and of replicasets.apps";
-            return Finding::warn(CHECK, error.to_string(), hint);
+    let (mut latest, mut is_complete) = (None::<OtherWrite>, true);
+    for part in parts {
+        match part.other_write(now).await {
+            Ok((found, all)) => {
+                let writes = latest.into_iter().chain(found);
+                latest = writes.max_by_key(|write| write.at);
+                is_complete &= all;
+            }
+            Err(error) => {
+                let hint = "grant list of pods and of replicasets.apps";
+                return Finding::warn(CHECK, error.to_string(), hint);
+            }
         }
-    };
+    }
     let is_off = |it: &Declaration| it.built_in == BuiltIn::Off;
     let off_since = declaration.filter(is_off).and_then(|it| it.since());
     match (args.mode, latest) {

@@ -15,17 +15,21 @@ use tokio::{net::TcpListener, runtime::Runtime};
 use super::{check, check_with, decide, decree, decree_reading};
 use crate::{Exit, complete};
 
-/// An API server that lets everybody read the namespace `shop`, and nobody all namespaces.
-struct Api {
-    kubeconfig: String,
+/// An API server, and a kubeconfig for it.
+pub(super) struct Api {
+    pub(super) kubeconfig: String,
     _folder: TempDir,
     _runtime: Runtime,
 }
 
 impl Api {
+    /// Starts one that lets everybody read the namespace `shop`, and nobody all namespaces.
     fn start(all: Vec<Value>) -> Self {
+        Self::serve(Router::new().fallback(answer).with_state(Arc::new(all)))
+    }
+
+    pub(super) fn serve(router: Router) -> Self {
         let runtime = Runtime::new().expect("threads");
-        let router = Router::new().fallback(answer).with_state(Arc::new(all));
         let listener = TcpListener::bind("127.0.0.1:0");
         let listener = runtime.block_on(listener).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -212,6 +216,56 @@ fn cluster_is_read_at_once_and_answers_as_its_objects_in_a_file_do() {
     assert_eq!((of_cluster.exit, of_file.exit), (Exit::Done, Exit::Done));
     assert_eq!(of_cluster.out, of_file.out);
     assert_eq!(of_cluster.out.lines().count(), 3, "{}", of_cluster.out);
+}
+
+#[test]
+fn replicas_are_divided_by_the_newer_of_two_states() {
+    let (mut new, mut old) = (objects(), objects());
+    old.retain(|it| it["kind"] != "Pod");
+    for object in &mut old {
+        object["metadata"]["resourceVersion"] = "8".into();
+        object["spec"]["replicas"] = 9.into();
+        if object["kind"] == "Deployment" {
+            // Such a Deployment divides nothing.
+            object["spec"]["strategy"] = json!({"type": "Recreate"});
+        }
+    }
+    for object in new.iter_mut().filter(|it| it["kind"] != "Pod") {
+        object["metadata"]["resourceVersion"] = "9".into();
+    }
+    for all in [[&new[..], &old].concat(), [&old[..], &new].concat()] {
+        check_with(
+            &decide::list(&all),
+            &["-f", "-", "-n", "shop"],
+            "
+[0] simulate deployment/web --replicas 3 -o name
+replicaset.apps/web-2b
+replicaset.apps/web-3c
+notice: 4 objects have two states; the newer counts
+notice: Kubernetes divides 3 replicas of shop/web: web-2b 2 → 1, web-3c 4 → 2",
+        );
+    }
+}
+
+#[test]
+fn resume_finds_a_name_in_the_namespace_of_the_context() {
+    let api = Api::start(objects());
+    check_with(
+        "",
+        &["--kubeconfig", &api.kubeconfig],
+        "
+[0] resume web-3c
+annotated shop/web-3c with decree.dev/resume
+[1] resume web-9
+error: ReplicaSet shop/web-9 not found
+…
+[4] resume -n default web-3c
+error: …forbidden…
+…
+[2] resume deployment/web
+error: web is no name of a ReplicaSet
+…",
+    );
 }
 
 /// What a drain says of the objects if pods are on two nodes.

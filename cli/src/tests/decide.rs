@@ -300,7 +300,7 @@ fn preferences_of_the_annotation_choose_the_victims() {
     }
 }
 
-fn node(name: &str, is_cordoned: bool) -> Value {
+pub(super) fn node(name: &str, is_cordoned: bool) -> Value {
     let zone = format!("zone-of-{name}");
     json!({
         "apiVersion": "v1",

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     Ended,
-    decide::{NOON, decide, decide_json, list, pod, replica_set},
+    decide::{NOON, decide, decide_json, list, node, pod, replica_set},
     decree,
     system::says,
 };
@@ -307,4 +307,30 @@ fn newer_of_two_states_counts() {
             ended.out
         );
     }
+}
+
+#[test]
+fn newer_of_two_states_of_a_node_counts() {
+    let state = |version: &str, is_cordoned: bool| {
+        let mut node = node("node-a", is_cordoned);
+        node["metadata"]["resourceVersion"] = version.into();
+        node
+    };
+    let mut set = replica_set("web", 1);
+    set["metadata"]["annotations"] = json!({"decree.dev/surge-on-eviction": "true"});
+    let mut only = pod("web-a", "web");
+    only["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    let (old, new) = (state("9", false), state("10", true));
+    for nodes in [[old.clone(), new.clone()], [new, old]] {
+        let objects = [&[set.clone(), only.clone()][..], &nodes].concat();
+        let ended = decide(&list(&objects), &["-o", "json"]);
+        let notice = "notice: 1 object has two states; the newer counts\n";
+        assert_eq!(ended.err, notice);
+        let surges = ended.out.contains(r#""creates":{"count":1,"#);
+        assert!(surges, "{}", ended.out);
+    }
+    let [one, other] = [false, true].map(|is_cordoned| node("node-a", is_cordoned));
+    let ended = decide(&list(&[set, only, one, other]), &[]);
+    let cause = "items[3]: node node-a is in the input twice, and differs from";
+    assert!(ended.err.contains(cause), "{}", ended.err);
 }
