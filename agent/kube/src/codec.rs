@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::{
     objects::{
         PodMessage, Projected, ReplicaSetMessage, Unreadable, added, encode_pod, from_json,
-        or_default,
+        from_protobuf, or_default,
     },
     protobuf,
 };
@@ -53,7 +53,7 @@ struct ListMessage {
     items: Vec<Bytes>,
 }
 
-/// A page in JSON whose objects are read one by one, so that an invalid object harms no other.
+/// A page in JSON. In both encodings, the objects of a page are read one by one, so that an invalid object harms no other.
 #[derive(Deserialize)]
 struct ListJson<'a> {
     #[serde(default)]
@@ -103,6 +103,7 @@ pub(crate) struct EventJson<'a> {
 
 /// The fields that are read of a `Status` object.
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
     #[prost(string, optional, tag = "2")]
@@ -128,6 +129,7 @@ struct StatusDetails {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default)]
 struct StatusCause {
     #[prost(string, optional, tag = "1")]
@@ -264,21 +266,20 @@ fn message<M: Message + Default + DeserializeOwned>(document: &Bytes) -> Result<
     })
 }
 
-/// Reads an object like [`message`]. The error of an invalid object in JSON names the field.
+/// Reads an object like [`message`]. One that is invalid, or cannot be decoded, harms no other: its error names it.
 fn projected<P: Projected>(bytes: &Bytes) -> Result<P::Into, Unreadable> {
-    if protobuf::is_protobuf(bytes) {
-        Ok(protobuf::message::<P>(bytes)?.project()?)
+    Ok(if protobuf::is_protobuf(bytes) {
+        from_protobuf::<P>(protobuf::object(bytes)?)?
     } else {
-        from_json::<P>(bytes)
-    }
+        from_json::<P>(bytes)?
+    })
 }
 
 fn sorted<P: Projected>(list_kind: &str, bytes: &Bytes) -> Result<Sorted<P::Into>, Unreadable> {
     let (metadata, items): (_, Vec<_>) = if protobuf::is_protobuf(bytes) {
         demand(list_kind, protobuf::kind(bytes)?)?;
         let ListMessage { metadata, items } = protobuf::message(bytes)?;
-        let read = |item| -> Result<_, Unreadable> { Ok(P::decode(item)?.project()?) };
-        let items = items.into_iter().map(read);
+        let items = items.into_iter().map(from_protobuf::<P>);
         (metadata.unwrap_or_default(), items.collect())
     } else {
         let ListJson {
@@ -296,8 +297,7 @@ fn sorted<P: Projected>(list_kind: &str, bytes: &Bytes) -> Result<Sorted<P::Into
     for item in items {
         match item {
             Ok(object) => objects.push(object),
-            Err(Unreadable::Object(error)) => invalid.push(error),
-            Err(error) => return Err(error),
+            Err(error) => invalid.push(error),
         }
     }
     Ok((objects, invalid, metadata))

@@ -89,7 +89,8 @@ impl<M: Followed, T: FnMut(News<M>) -> F, F: Future<Output = ()>> Follower<M, T>
         }
     }
 
-    /// Lists all objects. Returns the version of the list. A page that is too long is requested again with fewer objects.
+    /// Lists all objects. Returns the version of the list. A page that is too long is requested again with fewer objects, and each that
+    /// fits lets the next have twice as many.
     async fn list(&mut self) -> Result<String, ApiError> {
         let (mut token, mut objects) = (String::new(), Vec::new());
         let mut limit = PAGE_MAX;
@@ -103,6 +104,7 @@ impl<M: Followed, T: FnMut(News<M>) -> F, F: Future<Output = ()>> Follower<M, T>
                 }
                 page => page?,
             };
+            limit = PAGE_MAX.min(2 * limit);
             let read = decoded(&page).map_err(|error| codec::status(&page).unwrap_or(error));
             let mut read: Page<M> = read?;
             objects.append(&mut read.items);

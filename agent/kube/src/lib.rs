@@ -24,6 +24,7 @@ mod fence;
 mod follow;
 mod lanes;
 mod limiter;
+mod lossy;
 pub mod objects;
 mod operator;
 mod probe;

@@ -34,7 +34,7 @@ pub(crate) use self::{
     node::Node as NodeMessage,
     patch::status_patch,
     pod::{LEAVING, Pod as PodMessage},
-    projected::{Projected, Unreadable, from_json},
+    projected::{Projected, Unreadable, from_json, from_protobuf},
     replica_set::ReplicaSet as ReplicaSetMessage,
     template::encode as encode_pod,
 };

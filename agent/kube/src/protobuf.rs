@@ -60,7 +60,12 @@ pub(crate) fn kind(document: &Bytes) -> Result<String, DecodeError> {
 }
 
 pub(crate) fn message<M: Message + Default>(document: &Bytes) -> Result<M, DecodeError> {
-    M::decode(unwrap(document)?.raw)
+    M::decode(object(document)?)
+}
+
+/// Returns the encoded object of a document.
+pub(crate) fn object(document: &Bytes) -> Result<Bytes, DecodeError> {
+    Ok(unwrap(document)?.raw)
 }
 
 /// Reads an event of a watch, without its length prefix: the type, and the document of its object.

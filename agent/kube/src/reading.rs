@@ -36,7 +36,7 @@ pub struct Pages {
     next: Next,
     /// How often the list has begun.
     begun: usize,
-    /// The most objects of a page.
+    /// The most objects of the next page.
     limit: usize,
     /// The hashes of the tokens since the list began.
     tokens: HashSet<u64>,
@@ -118,7 +118,7 @@ pub struct EventReader {
 impl PageStream for Pages {
     /// Returns the next page; `None` after the last, or after an error. If the pages go out of date (410), the list begins again from the
     /// newest state, with a first page. It also begins again if a token would continue from an inconsistent state. A page that is too long
-    /// is requested again with fewer objects. Endless pages are an error.
+    /// is requested again with fewer objects, and each page that fits lets the next have twice as many. Endless pages are an error.
     async fn next(&mut self) -> Option<Result<List, ApiError>> {
         loop {
             let next = std::mem::replace(&mut self.next, Next::Nothing);
@@ -140,7 +140,10 @@ impl PageStream for Pages {
                     self.next = next;
                 }
                 Err(error) => return Some(Err(error)),
-                Ok(page) => return Some(self.take(page)),
+                Ok(page) => {
+                    self.limit = PAGE_MAX.min(2 * self.limit);
+                    return Some(self.take(page));
+                }
             }
         }
     }

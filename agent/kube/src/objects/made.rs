@@ -31,6 +31,7 @@ struct ObjectMeta {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, expecting = "an object")]
 struct Writer {
     #[prost(string, optional, tag = "1")]

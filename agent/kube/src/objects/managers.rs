@@ -11,6 +11,7 @@ const MANAGER_BYTES_MAX: usize = 128;
 
 /// An entry of `managedFields`.
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct ManagedFields {
     #[prost(string, optional, tag = "1")]

@@ -16,6 +16,7 @@ const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
 /// The metadata of an object, whose `managedFields` are read as `M`.
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 #[serde(bound(deserialize = "M: Message + Default + Debug + Deserialize<'de>"))]
 pub(crate) struct ObjectMeta<M: Message + Default + Debug = Unread> {
@@ -53,6 +54,7 @@ pub(crate) struct ObjectMeta<M: Message + Default + Debug = Unread> {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize, Serialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct OwnerReference {
     #[prost(string, optional, tag = "1")]

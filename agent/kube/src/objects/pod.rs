@@ -41,6 +41,7 @@ pub(crate) struct Pod {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct PodSpec {
     #[prost(string, optional, tag = "10")]
@@ -51,6 +52,7 @@ struct PodSpec {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct Container {
     #[prost(string, optional, tag = "1")]
@@ -60,6 +62,7 @@ struct Container {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct PodStatus {
     #[prost(string, optional, tag = "1")]
@@ -78,6 +81,7 @@ struct PodStatus {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct PodCondition {
     #[prost(string, optional, tag = "1")]
@@ -93,6 +97,7 @@ struct PodCondition {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct ContainerStatus {
     #[prost(string, optional, tag = "1")]
@@ -111,6 +116,7 @@ struct ContainerState {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct Waiting {
     #[prost(string, optional, tag = "1")]

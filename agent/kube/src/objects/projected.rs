@@ -1,8 +1,11 @@
 //! The common parts of messages, and the errors of invalid ones.
 
+use std::fmt::Display;
+
 use agent_core::api::{InvalidObject, Object};
+use bytes::Bytes;
 use prost::Message;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -14,6 +17,22 @@ pub(crate) trait Projected: Message + Default + DeserializeOwned {
 
     /// Names the first field that is required and absent.
     fn project(self) -> Result<Self::Into, InvalidObject>;
+}
+
+/// An object of which only the name is read, since the rest is invalid.
+#[derive(Clone, PartialEq, Message, Deserialize)]
+struct Named {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Name>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default)]
+struct Name {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "3")]
+    namespace: String,
 }
 
 /// Why a document cannot be read.
@@ -42,12 +61,39 @@ pub(super) fn from_value<P: Projected>(object: &Value) -> Result<P::Into, Invali
     Err(invalid(P::NOUN, object, field, detail))
 }
 
-/// Reads a message from JSON. An invalid message is read twice, to find the place of its error.
-pub(crate) fn from_json<P: Projected>(text: &[u8]) -> Result<P::Into, Unreadable> {
-    Ok(match serde_json::from_slice::<P>(text) {
-        Ok(message) => message.project()?,
-        Err(_) => from_value::<P>(&serde_json::from_slice(text)?)?,
-    })
+/// Reads a message from JSON. An invalid message is read twice, to find the place of its error, unless it makes no [`Value`].
+pub(crate) fn from_json<P: Projected>(text: &[u8]) -> Result<P::Into, InvalidObject> {
+    match serde_json::from_slice::<P>(text) {
+        Ok(message) => message.project(),
+        Err(error) => match serde_json::from_slice(text) {
+            Ok(object) => from_value::<P>(&object),
+            Err(_) => {
+                let named = serde_json::from_slice(text).ok();
+                Err(undecoded::<P>(named, "JSON", &error))
+            }
+        },
+    }
+}
+
+/// Reads a message from protobuf.
+pub(crate) fn from_protobuf<P: Projected>(bytes: Bytes) -> Result<P::Into, InvalidObject> {
+    match P::decode(bytes.clone()) {
+        Ok(message) => message.project(),
+        Err(error) => {
+            let named = Named::decode(bytes).ok();
+            Err(undecoded::<P>(named, "protobuf", &error))
+        }
+    }
+}
+
+/// The error of an object that cannot be decoded, but perhaps its name can be.
+fn undecoded<P: Projected>(
+    named: Option<Named>,
+    encoding: &str,
+    error: &dyn Display,
+) -> InvalidObject {
+    let Name { namespace, name } = named.and_then(|it| it.metadata).unwrap_or_default();
+    invalid(P::NOUN, [&namespace, &name], encoding, error.to_string())
 }
 
 /// The field that is wrong in an object, and its error.

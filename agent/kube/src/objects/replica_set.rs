@@ -50,6 +50,7 @@ struct ReplicaSetSpec {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct LabelSelector {
     #[prost(map = "string, string", tag = "1")]
@@ -61,6 +62,7 @@ struct LabelSelector {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct LabelSelectorRequirement {
     #[prost(string, optional, tag = "1")]
@@ -93,6 +95,7 @@ struct ReplicaSetStatus {
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
+#[prost(prost_path = "crate::lossy")]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct ReplicaSetCondition {
     #[prost(string, optional, tag = "1")]

@@ -45,6 +45,7 @@ struct PodMessage {
 }
 
 #[derive(Clone, PartialEq, Message)]
+#[prost(prost_path = "crate::lossy")]
 struct PodMeta {
     #[prost(string, tag = "1")]
     name: String,
@@ -72,6 +73,7 @@ struct EvictionMessage {
 }
 
 #[derive(Clone, PartialEq, Message)]
+#[prost(prost_path = "crate::lossy")]
 struct Responder {
     #[prost(string, tag = "1")]
     name: String,

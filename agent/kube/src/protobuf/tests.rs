@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use agent_core::{
-    api::{CreatePod, Kind, ReplicaSet, Reply, Template},
-    watch::WatchEvent,
+    api::{CreatePod, Kind, Object, ReplicaSet, Reply, Template},
+    watch::{Items, List, WatchEvent},
 };
 use decree_api::v1;
 use prost::encoding::{WireType, encode_key, encode_varint};
@@ -132,6 +132,18 @@ fn template_reaches_the_pod_byte_for_byte() {
     }
 }
 
+#[test]
+fn template_whose_texts_are_not_utf_8_reaches_the_pod_byte_for_byte() {
+    let note = field(12, &[field(1, b"note"), field(2, b"\xff")].concat());
+    let template = field(1, &[field(1, b"\xff"), note.clone()].concat());
+    let set = [named("web", b""), field(2, &field(3, &template))].concat();
+    let set = message::<ReplicaSetMessage>(&document("ReplicaSet", set)).expect("it is one");
+    let set = set.project().expect("it has all that it must have");
+    let create = create(set.template.expect("it has one"), false);
+    let (_, written) = codec::new_pod(&create).expect("it can be written");
+    assert!(written.windows(note.len()).any(|it| it == note));
+}
+
 /// A pod that responds has the responder beside the fields of its template, unless the template names others or a group.
 #[test]
 fn responder_is_added_to_a_template_without_one() {
@@ -198,6 +210,74 @@ fn pod_without_uid_is_refused_as_in_json() {
     let expected = "pod default/web-1: metadata.uid: is required";
     assert_eq!(error.to_string(), expected);
     assert_eq!(Err(error), objects::pod(&in_json));
+}
+
+/// An object with this name and further metadata.
+fn named(name: &str, metadata: &[u8]) -> Vec<u8> {
+    let own = [(1, name), (3, "default"), (5, "u-1"), (6, "6")];
+    let own = own.map(|(number, text)| field(number, text.as_bytes()));
+    field(1, &[&own.concat(), metadata].concat())
+}
+
+/// The list of these pods.
+fn list(pods: &[&[u8]]) -> List {
+    let pods: Vec<_> = pods.iter().flat_map(|pod| field(2, pod)).collect();
+    let list = [field(1, &field(2, b"7")), pods].concat();
+    let page = codec::page(Kind::Pod, true, &document("PodList", list));
+    page.expect("it is one").list
+}
+
+#[test]
+fn pod_whose_texts_are_not_utf_8_is_read_in_lists_and_events() {
+    let cost = field(1, b"controller.kubernetes.io/pod-deletion-cost");
+    let cost = [cost, field(2, b"\xff7")].concat();
+    let owner = [field(3, b"w\xffb"), field(4, b"\xff"), vec![0x30, 1]].concat();
+    let metadata = [field(12, &cost), field(13, &owner), field(14, b"\xff")].concat();
+    let waits = [field(1, b"PodScheduled"), field(5, b"Unschedulable")].concat();
+    let waits = [waits, field(6, b"\xe2\x82")].concat();
+    let odd = [named("odd", &metadata), field(3, &field(2, &waits))].concat();
+    let list = list(&[&odd, &named("a", b"")]);
+    assert!(list.invalid.is_empty(), "{list:?}");
+    let Items::Pods(pods) = list.items else {
+        panic!("these are no pods")
+    };
+    let pods: Vec<_> = pods.into_pods().collect();
+    let [pod, other] = &pods[..] else {
+        panic!("{pods:?}")
+    };
+    let owner = pod.controller.as_ref().expect("it has one");
+    let texts = [&owner.name, &owner.uid, &pod.waiting_reason, &other.name];
+    let expected = ["w\u{fffd}b", "\u{fffd}", "Unschedulable: \u{fffd}", "a"];
+    assert_eq!(texts, expected);
+    assert_eq!(pod.deletion_cost.as_deref(), Some("\u{fffd}7"));
+    let changed = codec::frame(Kind::Pod, event("MODIFIED", document("Pod", odd)));
+    let pod = Object::Pod(Box::new(pod.clone()));
+    assert_eq!(changed, WatchEvent::Applied(pod));
+}
+
+#[test]
+fn object_that_cannot_be_decoded_harms_no_other() {
+    let odd = named("odd", &field(7, b"no number"));
+    let list = list(&[&odd, &named("a", b"")]);
+    assert_eq!((list.count(), list.invalid.len()), (2, 1));
+    let error = list.invalid[0].clone();
+    let place = "pod default/odd: protobuf: failed to decode Protobuf message: ObjectMeta.gen";
+    assert!(error.to_string().starts_with(place), "{error}");
+    let changed = codec::frame(Kind::Pod, event("MODIFIED", document("Pod", odd)));
+    let expected = WatchEvent::Invalid {
+        error,
+        resource_version: "6".into(),
+    };
+    assert_eq!(changed, expected);
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let metadata = json!({"namespace": "default", "name": "odd", "labels": 7});
+    let odd = format!(r#"{{"metadata": {metadata}, "deep": {deep}}}"#);
+    let metadata = json!({"resourceVersion": "7"});
+    let list = format!(r#"{{"kind": "PodList", "metadata": {metadata}, "items": [{odd}]}}"#);
+    let page = codec::page(Kind::Pod, true, &Bytes::from(list)).expect("it is one");
+    let error = page.list.invalid[0].to_string();
+    let place = "pod default/odd: JSON: invalid type: integer `7`";
+    assert!(error.starts_with(place), "{error}");
 }
 
 #[test]

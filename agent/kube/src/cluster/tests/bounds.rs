@@ -20,11 +20,12 @@ async fn list_whose_tokens_come_again_is_an_error() {
 }
 
 #[tokio::test]
-async fn page_that_is_too_long_is_asked_for_with_fewer_objects() {
-    let answers = vec![page(&["a"], "7", "t1"), long(65), page(&["b"], "7", "")];
+async fn page_that_is_too_long_is_asked_for_with_fewer_objects_and_the_next_with_more() {
+    let mut answers = vec![page(&["a"], "7", "t1"), long(65)];
+    answers.extend(["t2", "t3", "t4", ""].map(|next| page(&["b"], "7", next)));
     let server = Server::start(answers).await;
     let list = list(&server.cluster).await.expect("it is read");
-    assert_eq!(names(&list), ["a", "b"]);
+    assert_eq!(names(&list), ["a", "b", "b", "b", "b"]);
     let lines: Vec<_> = server.asked().into_iter().map(|it| it.line).collect();
     assert_eq!(
         lines,
@@ -32,6 +33,9 @@ async fn page_that_is_too_long_is_asked_for_with_fewer_objects() {
             "GET /api/v1/pods?limit=500",
             "GET /api/v1/pods?limit=500&continue=t1",
             "GET /api/v1/pods?limit=63&continue=t1",
+            "GET /api/v1/pods?limit=126&continue=t2",
+            "GET /api/v1/pods?limit=252&continue=t3",
+            "GET /api/v1/pods?limit=500&continue=t4",
         ]
     );
 }
@@ -50,16 +54,16 @@ async fn page_of_one_object_that_is_too_long_is_an_error() {
 }
 
 #[tokio::test]
-async fn page_of_followed_objects_that_is_too_long_is_asked_for_with_fewer() {
+async fn followed_page_that_is_too_long_is_asked_for_with_fewer_objects_and_the_next_with_more() {
     let list = |next: &str| {
         let metadata = json!({"resourceVersion": "7", "continue": next});
         Answer::json(200, json!({"metadata": metadata, "items": [{}]}))
     };
-    let answers = vec![list("t1"), long(65), long(65), list("")];
+    let answers = vec![list("t1"), long(65), long(65), list("t2"), list("")];
     let server = Server::start(answers).await;
     let news = first_news(&server).await;
     assert!(
-        matches!(&news, Ok(Some(Change::Listed(found))) if found.len() == 2),
+        matches!(&news, Ok(Some(Change::Listed(found))) if found.len() == 3),
         "{news:?}"
     );
     let pages = server.asked().into_iter().map(|it| {
@@ -71,6 +75,7 @@ async fn page_of_followed_objects_that_is_too_long_is_asked_for_with_fewer() {
         "500&continue=t1",
         "63&continue=t1",
         "8&continue=t1",
+        "16&continue=t2",
     ];
     assert_eq!(pages.collect::<Vec<_>>(), expected);
 }
