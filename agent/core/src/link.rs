@@ -54,6 +54,8 @@ const DRAINING_MAX: Duration = Duration::from_secs(30);
 const BATCHES_MAX: usize = OPERATIONS_IN_FLIGHT_MAX;
 /// How many outcomes may wait for a server that sends batches and reads no outcomes.
 pub(crate) const OUTCOMES_WAITING_MAX: usize = 2 * OPERATIONS_IN_FLIGHT_MAX;
+/// How many events may wait for a server that does not read, besides two for each known object.
+pub(crate) const EVENTS_WAITING_MAX: usize = 4_096;
 
 /// How many heartbeat intervals without any frame end the session (docs/protocol.md).
 const SILENT_INTERVALS: u32 = 4;

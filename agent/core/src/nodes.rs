@@ -110,11 +110,25 @@ impl Nodes {
             }
         }
         if !changes.nodes.is_empty() {
-            let is_named = |name: &Arc<String>| Arc::strong_count(name) > 1;
-            self.by_name
-                .retain(|name, (node, _)| node.is_some() || is_named(name));
+            self.sweep();
         }
         changes
+    }
+
+    /// Forgets the unknown nodes whose names no pod has.
+    pub(crate) fn sweep(&mut self) {
+        let is_named = |name: &Arc<String>| Arc::strong_count(name) > 1;
+        self.by_name
+            .retain(|name, (node, _)| node.is_some() || is_named(name));
+    }
+
+    /// Forgets an unknown node if only the caller has the name, which is that of a pod that is gone.
+    pub(crate) fn release(&mut self, name: &Arc<String>) {
+        let is_last = Arc::strong_count(name) == 2; // The map has the other.
+        let known = self.by_name.get(name).filter(|_| is_last);
+        if known.is_some_and(|(node, _)| node.is_none()) {
+            self.by_name.remove(name);
+        }
     }
 
     fn set(&mut self, name: String, node: Option<v1::Node>, changes: &mut NodeChanges) {

@@ -1,8 +1,9 @@
 //! Output that waits for the server, in frames of a bounded size.
 //!
-//! A slow reader costs bounded memory. If many events wait, only the latest event of each object stays. A new list of a kind replaces the
-//! waiting rest of an older list. Of a node, only the newest state waits. The outbox sends the pages of a list before the last page has
-//! come. Outcomes wait elsewhere, and their number is bounded by the operations in flight.
+//! A slow reader costs bounded memory. If many events wait, only the latest event of each object stays, and the agent leaves a server for
+//! which [too many](crate::link::EVENTS_WAITING_MAX) wait nevertheless. A new list of a kind replaces the waiting rest of an older list. Of
+//! a node, only the newest state waits. The outbox sends the pages of a list before the last page has come. Outcomes wait elsewhere, and
+//! their number is bounded by the operations in flight.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -20,10 +21,11 @@ use crate::{
     },
 };
 
-/// The largest frame of objects or events (docs/protocol.md), small enough not to delay outcomes.
+/// The largest frame of objects, events or outcomes, apart from one larger object (docs/protocol.md). It is small enough not to delay
+/// further outcomes.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
 
-/// The most outcomes in one frame; each may carry a pod.
+/// The most outcomes in one frame; each may carry an object.
 const FRAME_OUTCOMES_MAX: usize = 256;
 
 /// The output of one session. Owned and changed by one [`Agent`](crate::agent::Agent).
@@ -109,6 +111,10 @@ impl Outbox {
         self.events.insert(position, (id, v1::Event { event }));
     }
 
+    pub(crate) fn events_waiting(&self) -> usize {
+        self.events.len()
+    }
+
     /// Takes changed nodes, after which all may have been sent.
     pub(crate) fn push_nodes(
         &mut self,
@@ -173,16 +179,22 @@ impl Outbox {
         Frame::Nodes(frame)
     }
 
-    fn outcomes_frame(&self, outcomes: &mut VecDeque<v1::Outcome>) -> Frame {
-        let count = outcomes.len().min(FRAME_OUTCOMES_MAX);
-        let mut outcomes: Vec<_> = outcomes.drain(..count).collect();
-        for outcome in &mut outcomes {
+    fn outcomes_frame(&self, waiting: &mut VecDeque<v1::Outcome>) -> Frame {
+        let (mut outcomes, mut bytes) = (Vec::new(), 0);
+        while let Some(outcome) = waiting.front_mut()
+            && outcomes.len() < FRAME_OUTCOMES_MAX
+        {
             if let Some(OutcomeKind::Done(done)) = &mut outcome.outcome
                 && let Some(done::Object::Pod(pod)) = &mut done.object
                 && let Some(newest) = self.newest_of(pod)
             {
                 *pod = newest.clone();
             }
+            bytes += outcome.encoded_len();
+            if bytes > FRAME_BYTES_MAX && !outcomes.is_empty() {
+                break;
+            }
+            outcomes.extend(waiting.pop_front());
         }
         Frame::Outcomes(v1::Outcomes { outcomes })
     }

@@ -37,14 +37,15 @@ impl View {
         if part.ends {
             let listed = std::mem::take(&mut self.listed);
             self.templates.retain(|uid| listed.contains(uid));
-            self.pods.retain_peaks(|uid| listed.contains(uid));
+            self.pods.retain_known(|uid| listed.contains(uid));
         }
     }
 
     /// Takes a ReplicaSet's state; an older one changes nothing.
     pub(crate) fn apply_replica_set(&mut self, replica_set: &ReplicaSet) {
+        let set = &replica_set.projected;
+        self.pods.know(&pods::key(&set.namespace, &set.uid));
         if self.templates.apply(replica_set) {
-            let set = &replica_set.projected;
             let extent = Extent::of_annotation(&set.resume);
             self.resumes.push((object_ref(set), extent));
         }
@@ -53,7 +54,12 @@ impl View {
     pub(crate) fn delete_replica_set(&mut self, replica_set: &v1::ObjectRef) {
         self.templates.delete(&replica_set.uid);
         let key = pods::key(&replica_set.namespace, &replica_set.uid);
-        self.pods.reset_peak(&key);
+        self.pods.forget(&key);
+    }
+
+    /// The number of ReplicaSets and pods.
+    pub(crate) fn objects(&self) -> usize {
+        self.templates.count() + self.pods.count()
     }
 
     /// Notes the version up to which lists and watches have shown a kind.

@@ -7,6 +7,7 @@ use super::Agent;
 use crate::{
     api::{Kind, Object},
     budget::PodOfOther,
+    link::EVENTS_WAITING_MAX,
     nodes::NodeEvent,
     report::Report,
     watch::{Items, List, WatchEvent, packed_pods},
@@ -82,6 +83,16 @@ impl Agent {
                     .push_event(kind, String::new(), EventKind::Bookmark(bookmark));
             }
             WatchEvent::Error(_) => {}
+        }
+        self.check_events_waiting(now);
+    }
+
+    /// Leaves a server that does not read: the events of objects that are gone would wait without bound. The lists of the next session
+    /// cover them.
+    fn check_events_waiting(&mut self, now: Timestamp) {
+        let waiting = self.outbox.events_waiting();
+        if waiting > EVENTS_WAITING_MAX + 2 * self.view.objects() {
+            self.handle_violation(now, &format!("{waiting} events are not read"));
         }
     }
 

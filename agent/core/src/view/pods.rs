@@ -15,6 +15,7 @@ use std::{
 use decree_api::v1;
 use jiff::Timestamp;
 
+use self::counts::{Controller, Counts};
 use crate::{
     api::parse_version,
     nodes::{Hint, NodeChanges, NodeEvent, Nodes},
@@ -49,6 +50,8 @@ pub(crate) struct Pod {
     pub(crate) labels: Arc<Labels>,
     pub(crate) state: State,
     pub(crate) cost: Cost,
+    /// Its controller is a ReplicaSet, as the pod says.
+    is_of_replica_set: bool,
     /// The agent deletes the pod, or has tried to with an unknown result.
     leaving: bool,
     /// Its node, if the agent reads nodes.
@@ -81,36 +84,6 @@ pub(crate) enum State {
     Gone,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) active: u32,
-    pub(crate) ready: u32,
-    pub(crate) terminating: u32,
-    /// Active pods that the agent deletes.
-    pub(crate) leaving: u32,
-    /// Active pods that somebody may evict, or will.
-    pub(crate) hinted: u32,
-    /// Ended pods of a ReplicaSet that nobody deletes.
-    pub(crate) ended: u32,
-    /// Pods with a deletion cost of ours that nobody deletes.
-    pub(crate) advised: u32,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Controller {
-    labels: Arc<Labels>,
-    counts: Counts,
-    /// The highest counts since the last status write.
-    peak: Counts,
-    /// The names of the pods under creation that were not seen yet.
-    creates: HashSet<String>,
-    /// Creates and deletes of unknown effect, each with its end and the name or UID of the pod.
-    unknown: Vec<(Timestamp, String)>,
-    /// Whether the controller is a ReplicaSet, as the first of its present pods says. Only ReplicaSets have a peak, and only their pods
-    /// count in [`Pods::of_replica_sets`].
-    is_replica_set: bool,
-}
-
 /// The key of a controller: the namespace of its pods, and its UID.
 pub(crate) fn key(namespace: &str, uid: &str) -> String {
     format!("{namespace}/{uid}")
@@ -137,7 +110,10 @@ impl Pods {
         }
         if part.ends {
             self.unlisted = HashSet::new();
-            self.controllers.retain(|_, it| !it.is_empty());
+            self.controllers.retain(|_, it| !it.shrink());
+            if let Some(nodes) = &mut self.nodes {
+                nodes.sweep();
+            }
         }
     }
 
@@ -168,13 +144,15 @@ impl Pods {
             return;
         }
         let leaving = known.is_some_and(|known| known.leaving);
-        let before = known.map(|known| Arc::clone(&known.controller));
+        let is_new = known.is_none();
         self.count_out(&pod.uid);
         let (controller, labels) = self.shared(pod);
         let state = State::of(pod);
         let named = Some(&pod.node_name).filter(|name| !name.is_empty());
         let nodes = self.nodes.as_mut().zip(named);
+        let owner = pod.controller.as_ref();
         let mut entry = Pod {
+            is_of_replica_set: owner.is_some_and(|it| it.kind == KIND),
             leaving: leaving && state.can_leave(),
             controller,
             labels,
@@ -188,14 +166,13 @@ impl Pods {
         entry.hint = entry.hint(self.nodes.as_ref());
         self.count_in(&entry);
         // An active pod has the name, so a create of that name has no effect. That includes a create that began after this was known.
-        let settles = before.is_none() || state.is_active();
+        let settles = is_new || state.is_active();
         if settles && let Some(controller) = self.controllers.get_mut(&entry.controller) {
             controller.creates.remove(&pod.name);
         }
-        if let Some(before) = before {
-            self.drop_empty(&before);
+        if let Some(before) = self.by_uid.insert(pod.uid.clone(), entry) {
+            self.release(before);
         }
-        self.by_uid.insert(pod.uid.clone(), entry);
     }
 
     /// Takes news of the nodes. Returns what they change.
@@ -226,7 +203,7 @@ impl Pods {
     pub(crate) fn delete(&mut self, uid: &str) {
         self.count_out(uid);
         if let Some(pod) = self.by_uid.remove(uid) {
-            self.drop_empty(&pod.controller);
+            self.release(pod);
         }
     }
 
@@ -235,6 +212,11 @@ impl Pods {
         self.change(uid, |pod| {
             (pod.state, pod.leaving) = (State::Gone, false);
         });
+    }
+
+    /// The number of pods.
+    pub(crate) fn count(&self) -> usize {
+        self.by_uid.len()
     }
 
     pub(crate) fn get(&self, uid: &str) -> Option<&Pod> {
@@ -260,14 +242,15 @@ impl Pods {
 
     /// The number of the controller's active pods under deletion, without the pod of this UID.
     pub(crate) fn leaving_besides(&self, controller: &str, uid: &str) -> u32 {
-        let own = self.by_uid.get(uid).is_some_and(|pod| pod.leaving);
+        let is_own = |pod: &Pod| pod.leaving && pod.state.is_active();
+        let own = self.by_uid.get(uid).is_some_and(is_own);
         self.counts(controller).leaving - u32::from(own)
     }
 
-    /// The number of the controller's ended pods that nobody deletes, with the pod of this UID; `None` if it is not one to delete.
+    /// The number of the ReplicaSet's ended pods that nobody deletes, with the pod of this UID; `None` if it is not one to delete.
     pub(crate) fn kept_with(&self, controller: &str, uid: &str) -> Option<u32> {
         let pod = self.get(uid)?;
-        let is_kept = matches!(pod.state, State::Ended { kept: true });
+        let is_kept = pod.is_of_replica_set && matches!(pod.state, State::Ended { kept: true });
         is_kept.then(|| self.counts(controller).ended + u32::from(pod.leaving))
     }
 
@@ -280,14 +263,27 @@ impl Pods {
         found
     }
 
-    /// Forgets the peaks of the controllers whose UIDs are not kept.
-    pub(crate) fn retain_peaks(&mut self, keep: impl Fn(&str) -> bool) {
+    /// Keeps the peak of a ReplicaSet, also without pods, until the ReplicaSet is [forgotten](Self::forget).
+    pub(crate) fn know(&mut self, replica_set: &str) {
+        let entry = self.controllers.entry(replica_set.into());
+        entry.or_default().is_known = true;
+    }
+
+    pub(crate) fn forget(&mut self, replica_set: &str) {
+        if let Some(it) = self.controllers.get_mut(replica_set) {
+            it.is_known = false;
+        }
+        self.reset_peak(replica_set);
+    }
+
+    /// Forgets the ReplicaSets whose UIDs are not kept.
+    pub(crate) fn retain_known(&mut self, keep: impl Fn(&str) -> bool) {
         for (key, it) in &mut self.controllers {
             if !key.split_once('/').is_some_and(|(_, uid)| keep(uid)) {
-                it.peak = it.counts;
+                (it.is_known, it.peak) = (false, it.counts);
             }
         }
-        self.controllers.retain(|_, it| !it.is_empty());
+        self.controllers.retain(|_, it| !it.shrink());
     }
 
     pub(crate) fn reset_peak(&mut self, controller: &str) {
@@ -357,12 +353,15 @@ impl Pods {
     }
 
     fn count_in(&mut self, pod: &Pod) {
-        if let Some(it) = self.controllers.get_mut(&pod.controller) {
-            it.counts.change(pod, |count, by| *count += by);
-            it.counts.ended += u32::from(it.is_replica_set && pod.is_kept());
-            it.peak = it.peak.max(it.counts);
-            self.of_replica_sets += u32::from(it.is_replica_set && pod.state.is_active());
+        if pod.controller.is_empty() {
+            return;
         }
+        // The entry may be gone if the pod counted for nothing until now.
+        let entry = self.controllers.entry(Arc::clone(&pod.controller));
+        let it = entry.or_default();
+        it.counts.change(pod, |count, by| *count += by);
+        it.peak = it.peak.max(it.counts);
+        self.of_replica_sets += u32::from(pod.is_of_replica_set && pod.state.is_active());
     }
 
     fn count_out(&mut self, uid: &str) {
@@ -371,8 +370,7 @@ impl Pods {
         };
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
             it.counts.change(pod, |count, by| *count -= by);
-            it.counts.ended -= u32::from(it.is_replica_set && pod.is_kept());
-            self.of_replica_sets -= u32::from(it.is_replica_set && pod.state.is_active());
+            self.of_replica_sets -= u32::from(pod.is_of_replica_set && pod.state.is_active());
         }
     }
 
@@ -387,11 +385,8 @@ impl Pods {
         let labels = match key.as_str() {
             "" => &mut self.orphan_labels,
             _ => {
-                let it = self.controllers.entry(Arc::clone(&controller)).or_default();
-                if it.counts == Counts::default() {
-                    it.is_replica_set = owner.is_some_and(|it| it.kind == KIND);
-                }
-                &mut it.labels
+                let entry = self.controllers.entry(Arc::clone(&controller));
+                &mut entry.or_default().labels
             }
         };
         if **labels != pod.labels {
@@ -401,9 +396,17 @@ impl Pods {
     }
 
     fn drop_empty(&mut self, controller: &str) {
-        let known = self.controllers.get(controller);
-        if known.is_some_and(Controller::is_empty) {
+        let known = self.controllers.get_mut(controller);
+        if known.is_some_and(Controller::shrink) {
             self.controllers.remove(controller);
+        }
+    }
+
+    /// Forgets what only this pod needed.
+    fn release(&mut self, pod: Pod) {
+        self.drop_empty(&pod.controller);
+        if let Some((nodes, name)) = self.nodes.as_mut().zip(pod.node) {
+            nodes.release(&name);
         }
     }
 }
@@ -434,14 +437,6 @@ impl Cost {
     }
 }
 
-impl Controller {
-    fn is_empty(&self) -> bool {
-        let none = Counts::default();
-        let is_past = self.counts == none && (self.peak == none || !self.is_replica_set);
-        is_past && self.creates.is_empty() && self.unknown.is_empty()
-    }
-}
-
 impl State {
     fn of(pod: &v1::Pod) -> Self {
         let has_ended = matches!(pod.phase(), v1::PodPhase::Succeeded | v1::PodPhase::Failed);
@@ -465,35 +460,6 @@ impl State {
     }
 }
 
-impl Counts {
-    /// Changes the counts of which a pod is a part.
-    fn change(&mut self, pod: &Pod, change: impl Fn(&mut u32, u32)) {
-        let is_advised = pod.cost == Cost::Ours && pod.state.can_leave();
-        change(&mut self.advised, is_advised.into());
-        match pod.state {
-            State::Active { ready } => {
-                change(&mut self.active, 1);
-                change(&mut self.ready, ready.into());
-                change(&mut self.leaving, pod.leaving.into());
-                change(&mut self.hinted, (pod.hint != Hint::Stays).into());
-            }
-            State::Terminating => change(&mut self.terminating, 1),
-            State::Ended { .. } | State::Gone => {}
-        }
-    }
-
-    fn max(self, other: Self) -> Self {
-        Self {
-            active: self.active.max(other.active),
-            ready: self.ready.max(other.ready),
-            terminating: self.terminating.max(other.terminating),
-            leaving: self.leaving.max(other.leaving),
-            hinted: self.hinted.max(other.hinted),
-            ended: self.ended.max(other.ended),
-            advised: self.advised.max(other.advised),
-        }
-    }
-}
-
+mod counts;
 #[cfg(test)]
 mod tests;

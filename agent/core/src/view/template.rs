@@ -68,6 +68,10 @@ impl Templates {
         });
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.by_uid.len()
+    }
+
     pub(crate) fn newest(&self, uid: &str) -> Option<&v1::ReplicaSet> {
         self.by_uid.get(uid).map(|entry| &entry.newest.projected)
     }

@@ -11,6 +11,7 @@
 //! nodes begin NODE -NODE … complete     news of nodes: `a:cordoned` and `a:leaving` are there, `-a` is gone
 //! expired KIND, closed KIND, refuse-watch KIND, refuse-list KIND     with retry=SECONDS
 //! ok, answer pod POD, answer set VERSION …, answer gone VERSION, answer CODE REASON CAUSE, answer none      the first call, or `#N`
+//! flood N                       the watch of pods: so many come and go
 //! limit N, resync KIND, drain SECONDS, gap, lose, refused SECONDS, superseded, ended, stop
 //! connected, welcome PROTOCOL, unknown      frames outside their order
 //! wait, pass MILLIS, await, serve SECONDS   to the next timer; for a time; until the agent connects; for a time with heartbeats of the server
@@ -130,6 +131,14 @@ impl Story {
                     self.wait();
                 }
                 self.printed.clear();
+            }
+            "flood" => {
+                for _ in 0..words.number::<u32>(1) {
+                    let came = self.version + 1;
+                    self.version += 2;
+                    self.watched(&Words::of(&format!("pod p{came}@{came}")));
+                    self.watched(&Words::of(&format!("gone p{came}@{}", self.version)));
+                }
             }
             "nodes" => self.agent.handle_nodes(node_events(&words.bare[1..])),
             "newest" => self.answer_question(kind(text), words.at(2)),

@@ -195,7 +195,9 @@ fn status_says_no_more_than_has_been_seen() {
         lie(&mut status);
         assert_eq!(written(&view, &status), Some(Rule::Status), "lie {at}");
     }
-    view.pods.delete("uid-a");
+    for uid in ["uid-a", "uid-b", "uid-c"] {
+        view.pods.delete(uid);
+    }
     assert_eq!(
         written(&view, &good),
         None,

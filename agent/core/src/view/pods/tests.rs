@@ -33,7 +33,8 @@ fn act(pods: &mut Pods, statement: &str) -> Option<String> {
         "left" => pods.end_delete(RS, &uid, until),
         "expire" => pods.forget_expired(at(name.parse().expect("a second")), RS),
         "reset-peak" => pods.reset_peak(RS),
-        "forget-peaks" => pods.retain_peaks(|_| false),
+        "forget" => pods.forget(RS),
+        "forget-all" => pods.retain_known(|_| false),
         "besides" => {
             let (creates, leaving) = (
                 pods.creates_besides(RS, name),
@@ -70,12 +71,35 @@ fn pod_takes_little_memory() {
     assert_eq!(size_of::<Pod>(), 48);
 }
 
-/// `create` and `leave` begin an operation on a pod, and `created` and `left` end it, with a second until when its effect is unknown.
+#[test]
+fn labels_are_kept_no_longer_than_their_pods() {
+    let ways: [fn(&mut Pods); 2] = [
+        |pods| pods.delete("uid-a"),
+        |pods| pods.list(Part::WHOLE, 0, []),
+    ];
+    for leave in ways {
+        let mut pods = with_replica_set();
+        pods.apply(&pod_of("a"));
+        let labels = Arc::downgrade(&pods.by_uid["uid-a"].labels);
+        leave(&mut pods);
+        assert!(labels.upgrade().is_none());
+        assert_eq!(pods.peak(RS).active, 1);
+    }
+}
+
+fn with_replica_set() -> Pods {
+    let mut pods = Pods::default();
+    pods.know(RS);
+    pods
+}
+
+/// `create` and `leave` begin an operation on a pod, and `created` and `left` end it, with a second until when its effect is unknown. The
+/// ReplicaSet is known until `forget` or `forget-all`.
 #[test]
 fn pods_count_as_in_the_table() {
     let (table, expected) = (
         include_str!("tests/pods.txt"),
         expect_file!["tests/pods.txt"],
     );
-    play(table, &expected, Pods::default, act);
+    play(table, &expected, with_replica_set, act);
 }
