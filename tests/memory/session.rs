@@ -30,7 +30,7 @@ struct Fed {
 /// The name of an input, and a function that feeds a session with it.
 type Row = (&'static str, fn(&mut Fed));
 
-const ROWS: [Row; 19] = [
+const ROWS: [Row; 20] = [
     ("questions for costs, half of them answered", |fed| {
         let mut sets = replica_sets(50, 99);
         let asks = v1::ScaleInCost {
@@ -68,6 +68,9 @@ const ROWS: [Row; 19] = [
     }),
     ("names that wait for a list", |fed| {
         fed.answer_creates(1, 5_000, |_, _| Outcome::Done(v1::Done::default()))
+    }),
+    ("names of creates without an answer", |fed| {
+        fed.answer_creates(1, 5_000, |_, _| failed(v1::FailureClass::Timeout))
     }),
     ("messages of batches in flight", |fed| {
         fed.list(replica_sets(500, 2), vec![]);

@@ -38,7 +38,7 @@ use crate::{
     report::{ControllerReport, ScaleDown},
     sync::{
         self, Next, Plan, SyncResult, SyncStep, advise::IN_FLIGHT_MAX, asking::CostsWanted,
-        batch_result::BatchResult, limits::limits,
+        batch_result::BatchResult, limits::blocking,
     },
 };
 
@@ -389,16 +389,14 @@ impl Controller {
     fn finish(&mut self, id: SetId, result: SyncResult) {
         let SyncResult {
             error,
+            is_pending,
             requeue_at,
             retry,
             retry_after,
         } = result;
         let now = self.clock;
         let set = self.index.set_mut(id);
-        let (is_unanswered, waits) = set.map_or((false, false), |set| {
-            let is_unanswered = std::mem::take(&mut set.pace.is_unanswered);
-            (is_unanswered, set.waits_for_answer(now))
-        });
+        let is_unanswered = set.is_some_and(|set| std::mem::take(&mut set.pace.is_unanswered));
         match retry {
             Some(retry) => {
                 let max = self.config.backoff_max;
@@ -407,17 +405,17 @@ impl Controller {
                     set.pace.unanswered_until = now.plus(delay);
                 }
             }
-            None if waits => {}
+            None if is_pending => {}
             None => {
                 self.queue.forget(id);
                 self.obstacles.remove(&id);
             }
         }
+        self.wait_for_limits(id);
         let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));
         if let Some(delay) = requeue_after {
             self.queue.add_after(id, delay);
         }
-        self.wait_for_limits(id);
         let costs = self.index.questions.waits_until(id);
         if let Some(until) = costs.filter(|until| *until > now) {
             self.queue.add_after(id, until.since(now));
@@ -435,16 +433,18 @@ impl Controller {
         self.queue.done(id);
     }
 
-    /// Lets a ReplicaSet that may create no pods now wait until it may, and reports that, at most once a minute.
+    /// Lets a ReplicaSet that may create no pods now wait until it may, and reports that, at most once a minute. After failures, it waits
+    /// for its backoff, which can be longer.
     fn wait_for_limits(&mut self, id: SetId) {
         let now = self.clock;
-        let mut blocking = limits(&self.index, &self.config, id);
-        blocking.retain(|limit| limit.admitted == 0);
+        let mut blocking = blocking(&self.index, &self.config, id);
         let Some(until) = blocking.iter().map(|it| it.until).max() else {
             return;
         };
         let wait = until.since(now);
-        self.queue.add_after(id, wait);
+        if self.queue.failures(id) == 0 || self.queue.due(id).is_none() {
+            self.queue.add_after(id, wait);
+        }
         // A missing answer has a report of its own, and must not hide the other limits. A wait that the owner prefers needs none.
         let told = [Rule::PodsDoNotLast, Rule::ManyUnassigned];
         blocking.retain(|limit| told.contains(&limit.reason.rule));

@@ -15,7 +15,7 @@ use crate::{
     queue::Priority,
     reason::{Reason, Rule},
     report::{ControllerReport, Decision},
-    sync::limits::limits,
+    sync::limits::blocking,
 };
 
 /// The version of the writes of such a decision: later than any version of the snapshot.
@@ -204,6 +204,9 @@ fn run(
     if set.object.deleting {
         decision.say(Rule::BeingDeleted, "its pods are left alone");
     }
+    // The one step whose cost is a product of two numbers of objects.
+    let related = controller.index.count_related(id, go_on);
+    controller.index.related = Some(related.ok_or(Interrupted)?);
     while let Some(batch) = controller.poll_batch(now) {
         check(go_on)?;
         succeed(now, controller, &batch);
@@ -212,8 +215,7 @@ fn run(
         controller.queue.clear();
     }
     decision.conclude(controller);
-    let mut waits = limits(&controller.index, &controller.config, id);
-    waits.retain(|it| it.admitted == 0);
+    let waits = blocking(&controller.index, &controller.config, id);
     let waits = waits.into_iter().map(|it| it.reason);
     let is_said = |it: &Reason| decision.reasons.iter().any(|said| said.rule == it.rule);
     let waits: Vec<_> = waits.filter(|it| !is_said(it)).collect();

@@ -105,6 +105,8 @@ pub(crate) struct Index {
     pub(crate) drops_terminating: bool,
     /// The pods that were advised of late.
     pub(crate) advised: Advised,
+    /// The active related pods, by node, of the one ReplicaSet that is decided from a snapshot. Its claims change none of them.
+    pub(crate) related: Option<HashMap<Option<NodeId>, u32>>,
 }
 
 /// How to treat an object that is shown and not known.
@@ -254,23 +256,37 @@ impl Index {
         siblings.into_iter().flatten().map(|(_, id)| *id)
     }
 
-    /// Counts active related pods by node (spec 7.3).
+    /// Returns the numbers of active related pods by node (spec 7.3).
     pub(crate) fn related_by_node(&self, id: SetId) -> HashMap<Option<NodeId>, u32> {
+        let counted = || self.count_related(id, &|| true);
+        self.related.clone().or_else(counted).unwrap_or_default()
+    }
+
+    /// Counts active related pods by node, while `go_on` returns `true`. The cost is a test of each group by each sibling.
+    pub(crate) fn count_related(
+        &self,
+        id: SetId,
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<HashMap<Option<NodeId>, u32>> {
         let mut counts = HashMap::new();
         let siblings: Vec<_> = self.siblings(id).collect();
         let namespaces = siblings.iter().map(|set| &*set.object.key.namespace);
         for namespace in namespaces.collect::<BTreeSet<&str>>() {
-            let groups = self.groups.of_namespace(namespace);
-            for group in groups.filter(|group| siblings.iter().any(|set| set.selects(group))) {
-                for (node, pods) in &group.active_by_node {
-                    *counts.entry(*node).or_default() += pods;
+            for group in self.groups.of_namespace(namespace) {
+                if !go_on() {
+                    return None;
+                }
+                if siblings.iter().any(|set| set.selects(group)) {
+                    for (node, pods) in &group.active_by_node {
+                        *counts.entry(*node).or_default() += pods;
+                    }
                 }
             }
         }
-        counts
+        Some(counts)
     }
 
-    /// The approximate number of comparisons of a sibling with a group in [`Self::related_by_node`]. Counts no further than `max` siblings.
+    /// The approximate number of comparisons of a sibling with a group in [`Self::count_related`]. Counts no further than `max` siblings.
     pub(crate) fn related_looks(&self, id: SetId, max: usize) -> usize {
         let groups = |set: &Set| self.groups.count_in(&set.object.key.namespace);
         let groups = self.set(id).map_or(0, groups);
@@ -402,6 +418,8 @@ impl Held for Index {
             questions,
             drops_terminating: _,
             advised,
+            // Only in a decision from a snapshot.
+            related: _,
         } = self;
         let shared = groups.bytes() + namespaces.bytes() + nodes.bytes() + waiting.bytes();
         let deletions = deletions.len() * cost::DELETION;

@@ -22,6 +22,9 @@ const BASE_LENGTH_MAX: usize = 58;
 
 const SUFFIXES: u32 = 27_u32.pow(5);
 
+/// A refused create keeps its name for the next one if fewer names than these are kept.
+const REFUSED_MAX: usize = 20;
+
 /// The number of suffixes, for calculations with products.
 const MODULUS: u64 = 27_u64.pow(5);
 
@@ -163,11 +166,18 @@ impl NameCursor {
     ///
     /// An unanswered create may take effect yet. A create with the same name meets that pod; a create with another name would make a
     /// surplus pod. A refused create made no pod. The same name keeps the message of the refusal the same, so that the server does not
-    /// write the condition ReplicaFailure at each retry.
+    /// write the condition ReplicaFailure at each retry. That message is of the first create, so a few names are enough.
     pub(crate) fn retry(&mut self, name: &str, is_unanswered: bool) {
-        if let Some(k) = self.suffixes.k(name) {
+        if let Some(k) = self.suffixes.k(name)
+            && (is_unanswered || self.retries.len() < REFUSED_MAX)
+        {
             self.retries.entry(k).or_default().unanswered += u32::from(is_unanswered);
         }
+    }
+
+    /// The number of names that are kept for the next creates.
+    pub(crate) fn kept_names(&self) -> usize {
+        self.retries.len()
     }
 
     /// The number of names whose unanswered creates may have made a pod that was not shown.

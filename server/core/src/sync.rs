@@ -14,8 +14,8 @@ pub(crate) mod rank;
 pub(crate) mod status;
 
 use self::{
-    batch_result::BatchResult, claim::Claimed, manage::ManageResult, rank::RankedPod,
-    status::StatusBasis,
+    batch_result::BatchResult, claim::Claimed, limits::blocking, manage::ManageResult,
+    rank::RankedPod, status::StatusBasis,
 };
 use crate::{
     batch::Action,
@@ -60,6 +60,8 @@ pub(crate) enum Next {
 #[derive(Debug, Default)]
 pub(crate) struct SyncResult {
     pub(crate) error: Option<String>,
+    /// Whether no attempt was possible, or it neither failed nor succeeded.
+    pub(crate) is_pending: bool,
     /// When to check availability again.
     pub(crate) requeue_at: Option<Timestamp>,
     /// Why the server retries, if it does; a retry needs no error.
@@ -173,7 +175,7 @@ fn manage_or_status(index: &mut Index, config: &Config, id: SetId) -> Next {
         },
         None => ManageResult {
             is_pending: index.questions.waits_until(id).is_some()
-                || index.set(id).is_some_and(|set| set.waits_for_answer(now)),
+                || !blocking(index, config, id).is_empty(),
             ..ManageResult::default()
         },
     };
@@ -226,6 +228,7 @@ fn end(managed: ManageResult, written: BatchResult, requeue_at: Option<Timestamp
     let requeue_at = requeue_at.filter(|_| error.is_none());
     SyncResult {
         error,
+        is_pending: managed.is_pending,
         requeue_at,
         retry,
         retry_after,

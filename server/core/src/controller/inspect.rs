@@ -10,7 +10,7 @@ use crate::{
     object::{Key, Span, Status, Timestamp},
     reason::{Reason, Rule},
     report::{NotReady, State, View},
-    sync::{limits::limits, manage::difference},
+    sync::{limits::blocking, manage::difference},
     wording::{self, count},
 };
 
@@ -244,10 +244,8 @@ impl<'a> Inspect<'a> {
 
     fn waits(self, now: Timestamp, id: SetId, set: &Set) -> impl Iterator<Item = Reason> {
         let failures = self.0.queue.failures(id);
-        let limits = limits(&self.0.index, &self.0.config, id).into_iter();
-        let limit = limits
-            .filter(|limit| limit.admitted == 0)
-            .max_by_key(|it| it.until);
+        let limits = blocking(&self.0.index, &self.0.config, id).into_iter();
+        let limit = limits.max_by_key(|it| it.until);
         let limit = limit
             .map(|limit| limit.reason)
             .filter(|it| it.rule != Rule::Backoff);

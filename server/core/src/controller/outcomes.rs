@@ -36,6 +36,7 @@ impl Controller {
         let Some(sent) = self.in_flight.take_answered(batch) else {
             return;
         };
+        self.index.count_names(set);
         self.report_answered(batch, &sent);
         let sync = self.running.get(&set);
         if sync.is_none_or(|sync| sync.batch != batch) {

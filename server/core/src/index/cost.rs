@@ -16,6 +16,8 @@ const GROUP: usize = 400;
 /// A label, with its places in the index.
 const LABEL: usize = 340;
 const TEXT: usize = 32;
+/// A name that is kept for the next creates of a ReplicaSet.
+pub(super) const KEPT_NAME: usize = 40;
 pub(super) const DELETION: usize = 64;
 /// A deleted object that is remembered, without its UID.
 const TOMBSTONE: usize = 300;

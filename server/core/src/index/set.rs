@@ -24,6 +24,8 @@ pub(crate) struct Set {
     pub(crate) object: ReplicaSet,
     pub(crate) generate_name: Arc<str>,
     pub(crate) cursor: NameCursor,
+    /// The memory of the names of `cursor` in bytes, as counted last.
+    pub(super) name_bytes: usize,
     /// The number of the last snapshot that named it.
     pub(super) snapshot: u32,
     pub(crate) counts: Counts,
@@ -77,6 +79,7 @@ impl Set {
             generate_name: names::generate_name(&object.key.name),
             cursor: NameCursor::new(names, &object.key.uid, id),
             object,
+            name_bytes: 0,
             snapshot: 0,
             counts: Counts::default(),
             evictions: None,

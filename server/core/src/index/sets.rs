@@ -59,6 +59,15 @@ impl Index {
         }
     }
 
+    /// Counts the memory of the names that are kept for the next creates of a ReplicaSet.
+    pub(crate) fn count_names(&mut self, id: SetId) {
+        if let Some(set) = self.sets.get_mut(&id) {
+            self.bytes -= set.name_bytes;
+            set.name_bytes = set.cursor.kept_names() * cost::KEPT_NAME;
+            self.bytes += set.name_bytes;
+        }
+    }
+
     /// Forgets the lost creates of the ReplicaSets that people have resumed since the last call. Returns these.
     pub(crate) fn take_resumed(&mut self) -> Vec<SetId> {
         let resumed = std::mem::take(&mut self.resumed);
@@ -154,7 +163,7 @@ impl Index {
         if !owned.is_empty() {
             self.owned_by_unknown.insert(key.clone(), owned.clone());
         }
-        self.bytes -= cost::replica_set(&set.object);
+        self.bytes -= cost::replica_set(&set.object) + set.name_bytes;
         self.large.remove(id);
         self.questions.forget(id);
         if let Some(content) = self.namespaces.get_mut(&key.namespace) {

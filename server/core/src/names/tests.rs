@@ -200,6 +200,19 @@ fn name_is_given_again_only_while_a_create_of_it_may_still_make_a_pod() {
 }
 
 #[test]
+fn few_refused_names_are_kept_and_every_unanswered_one() {
+    let mut cursor = of_session();
+    let names = cursor.next_names("a-", 5_000, free);
+    names.iter().for_each(|name| cursor.retry(name, false));
+    assert_eq!(cursor.kept_names(), REFUSED_MAX);
+    assert_eq!(cursor.next_names("a-", 3, free), names[..3]);
+    names.iter().for_each(|name| cursor.retry(name, true));
+    names.iter().for_each(|name| cursor.retry(name, false));
+    assert_eq!(cursor.kept_names(), 5_000);
+    assert_eq!(cursor.next_names("a-", 5_000, free), names);
+}
+
+#[test]
 fn unknown_name_ahead_of_a_cursor_that_comes_round_is_given_once() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);

@@ -20,7 +20,7 @@ pub(crate) struct Limit {
 }
 
 /// Returns the limits of the creates of a ReplicaSet; none if it lacks no pods, may create all of them, or is quarantined.
-pub(crate) fn limits(index: &Index, config: &Config, id: SetId) -> Vec<Limit> {
+pub(super) fn limits(index: &Index, config: &Config, id: SetId) -> Vec<Limit> {
     let Some(set) = index
         .set(id)
         .filter(|set| !set.object.deleting && set.selector().is_some())
@@ -39,6 +39,13 @@ pub(crate) fn limits(index: &Index, config: &Config, id: SetId) -> Vec<Limit> {
         after_termination(set, now, lacking),
     ];
     limits.into_iter().flatten().collect()
+}
+
+/// Returns the limits by which a ReplicaSet that lacks pods may create none now.
+pub(crate) fn blocking(index: &Index, config: &Config, id: SetId) -> Vec<Limit> {
+    let mut limits = limits(index, config, id);
+    limits.retain(|limit| limit.admitted == 0);
+    limits
 }
 
 /// A create of unknown effect is repeated after a backoff, whatever events come meanwhile.

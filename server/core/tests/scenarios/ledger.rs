@@ -326,6 +326,39 @@ fn creates_without_effect_cost_nothing_and_back_off() {
     }
 }
 
+/// Otherwise, the brake would repeat the create each second, and the status would change each time.
+#[test]
+fn refused_creates_back_off_while_creates_are_slow_and_their_condition_stays() {
+    let config = Config {
+        brake: Some(Brake {
+            pods: 3,
+            per_second: 1,
+        }),
+        ..Config::default()
+    };
+    let unassigned = |name| Pod {
+        node: None,
+        ..pod(name, "web")
+    };
+    let pods = ["a", "b", "c"].map(unassigned).into();
+    let mut rig = Rig::with(config).listed(vec![set("web", 20)], pods);
+    let (mut attempts, mut writes) = (0, 0);
+    for _ in 0..6_000 {
+        while let Some(batch) = rig.poll() {
+            if matches!(batch.action, Action::Create { .. }) {
+                attempts += 1;
+                rig.fail_all(&batch, FailureClass::Quota);
+            } else {
+                writes += 1;
+                rig.succeed(&batch);
+            }
+        }
+        rig.wait(Span::millis(100));
+    }
+    assert!((25..=35).contains(&attempts), "{attempts} in ten minutes");
+    assert_eq!(writes, 1);
+}
+
 #[test]
 fn without_the_back_off_pods_are_replaced_at_once() {
     let config = Config {

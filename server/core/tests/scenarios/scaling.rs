@@ -3,7 +3,7 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use decree_core::{
-    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Preferences, ScaleIn,
+    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Preferences, ReplicaSet, ScaleIn,
     SurroundingsCopy, SurroundingsIndex, decide_while,
 };
 
@@ -39,6 +39,25 @@ fn decision_that_nobody_waits_for_ends_before_the_next_object() {
     let (config, sets) = (Config::default(), vec![set("web", 3)]);
     let decided = decide_while(START, config, ("default", "web"), sets, pods, &go_on);
     assert_eq!((decided, left.get()), (Err(Interrupted), 0));
+}
+
+#[test]
+fn decision_that_nobody_waits_for_ends_while_it_counts_related_pods() {
+    let sibling = |at| ReplicaSet {
+        controller: Some(owner("deployment")),
+        ..set(&format!("web-{at}"), 0)
+    };
+    let sets: Vec<_> = (0..3).map(sibling).collect();
+    let pods = (0..50).map(|at| orphan(&format!("p-{at}"), &format!("app-{at}")));
+    let (pods, calls) = (pods.collect(), Cell::new(0));
+    let go_on = || {
+        calls.set(calls.get() + 1);
+        // One call for each object, and some for the groups of pods.
+        calls.get() <= 3 + 50 + 10
+    };
+    let place = ("default", "web-0");
+    let decided = decide_while(START, Config::default(), place, sets, pods, &go_on);
+    assert_eq!((decided, calls.get()), (Err(Interrupted), 64));
 }
 
 #[test]
