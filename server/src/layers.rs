@@ -24,6 +24,9 @@ const GRPC: &str = "application/grpc";
 /// The header with the supported compressions, part of the refusal of any other.
 const ENCODINGS: &str = "grpc-accept-encoding";
 const DETAILS: &str = "grpc-status-details-bin";
+const INSPECTION: &str = "/decree.v1.InspectionService/";
+/// The largest message to that service: a watch keeps it, and a list gives it to each session.
+const QUESTION_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct CallLayer(pub(crate) Arc<Shared>);
@@ -62,7 +65,7 @@ where
             return Box::pin(async { Ok(refused) });
         }
         let shared = Arc::clone(&self.shared);
-        let max = shared.config.limits.frame_bytes_max;
+        let max = message_max(&request, &shared);
         let mut counted = InstrumentedCall::start(&shared, request.uri().path());
         let peer = ConnectionPeer::of(request.extensions());
         if let Err(refusal) = counted.begin(&peer) {
@@ -92,12 +95,22 @@ where
             // Many calls with credentials to check may arrive at once. The queue lets sessions run between them.
             peer.queue(&shared.beginning).pass().await;
             let response = if counted.has_one_message() {
-                single::answer(&shared, call, request, until, &mut counted.slot).await?
+                single::answer(max, call, request, until, &mut counted.slot).await?
             } else {
                 call(request.map(Body::new)).await?
             };
             Ok(counted.watch(with_details(response, max), peer.proved, last))
         })
+    }
+}
+
+/// The size of the largest message of a call.
+fn message_max(request: &Request<Body>, shared: &Shared) -> usize {
+    let max = shared.config.limits.frame_bytes_max;
+    if request.uri().path().starts_with(INSPECTION) {
+        max.min(QUESTION_BYTES_MAX)
+    } else {
+        max
     }
 }
 

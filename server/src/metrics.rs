@@ -1,5 +1,6 @@
 //! The metrics of the server. Names are upstream's where upstream has one. Labels are bounded, and none names a ReplicaSet or a pod.
 
+use decree_api::v1::Rule;
 use decree_core::{Kind, Span};
 use prometheus_client::{
     metrics::{
@@ -81,9 +82,16 @@ impl Metrics {
         let metrics = Self::default();
         metrics.register_table(registry);
         metrics.tls.register_tls(registry);
-        // The series with upstream's name begin at 0, as upstream's do.
+        // The series of alerts and those with upstream's name exist from the start, so that a first count shows as an increase.
         for kind in [Kind::Pod, Kind::ReplicaSet] {
             drop(metrics.stale_sync_skips(kind));
+        }
+        let (errors, waits) = (&metrics.access_reload_errors, &metrics.create_back_offs);
+        for file in ["policy", "token_keys"] {
+            drop(errors.get_or_create_owned(&[("file", file)]));
+        }
+        for rule in [Rule::PodsDoNotLast, Rule::ManyUnassigned] {
+            drop(waits.get_or_create_owned(&[("reason", rule.as_str_name())]));
         }
         metrics
     }
@@ -94,5 +102,27 @@ impl Metrics {
             Kind::Pod => [("group", ""), ("resource", "pods")],
             Kind::ReplicaSet => [("group", "apps"), ("resource", "replicasets")],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text;
+
+    use super::*;
+
+    #[test]
+    fn counters_of_alerts_begin_at_0() {
+        let mut registry = Registry::default();
+        drop(Metrics::register(&mut registry));
+        let mut page = String::new();
+        text::encode(&mut page, &registry).expect("a text takes it");
+        for series in [
+            r#"decree_access_reload_errors_total{file="policy"}"#,
+            r#"decree_access_reload_errors_total{file="token_keys"}"#,
+            r#"decree_create_back_offs_total{reason="RULE_PODS_DO_NOT_LAST"}"#,
+        ] {
+            assert!(page.contains(&format!("\n{series} 0\n")), "{page}");
+        }
     }
 }

@@ -44,6 +44,8 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 /// The maximum number of streams per connection that are reset for errors of the peer before the connection is closed.
 const RESETS_MAX: usize = 256;
+/// The largest request for reflection: an answer repeats it twice, and several wait for a client that does not read.
+const REFLECTION_BYTES_MAX: usize = 4 << 10;
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -166,8 +168,16 @@ impl Server {
         beside.spawn(Arc::clone(&shared.access).watch(settings.stop.clone()));
         let router = builder(&shared)
             .add_service(health_service)
-            .add_service(reflection().build_v1()?)
-            .add_service(reflection().build_v1alpha()?)
+            .add_service(
+                reflection()
+                    .build_v1()?
+                    .max_decoding_message_size(REFLECTION_BYTES_MAX),
+            )
+            .add_service(
+                reflection()
+                    .build_v1alpha()?
+                    .max_decoding_message_size(REFLECTION_BYTES_MAX),
+            )
             .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
         let (incoming, accepting) = incoming::accept(grpc, acceptor, settings.clone());

@@ -36,7 +36,7 @@ async fn health_of_every_service_is_serving_and_an_unknown_one_is_not_found() {
     assert_eq!(status.expect_err("unknown").code(), Code::NotFound);
 }
 
-/// grpcurl asks v1, and older clients v1alpha.
+/// grpcurl asks v1, and older clients v1alpha. A larger request than any client makes ends the stream.
 #[tokio::test]
 async fn reflection_v1alpha_knows_every_service() {
     let server = Running::start().await;
@@ -48,6 +48,7 @@ async fn reflection_v1alpha_knows_every_service() {
     let questions = [
         ask(MessageRequest::ListServices(String::new())),
         ask(MessageRequest::FileContainingSymbol(symbol)),
+        ask(MessageRequest::ListServices("x".repeat(5 << 10))),
     ];
     let mut client = ServerReflectionClient::new(server.channel().await);
     let answers = client.server_reflection_info(tokio_stream::iter(questions));
@@ -68,6 +69,8 @@ async fn reflection_v1alpha_knows_every_service() {
         second,
         Some(MessageResponse::FileDescriptorResponse(_))
     ));
+    let third = soon(answers.message()).await;
+    assert!(!matches!(third, Ok(Some(_))), "{third:?}");
 }
 
 #[tokio::test]

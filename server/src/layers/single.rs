@@ -12,12 +12,11 @@ use super::{instrumented::poll_end, received::Received};
 use crate::{
     capacity::Slot,
     error::{Refusal, from_transport},
-    shared::Shared,
 };
 
-/// The answer of `call`, or a refusal at `until`.
+/// The answer of `call`, or a refusal at `until`, or of a message of more than `max` bytes.
 pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
-    shared: &Shared,
+    max: usize,
     call: impl FnOnce(Request<Body>) -> F,
     request: Request<Received>,
     until: Instant,
@@ -28,7 +27,6 @@ pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
     }
     let served = async {
         let (mut head, body) = request.into_parts();
-        let max = shared.config.limits.frame_bytes_max;
         let (bytes, mut held) = match body.whole(max).await {
             Ok(received) => received,
             Err(status) => return Ok(refuse(from_transport(&status, max))),
