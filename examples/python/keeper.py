@@ -46,9 +46,9 @@ class Keeper:
         try:
             with open(self.folder / name, "x", encoding="ascii") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
-                process = subprocess.Popen(
+                process = subprocess.Popen(  # In its own session, so that Ctrl+C ends only the keeper.
                     ["sh", "-c", WRITE_ID, file.name, *self.command], pass_fds=[file.fileno()],
-                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0)
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
                 with process.stdout as output:
                     output.read()
         except OSError as error:

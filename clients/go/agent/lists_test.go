@@ -287,6 +287,36 @@ func TestUIDDecidesWhosePodItIs(t *testing.T) {
 	mustFail(t, p.agent.ApplyPod(pod), "pod local/set-old", "controller.kind", "MachineSet")
 }
 
+func TestListThatHasOnlyTheUIDOfAControllerIsNewsOnlyIfSomethingElseChanges(t *testing.T) {
+	p := start(t, Config{}, things{}, 1).run()
+	pod := samplePod("set-old")
+	pod.Controller = &v1.OwnerReference{Uid: "set-uid"}
+	list := func() {
+		t.Helper()
+		must(t, p.agent.SyncPods([]*v1.Pod{pod}, p.agent.Mark()))
+		must(t, p.agent.SyncPods([]*v1.Pod{pod}, p.agent.Mark()))
+	}
+	list()
+	session := p.session()
+	session.listed()
+	list()
+	pod.NodeName = "other"
+	list()
+	applied := session.event().GetPodApplied()
+	if applied.GetNodeName() != "other" || applied.Controller.GetKind() != ownerKind || applied.Controller.GetName() != "set" {
+		t.Fatal(applied)
+	}
+	// The reference of a pod that has ended stays as it is listed.
+	pod.Phase = v1.PodPhase_POD_PHASE_SUCCEEDED
+	list()
+	if applied := session.event().GetPodApplied(); applied.GetPhase() != pod.Phase {
+		t.Fatal(applied)
+	}
+	expectMarker(t, p, session)
+	pod.Phase, pod.Controller.Name = v1.PodPhase_POD_PHASE_RUNNING, "other"
+	mustFail(t, p.agent.SyncPods([]*v1.Pod{pod}, p.agent.Mark()), "pod local/set-old", "controller.name")
+}
+
 func TestObjectsThatCannotBeSentAreErrorsByName(t *testing.T) {
 	p := start(t, Config{}, things{}, 1).run()
 	p.agent.Synced()

@@ -107,7 +107,7 @@ func (a *Agent) podsOf(owner *v1.ReplicaSet) (changed []*v1.Pod, err error) {
 		next := proto.CloneOf(pod)
 		if err := belong(next, owner); err != nil {
 			faults = append(faults, err)
-		} else if !isSameOwner(next.Controller, pod.Controller) {
+		} else if !isSameOwner(next.Controller, pod.Controller, false) {
 			changed = append(changed, next)
 		}
 	})
@@ -186,7 +186,8 @@ func (a *Agent) isNews(listed, known *v1.Pod) bool {
 	origin := a.origins[listed.Uid]
 	owned, leaving := origin != nil && origin.owned, origin != nil && origin.leaving
 	hasLabels := owned && len(listed.Labels) == 0 || maps.Equal(listed.Labels, known.Labels)
-	hasController := owned && listed.Controller.GetUid() == "" || isSameOwner(listed.Controller, known.Controller)
+	isNamed := a.replicaSets[listed.Controller.GetUid()] != nil // belong fills in an empty kind and name
+	hasController := owned && listed.Controller.GetUid() == "" || isSameOwner(listed.Controller, known.Controller, isNamed)
 	hasDeleted := leaving && listed.DeletionTimestamp == nil || isSameTime(listed.DeletionTimestamp, known.DeletionTimestamp)
 	hasCreated := listed.CreationTimestamp == nil || isSameTime(listed.CreationTimestamp, known.CreationTimestamp)
 	return !(hasLabels && hasController && hasDeleted && hasCreated && isSameState(listed, known))
@@ -204,11 +205,13 @@ func isSameState(one, other *v1.Pod) bool {
 		one.WaitingReason == other.WaitingReason
 }
 
-func isSameOwner(one, other *v1.OwnerReference) bool {
+// isSameOwner compares two references. If `isNamed`, an empty kind or name of the first is no difference, as its uid tells both.
+func isSameOwner(one, other *v1.OwnerReference, isNamed bool) bool {
 	if one == nil || other == nil {
 		return one == other
 	}
-	return one.ApiVersion == other.ApiVersion && one.Kind == other.Kind && one.Name == other.Name && one.Uid == other.Uid &&
+	return one.ApiVersion == other.ApiVersion && one.Uid == other.Uid &&
+		(one.Kind == other.Kind || isNamed && one.Kind == "") && (one.Name == other.Name || isNamed && one.Name == "") &&
 		(one.BlockOwnerDeletion == nil) == (other.BlockOwnerDeletion == nil) && one.GetBlockOwnerDeletion() == other.GetBlockOwnerDeletion()
 }
 
