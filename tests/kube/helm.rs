@@ -76,13 +76,18 @@ fn rendered(values: &str, namespace: &str) -> Option<Rendered> {
     Some(Rendered::read(&text))
 }
 
-/// Removes the labels that only the chart has.
+/// Removes the labels that only the chart has, and the annotation that keeps the definition.
 pub(crate) fn without_origin(mut object: Value) -> Value {
     for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
         let labels = object.pointer_mut(labels).and_then(Value::as_object_mut);
         if let Some(labels) = labels {
             labels.retain(|label, _| !ORIGINS.contains(&label.as_str()));
         }
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        && metadata.get("annotations") == Some(&json!({"helm.sh/resource-policy": "keep"}))
+    {
+        metadata.remove("annotations");
     }
     sort(object.pointer_mut("/spec/template/spec/volumes"));
     for containers in ["containers", "initContainers"] {
@@ -128,6 +133,16 @@ fn chart_renders_what_kustomize_renders() {
 }
 
 #[test]
+fn releases_for_both_groups_share_no_object() {
+    let values = "topology=separate,tokens.enabled=true";
+    let custom = format!("{values},customResource=true");
+    let apps = tests::or_skip!(rendered(values, SYSTEM)).by_path();
+    let custom = tests::or_skip!(rendered(&custom, CUSTOM_SYSTEM)).by_path();
+    let shared: Vec<_> = apps.keys().filter(|it| custom.contains_key(*it)).collect();
+    assert!(shared.is_empty(), "{shared:?}");
+}
+
+#[test]
 fn chart_passes_helms_own_checks() {
     for (_, values) in same() {
         let args = ["lint", "--strict", "deploy/helm/decree", "--set", values];
@@ -148,6 +163,19 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
         ("server.replicas=3", "/server/replicas"),
         ("agent.replicas=3", "/agent/replicas"),
         ("workload=Deployment", "/workload"),
+        ("advise=true,agent.args={--mode=shadow}", "/agent/args"),
+        (
+            "customResource=true,agent.args={--resource=replicasets.v1.example.org}",
+            "/agent/args",
+        ),
+        (
+            "topology=separate,autoscaler.enabled=true,server.replicas=0",
+            "/server/replicas",
+        ),
+        (
+            "topology=separate,autoscaler.enabled=true,server.replicas=9",
+            "/server/replicas",
+        ),
         ("shards=4", "/shards"),
         ("workload=StatefulSet,shards=2", "/agent/replicas"),
         (
@@ -217,8 +245,16 @@ async fn release_is_installed_upgraded_and_removed() {
     assert!(args.contains(&json!("--mode=shadow")), "{args:?}");
     admin.get(definition).await.expect("it was asked for");
 
+    // With its definition, all its ReplicaSets would be deleted. Other values reset those of the release.
+    release(&["upgrade", "decree", chart, "--set", "nodes=true"]);
+    admin.get(&stateful_set).await.expect_err("another is used");
+    admin.get(definition).await.expect("it is kept");
     release(&["uninstall", "decree"]);
-    admin.get(&stateful_set).await.expect_err("it is removed");
+    admin.get(&daemon_set).await.expect_err("it is removed");
+    admin.get(definition).await.expect("it is kept");
+    let kubectls = tests::or_skip!(tools::kubectls());
+    let kubectl = Kubectl::of(&kubectls[0], &server);
+    kubectl.shell("kubectl delete crd replicasets.decree.dev");
 
     // A release for each group can be installed: helm refuses objects of another release.
     for (namespace, values) in [
@@ -231,8 +267,6 @@ async fn release_is_installed_upgraded_and_removed() {
         succeeds(&args, Some(server.kubeconfig(User::Admin))).expect("helm is there");
     }
     // Overlays can be applied over a release. helm leaves no note of what it applied, so a field that only the chart sets would stay.
-    let kubectls = tests::or_skip!(tools::kubectls());
-    let kubectl = Kubectl::of(&kubectls[0], &server);
     for overlay in ["any-node", "all-in-one", "sharded"] {
         kubectl.kustomized("apply", &[], &format!("overlays/{overlay}"));
     }

@@ -24,7 +24,12 @@ const CHART: &str = "deploy/helm/decree";
 const RELEASES: [(&str, &str, usize, bool); 8] = [
     ("", SYSTEM, 20, false),
     ("workload=StatefulSet", SYSTEM, 20, false),
-    ("agent.args={--mode=shadow}", SYSTEM, 5, false),
+    (
+        "agent.args={--mode=shadow,--lease-namespace=decree-system}",
+        SYSTEM,
+        8,
+        false,
+    ),
     ("workload=StatefulSet,advise=true", SYSTEM, 0, false),
     ("topology=separate", SYSTEM, 20, true),
     ("topology=separate,tokens.enabled=true", SYSTEM, 20, true),

@@ -10,7 +10,7 @@ use crate::files;
 const NOT_RUN: &str = r#"git clone https://github.com/decree-dev/decree | builds for minutes what is built already
 deploy/image decree.tar | takes a build of the image, and kind
 kubectl -n kube-system get configmap kubeadm-config | takes kubeadm
-git worktree add "$release" | tags do not come with every clone
+git worktree add "$release" | not every clone has the commit
 kubectl apply -k deploy/kustomize/cert-manager | takes cert-manager
 kubectl apply -f examples/eviction-webhook/certificate.yaml | takes cert-manager
 kubectl get --raw /openid/v1/jwks | takes the keys of the reader's cluster
