@@ -1,6 +1,6 @@
 //! One session: a task that feeds the state machine, sends its frames, and answers questions between them and while it waits.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use decree_api::v1::{self, reconcile_request, reconcile_response};
@@ -38,9 +38,13 @@ mod telemetry;
 const FRAMES_IN_A_ROW: usize = 64;
 /// A frame from this size on is a large step: a few milliseconds.
 const LARGE_FRAME: usize = 256 << 10;
+/// The longest part of a frame, apart from its last item. The rest of a small frame is a large step.
+const PART: Duration = Duration::from_millis(5);
+/// With this many pods, the end of a list is a large step.
+const LARGE_LIST: usize = 50_000;
 /// With this many queued ReplicaSets, deciding is a large step.
 const LARGE_QUEUE: usize = 256;
-/// With this many pods in a ReplicaSet, the choice of victims is a large step.
+/// With this many pods in a ReplicaSet, the choice of victims and a new selector are large steps.
 const LARGE_REPLICA_SET: usize = 4_000;
 /// More than the size of a valid uid, name or shard of a cluster: 128 characters.
 const CLUSTER_BYTES_MAX: usize = 512;
@@ -383,13 +387,39 @@ impl SessionTask {
         Ok(())
     }
 
+    /// Takes a frame in parts. Between them, other sessions of the peer run, and this one can be told to end.
     async fn take_one(&mut self, frame: Bytes) -> Result<(), SessionEnd> {
-        let is_large = frame.len() >= LARGE_FRAME;
+        let mut is_large = self.takes_much(frame.len());
+        let frame = IncomingFrame::from(frame);
         self.turn(is_large).await;
         self.handle.shown.hear();
-        let take = || self.session.handle_frame(self.clock.now(), frame.into());
-        self.pacer.step(is_large, take).await;
-        self.hold(0)
+        let now = self.clock.now();
+        loop {
+            let take = || {
+                let until = Instant::now() + PART;
+                let pauses = || until <= Instant::now();
+                self.session.handle_part(now, &frame, &pauses)
+            };
+            let is_complete = self.pacer.step(is_large, take).await;
+            self.hold(0)?;
+            if self.handle.end_signal.is_sent() {
+                return Err(self.handle.end_signal.wait().await.into());
+            }
+            if is_complete {
+                return Ok(());
+            }
+            self.check_deadlines()?;
+            is_large = true;
+            self.turn(is_large).await;
+        }
+    }
+
+    /// Whether a part of a frame of this size may take long.
+    fn takes_much(&self, frame: usize) -> bool {
+        let sizes = self.session.stats().sizes;
+        frame >= LARGE_FRAME
+            || sizes.largest_replica_set >= LARGE_REPLICA_SET
+            || sizes.pods >= LARGE_LIST
     }
 
     /// Counts the memory of the session, of the frames that its agent has not read, and of a frame of this size that is about to be sent.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use decree_api::v1::{self, reconcile_request::Frame};
+use decree_api::v1::{self, event::Event, reconcile_request::Frame};
 use decree_server::Config;
-use tests::objects::{pod, replica_set};
+use tests::objects::{events, pod, replica_set};
 use tonic::{Code, Request};
 
 use crate::{
-    agent::{Agent, created_names, hello},
+    agent::{Agent, created_names, get_web, hello},
     refusal::assert_refusal,
     running::{Running, StoppedTime, soon},
 };
@@ -100,4 +100,43 @@ async fn metrics_count_what_a_session_does() {
         let found = server.metric(series).await;
         assert!((found - count).abs() < f64::EPSILON, "{series}: {found}");
     }
+}
+
+/// Each change counts all pods anew, so the frame takes minutes. A question finds a state that only the middle of the frame has.
+#[tokio::test]
+async fn session_answers_and_ends_in_the_middle_of_a_frame() {
+    const PODS: i32 = 4_000;
+    const CHANGES: u64 = 20_000;
+    let server = Running::start().await;
+    let at = |epoch| v1::Hello {
+        epoch,
+        ..hello("c1")
+    };
+    let web = |replicas, version: u64| v1::ReplicaSet {
+        min_ready_seconds: i32::from(version.is_multiple_of(2)),
+        resource_version: version.to_string(),
+        ..replica_set("web").replicas(replicas).ready(PODS).build()
+    };
+    let pods = (0..PODS).map(|number| pod(&format!("web-{number}"), "web").build());
+    let (mut older, _) = Agent::open_with(&server, at(1)).await;
+    older.snapshot(vec![web(PODS, 10)], pods.collect()).await;
+    let changes = (0..CHANGES).map(|change| web(PODS - 1, 101 + change));
+    let changes = changes.chain([web(PODS, 101 + CHANGES)]);
+    let frame = events(changes.map(Event::ReplicaSetApplied));
+    older.send(frame).await;
+
+    let mut inspection = server.inspection().await;
+    let is_within = async {
+        loop {
+            let found = inspection.get_replica_set(get_web("c1")).await;
+            let summary = found.ok().and_then(|it| it.into_inner().summary);
+            if summary.is_some_and(|it| it.replicas == PODS - 1) {
+                break;
+            }
+        }
+    };
+    soon(is_within).await;
+    let (_newer, _) = Agent::open_with(&server, at(2)).await;
+    let end = older.refusal().await;
+    assert_refusal(&end, Code::Aborted, "SESSION_SUPERSEDED");
 }

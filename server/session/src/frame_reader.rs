@@ -1,5 +1,7 @@
 //! The agent's half of the protocol: reads frames in order, and returns their content, or why the session must end.
 
+use std::mem;
+
 use decree_api::v1::{self, reconcile_request::Frame};
 use decree_core::{ByKind, Event, Kind, NodeChange, Outcome, PodView, ResourceVersion, Span, Uid};
 use prost::Message;
@@ -38,6 +40,10 @@ pub(crate) trait Sink {
     fn costs(&mut self, question: u64, costs: Vec<(Uid, Result<i32, Box<str>>)>);
     /// Checks the limits of the session, between two items: a frame may have very many.
     fn check(&mut self) -> Result<(), Refusal>;
+    /// Whether to read the rest of the frame later, between two items: a small frame may have much work.
+    fn pauses(&self) -> bool {
+        false
+    }
     fn view_age(&mut self, age: Span);
 }
 
@@ -48,6 +54,8 @@ pub(crate) struct FrameReader {
     pub(crate) sequence: u64,
     /// The number of objects that the open list of a kind has named; `None` if no list is open.
     lists: ByKind<Option<i64>>,
+    /// The number of items of the current frame that are read, if the rest is to be read later; otherwise 0.
+    taken: usize,
 }
 
 impl FrameReader {
@@ -61,23 +69,31 @@ impl FrameReader {
         }
     }
 
-    /// Reads a frame after the Hello.
+    /// Whether the rest of a frame is to be read, with the next [`Self::read`].
+    pub(crate) const fn is_paused(&self) -> bool {
+        self.taken > 0
+    }
+
+    /// Reads a frame after the Hello, or the next part of it if the last one [paused](Self::is_paused). A part has at least one item.
     pub(crate) fn read(
         &mut self,
         frame: &IncomingFrame,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
         let Head { sequence, list } = frame.head()?;
-        self.advance(sequence)?;
+        let mut items = mem::take(&mut self.taken);
+        if items == 0 {
+            self.advance(sequence)?;
+        }
         let Some(list) = list else {
             return self.read_message(frame.to_message()?, sink);
         };
         if list == List::Nodes && !sink.takes_nodes() {
             return Err(Refusal::NodesUnexpected);
         }
-        let (mut labels, mut items) = (RawLabels::new(), 0);
-        for (place, item) in frame.items(list).enumerate() {
-            items += 1;
+        let mut labels = RawLabels::new();
+        for (place, item) in frame.items(list).enumerate().skip(items) {
+            items = place + 1;
             match item? {
                 Item::Pod(pod) => self.read_pod(pod, &mut labels, sink)?,
                 Item::ReplicaSet(set) => self.read_replica_set(set, sink)?,
@@ -88,6 +104,10 @@ impl FrameReader {
                 }
             }
             sink.check()?;
+            if sink.pauses() {
+                self.taken = items;
+                return Ok(());
+            }
         }
         match list {
             List::Events if items == 0 => Err(required("events.events", EMPTY)),

@@ -102,23 +102,44 @@ impl Session {
 
     /// Records a frame, without a decision. After the end of the session, the frame is ignored.
     pub fn handle_frame(&mut self, now: Now, frame: impl Into<IncomingFrame>) {
-        let frame = frame.into();
+        self.handle_part(now, &frame.into(), &|| false);
+    }
+
+    /// Records a part of a frame: at least one item, and further ones until `pauses`. Returns whether the frame is complete.
+    ///
+    /// If it is not, the next call with a time is this one, with the same arguments. All parts together do as [`Self::handle_frame`] does.
+    pub fn handle_part(
+        &mut self,
+        now: Now,
+        frame: &IncomingFrame,
+        pauses: &dyn Fn() -> bool,
+    ) -> bool {
         let time = self.clock.advance(now);
         self.heard = now.monotonic;
         if self.end.is_some() {
-            return;
+            return true;
         }
         self.state.sequence = frame.head().map_or(0, |head| head.sequence);
         let mut sink = FrameSink {
             state: &mut self.state,
             now: time,
             config: &self.config,
+            pauses,
         };
-        let read = self.reader.read(&frame, &mut sink);
+        let read = self.reader.read(frame, &mut sink);
+        if self.reader.is_paused() {
+            return false;
+        }
         let refused = read.and_then(|()| self.state.check(&self.config)).err();
         self.state.take_reports();
         self.note_awaited(now);
         self.end = refused.map(End::Refused);
+        true
+    }
+
+    /// Whether a part of a frame is recorded, and the rest is not.
+    pub const fn is_within_frame(&self) -> bool {
+        self.reader.is_paused()
     }
 
     /// Records the end of the agent's half of the stream. Earlier decisions still leave.

@@ -48,6 +48,7 @@ pub(crate) struct FrameSink<'a> {
     pub(crate) state: &'a mut SessionState,
     pub(crate) now: Timestamp,
     pub(crate) config: &'a Config,
+    pub(crate) pauses: &'a dyn Fn() -> bool,
 }
 
 impl SessionState {
@@ -365,6 +366,10 @@ impl Sink for FrameSink<'_> {
 
     fn check(&mut self) -> Result<(), Refusal> {
         self.state.check(self.config)
+    }
+
+    fn pauses(&self) -> bool {
+        (self.pauses)()
     }
 
     fn view_age(&mut self, age: Span) {

@@ -40,9 +40,17 @@ impl RecordedSession {
         self.session.inherit(now, left, ago);
     }
 
-    pub(crate) fn handle_frame(&mut self, now: Now, frame: IncomingFrame) {
-        self.record(now, Call::Frame(&frame));
-        self.session.handle_frame(now, frame);
+    /// Records the frame whole, with its first part.
+    pub(crate) fn handle_part(
+        &mut self,
+        now: Now,
+        frame: &IncomingFrame,
+        pauses: &dyn Fn() -> bool,
+    ) -> bool {
+        if !self.session.is_within_frame() {
+            self.record(now, Call::Frame(frame));
+        }
+        self.session.handle_part(now, frame, pauses)
     }
 
     pub(crate) fn handle_closed(&mut self, now: Now) {

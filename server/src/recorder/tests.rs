@@ -159,7 +159,7 @@ fn ring_stays_within_its_bound_and_old_files_go_first() {
         let folder = Folder::within(temporary);
         for session in 0..4 {
             let mut session = folder.session(run * 10 + session);
-            session.handle_frame(at(0, 1), frame_of(200 << 10).into());
+            session.handle_part(at(0, 1), &frame_of(200 << 10).into(), &|| false);
         }
         (temporary, _) = folder.finish();
         let blocks = files(&temporary).into_iter().map(|file| {
@@ -183,7 +183,7 @@ fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
     let mut session = folder.session(1);
     assert!(session.poll_frame(at(1, 1)).is_some(), "the welcome");
     // More than a quarter of the maximum.
-    session.handle_frame(at(1, 2), frame_of(300 << 10).into());
+    session.handle_part(at(1, 2), &frame_of(300 << 10).into(), &|| false);
     assert_eq!(session.identity().session_id, "session-1");
     drop(session);
     let (folder, metrics) = folder.finish();

@@ -198,3 +198,40 @@ fn questions_for_costs_leave_before_the_batch_that_needs_the_answers() {
         "{again:?}"
     );
 }
+
+#[test]
+fn frame_in_parts_leads_to_the_same_as_a_whole_one() {
+    let change = |at: i32| v1::ReplicaSet {
+        min_ready_seconds: at % 2,
+        ..set("web", at % 3, &(10 + at).to_string())
+    };
+    let event = |at| v1::Event {
+        event: Some(Event::ReplicaSetApplied(change(at))),
+    };
+    let events = (1..=5).map(event).collect();
+    let frame = IncomingFrame::from(v1::ReconcileRequest {
+        sequence: 1,
+        ..request(Asked::Events(v1::Events { events }))
+    });
+    let (mut whole, mut parted) = (asking_session(), asking_session());
+    whole.handle_frame(after(1), frame.clone());
+    let mut parts = 1;
+    while !parted.handle_part(after(1), &frame, &|| true) {
+        assert!(parted.is_within_frame());
+        parts += 1;
+    }
+    assert!(!parted.is_within_frame());
+    assert_eq!(parts, 6, "each event, and the end");
+    let heartbeat = v1::ReconcileRequest {
+        sequence: 2,
+        ..request(Asked::Heartbeat(v1::Heartbeat::default()))
+    };
+    let answers = [whole, parted].map(|mut session| {
+        session.handle_frame(after(2), heartbeat.clone());
+        let frames: Vec<_> = std::iter::from_fn(|| session.poll_frame(after(2))).collect();
+        (frames, session.poll_end())
+    });
+    assert!(!answers[0].0.is_empty());
+    assert_eq!(answers[0].1, None);
+    assert_eq!(answers[0], answers[1]);
+}

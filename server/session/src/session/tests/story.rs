@@ -152,8 +152,10 @@ impl Story {
         }
     }
 
+    /// Takes a frame in parts of one item.
     fn take(&mut self, frame: v1::ReconcileRequest) {
-        self.session.handle_frame(self.now, frame);
+        let frame = IncomingFrame::from(frame);
+        while !self.session.handle_part(self.now, &frame, &|| true) {}
     }
 
     /// Answers the first operation of a batch.
