@@ -42,6 +42,8 @@ const LARGE_FRAME: usize = 256 << 10;
 const PART: Duration = Duration::from_millis(5);
 /// With this many pods, the end of a list is a large step.
 const LARGE_LIST: usize = 50_000;
+/// How long a session without memory waits before it looks at other things than memory.
+const SHORT: Duration = Duration::from_millis(100);
 /// With this many queued ReplicaSets, deciding is a large step.
 const LARGE_QUEUE: usize = 256;
 /// With this many pods in a ReplicaSet, the choice of victims and a new selector are large steps.
@@ -84,7 +86,7 @@ enum SessionInput {
     Drain,
     /// A frame, or the end of the stream.
     Frame(Option<Bytes>),
-    /// There is memory for more.
+    /// There may be memory for more.
     Room,
     Timer,
 }
@@ -337,6 +339,12 @@ impl SessionTask {
         let others = [self.deadline, self.outbox.give_up_at()];
         let wake = others.into_iter().flatten().fold(wake, Instant::min);
         let is_short = self.memory.is_short();
+        // The agent is not silent while the session reads nothing, so that is no time to look.
+        let (wake, due) = if is_short {
+            (wake.max(Instant::now() + SHORT), SessionInput::Room)
+        } else {
+            (wake, SessionInput::Timer)
+        };
         self.handle.shown.set_reading(!is_short);
         let input = async {
             tokio::select! {
@@ -347,7 +355,7 @@ impl SessionTask {
                 frame = self.inbound.message(), if !is_short => frame
                     .map(SessionInput::Frame)
                     .map_err(|status| SessionEnd::broken(&status, &self.shared)),
-                () = sleep_until(wake) => Ok(SessionInput::Timer),
+                () = sleep_until(wake) => Ok(due),
             }
         };
         let input = self.questions.during(&self.session, self.clock, input);

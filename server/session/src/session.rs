@@ -18,6 +18,9 @@ use crate::{
     wire::encode,
 };
 
+/// How late a look at the agent's silence shows that the server was busy.
+const LATE: Duration = Duration::from_millis(100);
+
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -36,8 +39,10 @@ pub struct Session {
     /// The latest time given.
     clock: SteadyClock,
     awaited: Awaited,
-    /// The time of the agent's last frame, on the monotonic clock.
+    /// The time of the agent's last frame, or a later one if the server itself was late, on the monotonic clock.
     heard: Duration,
+    /// Whether the server was late since the agent's last frame.
+    was_late: bool,
     /// The time of the last frame to the agent, on the monotonic clock.
     sent: Duration,
     /// The number of the last frame to the agent.
@@ -70,6 +75,7 @@ impl Session {
             clock: SteadyClock::new(now),
             awaited: Awaited::default(),
             heard: now.monotonic,
+            was_late: false,
             sent: now.monotonic,
             sequence: 0,
             draining: false,
@@ -115,7 +121,7 @@ impl Session {
         pauses: &dyn Fn() -> bool,
     ) -> bool {
         let time = self.clock.advance(now);
-        self.heard = now.monotonic;
+        (self.heard, self.was_late) = (now.monotonic, false);
         if self.end.is_some() {
             return true;
         }
@@ -167,6 +173,7 @@ impl Session {
     /// what it was asked to list.
     pub fn handle_timeout(&mut self, now: Now) {
         self.clock.advance(now);
+        self.wait_longer_if_late(now.monotonic);
         if self.silent_at() <= now.monotonic {
             let silent = Refusal::Silent(self.config.patience());
             self.end.get_or_insert(End::Refused(silent));
@@ -279,6 +286,14 @@ impl Session {
         let patience = Span(-span(OUTCOMES_PATIENCE).0);
         let since = self.clock.advance(now).plus(patience);
         self.controller().inspect().is_batch_overlooked(since)
+    }
+
+    /// Gives the agent one interval more to be heard if the server was late: a busy server may not have read what the agent has sent.
+    fn wait_longer_if_late(&mut self, now: Duration) {
+        if self.silent_at() + LATE <= now && !std::mem::replace(&mut self.was_late, true) {
+            let listening = now + self.config.heartbeat_interval;
+            self.heard = listening.saturating_sub(self.config.patience());
+        }
     }
 
     fn silent_at(&self) -> Duration {
