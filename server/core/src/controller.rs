@@ -173,6 +173,7 @@ impl Controller {
         self.tick(now);
         if self.index.ledger.is_some() {
             left.shift(Span(now.0.saturating_sub(ago.0)));
+            left.begin_first_list();
             self.index.ledger = Some(left);
         }
     }

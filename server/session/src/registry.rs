@@ -6,7 +6,7 @@ use decree_core::Ledger;
 
 use crate::{hello::SessionIdentity, refusal::Refusal};
 
-/// The maximum number of accounts that all ended sessions together leave. Beyond it, the oldest are dropped.
+/// The maximum number of accounts and requests that all ended sessions together leave. Beyond it, the oldest are dropped.
 const ACCOUNTS_MAX: usize = 10_000;
 
 /// The UID and the shard of a cluster.

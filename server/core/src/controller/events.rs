@@ -131,6 +131,9 @@ impl Controller {
                     self.index.take_out_set(id);
                     self.forget_set(id);
                 }
+                if let Some(ledger) = &mut self.index.ledger {
+                    ledger.end_first_list();
+                }
             }
         }
         let is_first = !self.is_synced();

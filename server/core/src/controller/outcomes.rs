@@ -327,7 +327,8 @@ impl Controller {
         for waiting in self.waiting.values() {
             lose(&waiting.key, 0, waiting.unseen.names.len());
         }
-        ledger.leave(self.clock)
+        let sets = self.index.sets.values().map(|set| &set.object);
+        ledger.leave(self.clock, sets)
     }
 }
 

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     held::Held,
-    object::{Key, Phase, Resume, Span, Timestamp},
+    object::{Key, Phase, ReplicaSet, Resume, Span, Timestamp},
     wording::count,
 };
 
@@ -31,10 +31,17 @@ const PERIOD_MAX: Span = Span::seconds(300);
 const RESUME_EVERY: Span = Span::seconds(60);
 /// The maximum number of accounts that a session leaves to the next one: those that have lost most.
 const LEFT_MAX: usize = 1_000;
+/// The maximum number of requests to resume that a session leaves. Beyond it, the next session takes an old request for a new one.
+const REQUESTS_MAX: usize = 2 * LEFT_MAX;
 /// With this number of accounts, the ledger drops those that have lost nothing.
 const SWEPT_MIN: usize = 64;
 /// The approximate memory of an account in bytes, without its name.
 const ACCOUNT_BYTES: usize = 200;
+/// The approximate memory of a request in bytes, without its texts.
+const REQUEST_BYTES: usize = 100;
+
+/// A namespace and a name.
+type Place = (Arc<str>, Arc<str>);
 
 /// The time at which a create made a pod: whole seconds since 1970, rounded down; 0 if the pod is not paid for by a create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,8 +87,11 @@ pub struct Account {
 /// The accounts of a cluster or a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// By namespace and name.
-    accounts: BTreeMap<(Arc<str>, Arc<str>), Account>,
+    accounts: BTreeMap<Place, Account>,
+    /// The requests to resume that the earlier session has seen; `None` when the first list of ReplicaSets has ended, and without an earlier
+    /// session.
+    requests: Option<BTreeMap<Place, Arc<str>>>,
+    /// The memory of the accounts.
     bytes: usize,
     /// With this number of accounts, it drops those that have lost nothing.
     sweep_at: usize,
@@ -210,6 +220,12 @@ impl Ledger {
         }
     }
 
+    /// Adds a request to resume that the earlier session has seen at a ReplicaSet.
+    pub fn insert_request(&mut self, namespace: Arc<str>, name: Arc<str>, request: Arc<str>) {
+        let requests = self.requests.get_or_insert_default();
+        requests.insert((namespace, name), request);
+    }
+
     /// Returns the account of a ReplicaSet at `now`, if it has lost creates.
     pub(crate) fn account(&self, now: Timestamp, key: &Key) -> Option<Account> {
         let account = self.accounts.get(&place(key))?.at(now);
@@ -227,9 +243,9 @@ impl Ledger {
         let mut account = Account::default();
         account.lose(now, desired, lost);
         self.insert(Arc::clone(&key.namespace), Arc::clone(&key.name), account);
-        if self.len() >= self.sweep_at.max(SWEPT_MIN) {
+        if self.accounts.len() >= self.sweep_at.max(SWEPT_MIN) {
             self.retain(|account| !account.at(now).is_over(now));
-            self.sweep_at = 2 * self.len();
+            self.sweep_at = 2 * self.accounts.len();
         }
     }
 
@@ -257,8 +273,38 @@ impl Ledger {
         resumed
     }
 
-    /// Prepares the ledger for the next session: it keeps the accounts that have lost most, with times that count from `now`.
-    pub(crate) fn leave(mut self, now: Timestamp) -> Self {
+    /// Begins a session that has taken the ledger over: until [`Self::end_first_list`], requests that the earlier session has not seen count.
+    pub(crate) fn begin_first_list(&mut self) {
+        self.requests.get_or_insert_default();
+    }
+
+    pub(crate) fn end_first_list(&mut self) {
+        self.requests = None;
+    }
+
+    /// Does the same as [`Self::resume`] for a ReplicaSet that becomes known, if its request came between the sessions.
+    pub(crate) fn resume_missed(
+        &mut self,
+        now: Timestamp,
+        key: &Key,
+        request: &str,
+    ) -> Vec<(Arc<str>, Arc<str>)> {
+        let seen = self.requests.as_ref();
+        let is_missed =
+            seen.is_some_and(|seen| seen.get(&place(key)).is_none_or(|it| **it != *request));
+        if request.is_empty() || !is_missed {
+            return Vec::new();
+        }
+        self.resume(now, key, Resume::of(request))
+    }
+
+    /// Prepares the ledger for the next session: it keeps the accounts that have lost most, with times that count from `now`, and the
+    /// requests of `sets` that concern them.
+    pub(crate) fn leave<'a>(
+        mut self,
+        now: Timestamp,
+        sets: impl Iterator<Item = &'a ReplicaSet>,
+    ) -> Self {
         let mut losses = Vec::new();
         for account in self.accounts.values_mut() {
             *account = account.at(now);
@@ -270,6 +316,14 @@ impl Ledger {
             .map_or(1, |most_left_out| most_left_out + 1);
         self.retain(|account| account.lost >= least);
         self.shift(Span(now.0.saturating_neg()));
+        let sets = sets.filter(|set| !set.resume.is_empty());
+        let shown = sets.map(|set| (place(&set.key), Arc::clone(&set.resume)));
+        // If the first list has not ended, it has not shown all of the earlier ones again.
+        let requests = self.requests.take().into_iter().flatten().chain(shown);
+        let concerning = requests.filter(|(of, request)| {
+            self.accounts.contains_key(of) || Resume::of(request) == Resume::All
+        });
+        self.requests = Some(concerning.take(REQUESTS_MAX).collect());
         self
     }
 
@@ -293,9 +347,15 @@ impl Ledger {
         accounts.map(|((namespace, name), account)| (namespace, name, account))
     }
 
-    /// The number of accounts.
+    /// The requests to resume that the earlier session has seen, with the namespaces and names of their ReplicaSets, in their order.
+    pub fn requests(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>, &Arc<str>)> {
+        let requests = self.requests.iter().flatten();
+        requests.map(|((namespace, name), request)| (namespace, name, request))
+    }
+
+    /// The number of accounts and requests.
     pub fn len(&self) -> usize {
-        self.accounts.len()
+        self.accounts.len() + self.requests().count()
     }
 
     /// Whether it has no account.
@@ -309,14 +369,18 @@ impl Held for Ledger {
         let Self {
             // `bytes` counts the accounts, with their places.
             accounts: _,
+            requests: _,
             bytes,
             sweep_at: _,
         } = self;
-        *bytes
+        let requests = self.requests();
+        let requests =
+            requests.map(|(_, name, request)| REQUEST_BYTES + name.len() + request.len());
+        bytes + requests.sum::<usize>()
     }
 }
 
-fn place(key: &Key) -> (Arc<str>, Arc<str>) {
+fn place(key: &Key) -> Place {
     (Arc::clone(&key.namespace), Arc::clone(&key.name))
 }
 

@@ -99,6 +99,10 @@ impl Index {
         let mut set = Set::new(id, self.names, object);
         set.snapshot = self.snapshot;
         let key = set.object.key.clone();
+        if let Some(ledger) = &mut self.ledger {
+            let resumed = ledger.resume_missed(self.now, &key, &set.object.resume);
+            self.resumed.extend(resumed);
+        }
         set.owned = map::remove(&mut self.owned_by_unknown, &key).unwrap_or_default();
         let content = self.namespaces.entry(&key.namespace);
         content.sets.insert(key.name, id);

@@ -254,53 +254,6 @@ fn replica_set_whose_cause_is_fixed_is_complete_within_minutes() {
 }
 
 #[test]
-fn person_resumes_at_once_and_once_a_minute() {
-    let mut cluster = Hostile::of(vec![set("web", 10)], FAILING);
-    let mut resumed = Vec::new();
-    for second in 1..200 {
-        // As an agent might do it with each event.
-        cluster.change(|set| set.resume = second.to_string().into());
-        let before = cluster.made.len();
-        cluster.live(second);
-        if cluster.made.len() - before > 5 {
-            resumed.push((second, cluster.made.len() - before));
-        }
-    }
-    assert_eq!(resumed, [(1, 30), (2, 30), (61, 30), (121, 30), (181, 30)]);
-}
-
-#[test]
-fn request_of_a_person_reaches_as_far_as_it_says() {
-    for (request, resumed) in [("now", 1), ("namespace now", 1), ("all now", 3)] {
-        let elsewhere = |mut set: decree_core::ReplicaSet| {
-            set.key.namespace = "other".into();
-            set
-        };
-        let sets = vec![set("web", 1), set("db", 1), elsewhere(set("web", 1))];
-        let mut rig = Rig::of(sets, vec![]);
-        let fail = |rig: &mut Rig| {
-            let mut count = 0;
-            while let Some(batch) = rig.poll() {
-                rig.succeed(&batch);
-                if let Action::Create { names, .. } = &batch.action {
-                    count += 1;
-                    let pods = rig.controller.inspect();
-                    let known = pods.pod(&batch.key.namespace, &names[0]);
-                    rig.delete_pod(&unready(known.expect("it was made")));
-                }
-            }
-            count
-        };
-        assert_eq!(fail(&mut rig), 3 * 21);
-        rig.apply_replica_set(decree_core::ReplicaSet {
-            resume: request.into(),
-            ..set("web", 1)
-        });
-        assert_eq!(fail(&mut rig), resumed * 21, "{request}");
-    }
-}
-
-#[test]
 fn creates_without_effect_cost_nothing_and_back_off() {
     use FailureClass::{Quota, Timeout, Unavailable};
     for class in [Timeout, Unavailable, Quota] {

@@ -11,6 +11,7 @@ mod objects;
 mod older;
 mod properties;
 mod queueing;
+mod resuming;
 mod rig;
 mod scaling;
 mod table;

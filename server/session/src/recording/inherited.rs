@@ -1,8 +1,8 @@
-//! The lost creates that a session takes over from an earlier one, as a record.
+//! The lost creates that a session takes over from an earlier one, with the requests to resume them, as a record.
 
 use std::time::Duration;
 
-use decree_api::recording::v1::{Account, Inherited};
+use decree_api::recording::v1::{Account, Inherited, ResumeRequest};
 use decree_core::{Account as Known, Ledger, Span, Timestamp};
 
 /// Writes what a session inherits.
@@ -18,8 +18,15 @@ pub(crate) fn record(left: &Ledger, ago: Duration) -> Inherited {
         resume_at_nanos: account.resume_at.map(|at| at.0),
         resumed_at_nanos: account.resumed_at.map(|at| at.0),
     });
+    let requests = left.requests();
+    let requests = requests.map(|(namespace, name, value)| ResumeRequest {
+        namespace: namespace.to_string(),
+        name: name.to_string(),
+        value: value.to_string(),
+    });
     Inherited {
         accounts: accounts.collect(),
+        requests: requests.collect(),
         ago_nanos: u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX),
     }
 }
@@ -51,6 +58,14 @@ pub(crate) fn read(inherited: Inherited) -> (Ledger, Duration) {
             ..Known::default()
         };
         left.insert(namespace.into(), name.into(), account);
+    }
+    for request in inherited.requests {
+        let ResumeRequest {
+            namespace,
+            name,
+            value,
+        } = request;
+        left.insert_request(namespace.into(), name.into(), value.into());
     }
     (left, Duration::from_nanos(inherited.ago_nanos))
 }

@@ -19,6 +19,7 @@ fn recording_has_the_lost_creates_that_its_session_inherited() {
         ..Account::default()
     };
     left.insert("default".into(), "web".into(), account);
+    left.insert_request("default".into(), "web".into(), "all now".into());
     let (differences, summary) = replay(&recording_after(&left, &["web"])).expect("it is whole");
     assert_eq!(differences, []);
     assert_eq!(
