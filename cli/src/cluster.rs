@@ -60,6 +60,7 @@ pub(crate) async fn read(
     let mut progress = Progress::begin();
     for namespace in namespaces {
         let namespace = namespace.as_deref();
+        snapshot.is_partial |= namespace.is_some();
         let cluster = cluster.in_namespace(namespace);
         let cluster = cluster.map_err(|it| Failure::new(Exit::Usage, it.to_string()))?;
         for &kind in kinds {

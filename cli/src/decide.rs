@@ -13,6 +13,7 @@ use crate::{
     page::Io,
     server,
     source::{self, KINDS, Source},
+    unread,
 };
 
 /// How long a page of a cluster may take.
@@ -51,6 +52,7 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
                 "{pod} matches {sets}: each is decided alone, and the first to adopt it has it"
             ))?;
         }
+        unread::notice(&source, &decisions, io)?;
         decision::write(args.print.output, io, decisions)?;
         Ok(Exit::Done)
     })

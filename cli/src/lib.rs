@@ -63,6 +63,7 @@ mod source;
 mod stale;
 mod table;
 mod take_over;
+mod unread;
 mod up;
 mod watch;
 

@@ -13,6 +13,7 @@ use crate::{
     source::{KINDS, Meaning, Source},
     stale,
     table::Table,
+    unread,
 };
 
 /// The maximum number of names in a cell; `-o wide` has all.
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
             }
         }
         if !decisions.is_empty() {
+            unread::notice(&source, &decisions, io)?;
             decision::write(args.print.output, io, decisions)?;
         }
         source.check_found(&missing, unknown).await

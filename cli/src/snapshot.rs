@@ -51,6 +51,8 @@ pub(crate) struct Snapshot {
     pub(crate) costs: Costs,
     /// Why objects of a cluster are left out.
     pub(crate) left_out: Vec<String>,
+    /// Whether only some namespaces of a cluster are read.
+    pub(crate) is_partial: bool,
     seen: Seen,
 }
 
@@ -291,6 +293,8 @@ pub(crate) struct Answers {
     pub(crate) pods: BTreeMap<Named, Option<Owner>>,
     pub(crate) deployments: BTreeMap<Named, Deployment>,
     pub(crate) members: BTreeMap<Named, Member>,
+    /// Whether only some namespaces of a cluster are read.
+    pub(crate) is_partial: bool,
 }
 
 impl Answers {
@@ -322,6 +326,7 @@ impl Answers {
                 .map(|it| (it.named.clone(), it))
                 .collect(),
             members: snapshot.members,
+            is_partial: snapshot.is_partial,
         }
     }
 

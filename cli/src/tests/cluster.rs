@@ -219,6 +219,31 @@ fn cluster_is_read_at_once_and_answers_as_its_objects_in_a_file_do() {
 }
 
 #[test]
+fn decision_on_a_cluster_names_the_preferences_that_depend_on_what_is_not_read() {
+    let mut all = objects();
+    for set in all.iter_mut().filter(|it| it["kind"] == "ReplicaSet") {
+        let annotations = &mut set["metadata"]["annotations"];
+        annotations["decree.dev/scale-in"] = "consolidate, spread=zone, leaving-node".into();
+        annotations["decree.dev/surge-on-eviction"] = "true".into();
+    }
+    let notices = "
+[0] simulate web-3c --replicas 2 -o name
+replicaset.apps/web-3c
+@FIRSTnotice: shop/web-3c is decided without nodes (spread=zone, leaving-node, surge-on-eviction) and pods of other namespaces \
+     (consolidate); a server whose agent has --nodes knows more: --server URL
+[0] decide --replica-set web-3c -o name
+replicaset.apps/web-3c
+@FIRSTnotice: shop/web-3c is decided without nodes (surge-on-eviction); …";
+    let api = Api::start(all.clone());
+    let kubeconfig = ["--kubeconfig", &api.kubeconfig, "-n", "shop"];
+    let first = "cluster north at http://127.0.0.1:…, as alice, read now\n";
+    check_with("", &kubeconfig, &notices.replace("@FIRST", first));
+    // Files have what they have.
+    let of_files = "\n[0] simulate web-3c --replicas 2 -o name\nreplicaset.apps/web-3c";
+    check_with(&decide::list(&all), &["-f", "-", "-n", "shop"], of_files);
+}
+
+#[test]
 fn replicas_are_divided_by_the_newer_of_two_states() {
     let (mut new, mut old) = (objects(), objects());
     old.retain(|it| it["kind"] != "Pod");
