@@ -63,6 +63,11 @@ pub(crate) fn write(report: &Report) {
         Report::Noted(note) => {
             debug!(reason = note.reason.as_str(), message = %note.message, "noted")
         }
+        Report::AdviceFailed { pod, message } => warn!(
+            pod = named(pod),
+            why = excerpt(message),
+            "the deletion cost of a pod cannot be written; the agent tries again"
+        ),
         Report::Finished {
             batch_id,
             operation,

@@ -152,6 +152,7 @@ impl Metrics {
             }
             Report::WentBack(WentBack { kind, .. }) => self.count_went_back(kind.plural()),
             Report::Draining
+            | Report::AdviceFailed { .. }
             | Report::OldHistory { .. }
             | Report::ResyncAsked(_)
             | Report::Shown(_)

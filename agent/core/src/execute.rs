@@ -154,6 +154,7 @@ impl Batches {
                 stage.note_answer(view, &context.owner, &answer, end);
                 if let Stage::Write(PodWrite::Advise, pod) = &stage {
                     self.advice.note_answer(pod, &answer);
+                    self.reports.extend(advice::failed(pod, &answer));
                 }
                 self.unsettled
                     .handle_answer(now, (batch, operation), &stage, &answer);

@@ -55,6 +55,13 @@ pub enum Report {
     Shown(Box<v1::Batch>),
     /// A note for people about a create, a delete or the budget.
     Noted(Note),
+    /// The deletion cost of a pod was not written, for another reason than a change of the pod.
+    AdviceFailed {
+        /// The pod.
+        pod: v1::ObjectRef,
+        /// The cluster's words.
+        message: String,
+    },
     /// An outcome is on its way to the server.
     Finished {
         /// The batch.

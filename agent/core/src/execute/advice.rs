@@ -9,6 +9,7 @@ use crate::{
     api::{Answer, display, leaves_effect_open},
     pace::{TokenBucket, since},
     refusal::{Refusal, Rule},
+    report::Report,
 };
 
 /// The interval of writes.
@@ -57,4 +58,14 @@ impl Advice {
             self.written.remove(&pod.uid);
         }
     }
+}
+
+/// The report of a write that failed. After a change of the pod, the server decides again soon, and nobody has to look.
+pub(super) fn failed(pod: &v1::ObjectRef, answer: &Answer) -> Option<Report> {
+    let error = answer.as_ref().err()?;
+    let is_everyday = [Some(404), Some(409)].contains(&error.code);
+    (!is_everyday).then(|| Report::AdviceFailed {
+        pod: pod.clone(),
+        message: error.message.clone(),
+    })
 }

@@ -167,6 +167,11 @@ fn advice_without_effect_may_be_written_again_at_once() {
         let answer = Err(refusal(code, ""));
         rig.batches
             .handle_reply(Timestamp::UNIX_EPOCH, &mut rig.view, call, answer);
+        let mut reports = rig.batches.reports.iter();
+        let is_told = reports
+            .any(|it| matches!(it, Report::AdviceFailed { pod, .. } if *pod == pod_ref("a")));
+        // The pod of a conflict has changed, and is advised again.
+        assert_eq!(is_told, code != 409, "{code}");
         rig.batches.abandon();
         rig.batches.handle_batch(batch(2, advise(&[("a", 2)])));
         assert_eq!(at_millis(&mut rig, 50).0.concat(), expected, "{code}");
