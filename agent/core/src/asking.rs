@@ -19,8 +19,8 @@ use crate::{
 
 /// The capability in Hello.
 pub(crate) const CAPABILITY: &str = "costs";
-/// The most pods that are asked at a time.
-const CALLS_MAX: usize = 100;
+/// The most pods that are asked at a time. A namespace alone has half of these calls, as many as a question has pods.
+const CALLS_MAX: usize = 2 * PODS_MAX;
 /// The most pods of a question.
 const PODS_MAX: usize = 100;
 /// The longest names and UIDs in a question: no object that the server knows has longer ones.
@@ -241,20 +241,21 @@ impl Asking {
         Ok(())
     }
 
-    /// Returns the next question to ask: the oldest one of the namespace with the fewest calls in flight, so that slow pods do not hold up
-    /// those of other namespaces.
+    /// Returns the next question to ask: the oldest one of the namespace with the fewest calls in flight. A namespace has no more calls than
+    /// are free, so that slow pods do not hold up those of other namespaces.
     pub(crate) fn poll_call(&mut self, now: Timestamp) -> Option<CostCall> {
-        if self.calls.len() >= CALLS_MAX {
-            return None;
-        }
+        let free = CALLS_MAX.saturating_sub(self.calls.len());
         let mut in_flight = BTreeMap::<&str, usize>::new();
         for call in self.calls.values() {
             *in_flight.entry(&call.namespace).or_default() += 1;
         }
+        let calls = |it: &Question| in_flight.get(&*it.replica_set.namespace).copied();
         let questions = self.questions.iter_mut();
         let waiting = questions.filter(|(_, it)| !it.waiting.is_empty());
-        let (id, question) =
-            waiting.min_by_key(|(_, it)| in_flight.get(&*it.replica_set.namespace).copied())?;
+        let (id, question) = waiting.min_by_key(|(_, it)| calls(it))?;
+        if calls(question).unwrap_or(0) >= free {
+            return None;
+        }
         let count = match question.source {
             Some(CostSource::Service) => question.waiting.len(),
             Some(CostSource::Pod(_)) | None => 1,

@@ -259,7 +259,7 @@ fn slow_pods_do_not_hold_up_those_of_other_namespaces() {
     asking
         .handle_question(at(0), &view, wanted(1, &names))
         .expect("it is sound");
-    assert_eq!(next(&mut asking), names.join(" "), "one has all calls");
+    assert_eq!(next(&mut asking), names.join(" "), "one has half the calls");
     let others = [
         wanted(2, &["p0", "p1", "p2"]),
         wanted_elsewhere(3, &["x", "y", "z"]),
@@ -269,11 +269,11 @@ fn slow_pods_do_not_hold_up_those_of_other_namespaces() {
             .handle_question(at(0), &view, other)
             .expect("it is sound");
     }
-    assert_eq!(next(&mut asking), "");
+    assert_eq!(next(&mut asking), "x y z");
     for call in 1..=4 {
         asking.handle_costs(call, vec![Ok(0)]);
     }
-    assert_eq!(next(&mut asking), "x y z p0");
+    assert_eq!(next(&mut asking), "p0 p1 p2");
     // Where no call is in flight, the older question is first.
     let mut asking = Asking::default();
     for other in others {
