@@ -55,9 +55,9 @@ impl Departure {
 }
 
 impl RequestBody {
-    /// Holds the body back if it is asked for after `departure`.
-    pub(crate) fn leave_by(&mut self, departure: Departure) {
-        self.departure = Some(departure);
+    /// Holds the body back if it is asked for after `departure`; without one, never.
+    pub(crate) fn leave_by(&mut self, departure: Option<Departure>) {
+        self.departure = departure;
     }
 }
 

@@ -215,13 +215,11 @@ impl KubeCluster {
         let entering = self.enter(request);
         let entered = self.revoked.run_until_cancelled(entering).await;
         let Some((permit, request)) = entered else {
-            return Err(requests::invalid("the agent stands by".into()));
+            return Err(stands_by());
         };
         let departure = self.fence.departure();
         let mut http_request = requests::of(&self.scope.resource, &request)?;
-        if let Some(departure) = departure.clone() {
-            http_request.body_mut().leave_by(departure);
-        }
+        http_request.body_mut().leave_by(departure.clone());
         let answer = self.transport.fetch(http_request).await;
         if answer.is_err() && departure.is_some_and(|it| it.was_missed()) {
             return Ok(None);
@@ -256,11 +254,9 @@ impl KubeCluster {
         mut request: http::Request<RequestBody>,
     ) -> Result<(), ApiError> {
         if self.revoked.is_cancelled() || !self.fence.leads() {
-            return Err(requests::invalid("the agent stands by".into()));
+            return Err(stands_by());
         }
-        if let Some(departure) = self.fence.departure() {
-            request.body_mut().leave_by(departure);
-        }
+        request.body_mut().leave_by(self.fence.departure());
         self.transport.fetch(request).await.map(drop)
     }
 
@@ -365,6 +361,10 @@ impl Cluster for KubeCluster {
         let cluster = self.clone();
         async move { cluster.send(request).await }
     }
+}
+
+fn stands_by() -> ApiError {
+    requests::invalid("the agent stands by".into())
 }
 
 /// The news of nodes with the fields that are sent.
