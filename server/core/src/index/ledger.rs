@@ -273,7 +273,7 @@ impl Ledger {
         resumed
     }
 
-    /// Begins a session that has taken the ledger over: until [`Self::end_first_list`], requests that the earlier session has not seen count.
+    /// Begins a session that has taken the ledger over. Until [`Self::end_first_list`], requests that the earlier session has not seen count.
     pub(crate) fn begin_first_list(&mut self) {
         self.requests.get_or_insert_default();
     }
