@@ -11,7 +11,8 @@ mod objects;
 /// A name, the pods of `web` at the start, the steps, and the results: differences, then numbers that are not 0 (compared, not compared, and
 /// deleted by others).
 ///
-/// A pod `a~` is not ready, `a!` is being deleted, `a-5` has that deletion cost, and `a@90` has been ready for 90 s instead of an hour.
+/// A pod `a~` is not ready, `a!` is being deleted, `a?` has no node, `a/x` is on that node, `a+9` has restarted so often, `a-5` has that
+/// deletion cost, and `a@90` has been ready for 90 s instead of an hour.
 /// Steps on pods: `make`, `go`, `evict`, `orphan`, `stranger`, `adopt`, `release`, `relabel`, `change`. Other steps: `scale N`; `skip` a
 /// change that nobody saw; `mature S` sets minReadySeconds; `ok` writes the due status, `ready N` and `available N` another one, and
 /// `failure` a failed create; `advise` pods, so that an outcome shows them; `wait S`; `list` begins a list; `churn S` creates and deletes a pod each second.
@@ -30,6 +31,9 @@ another victim may be a person's | a b~ | scale 1; go a; ok; wait 11 | Victims (
 another victim is not a person's again | a b~ c | scale 2; go a; ok; wait 11; scale 1; go c; ok; wait 11 | Victims (DeletedByOthers): delete b (not ready), deleted a; Victims: delete b (not ready), deleted c; compared 6
 a victim too many differs | a b c | scale 2; go a b; make d; ok; wait 11 | Victims (DeletedByOthers): delete no more pods, deleted b; compared 3
 of pods that are alike any may go | a b c d | scale 2; go c b; ok; wait 11 | compared 3
+a pod without a node is deleted first | a b? | scale 1; go a; ok; wait 11 | Victims (DeletedByOthers): delete b (not assigned to a node), deleted a; compared 3
+pods of a crowded node are deleted first | a b c/x | scale 1; go c a; ok; wait 11 | Victims (DeletedByOthers): delete a (2 pods of this owner on node-a vs 1 pod of this owner on x), deleted c; compared 3
+a pod with more restarts is deleted first | a b+9 | scale 1; go a; ok; wait 11 | Victims (DeletedByOthers): delete b (9 restarts vs 0), deleted a; compared 3
 the order of a moment ago is right | a@139 b@130 | scale 1; go a; ok; wait 11 | compared 3
 the order of a minute ago is not | a@199 b@130 | scale 1; go a; ok; wait 11 | Victims (DeletedByOthers): delete b (ready for 2m12s vs 3m21s), deleted a; compared 3
 victims of a view that just changed are not compared | a b~ | change a-5; scale 1; go a-5; ok; wait 11 | compared 2 not 1
@@ -44,9 +48,11 @@ a deletion after a pause is by others | a b~ | scale 1; go b~; wait 1; go a; mak
 due claims agree | a | orphan b~; scale 2; adopt b~; relabel a; release a; make c; ok; wait 11 | compared 3
 a missing adoption differs once | a | orphan b; wait 99 | Adoption: adopt b, not done for 30 s; compared 1
 a missing release differs once | a | relabel a; make b; ok; wait 99 | Adoption: release a, not done for 30 s; compared 1
+a released own pod differs once | a b | release a; wait 99 | Adoption: adopt a, not done for 30 s; compared 1
 an adopted stranger differs once | a | stranger b; adopt b; wait 99 | Adoption: leave b alone, adopted b; compared 1
 a stranger that just matched is not compared | a | orphan b; relabel b; adopt b; relabel b; release b; wait 11 | compared 2 not 1
 a wrong status differs once | a | ready 0; wait 99 | Status: readyReplicas 1, readyReplicas 0; compared 1
+a status that is not written differs once | a | scale 1; wait 99 | Status: observedGeneration 3, observedGeneration 2; compared 1
 a corrected status agrees | a | ready 0; wait 15; ok; wait 31 | compared 1
 a status after minReadySeconds agrees | a | mature 20; make b@0; scale 2; ok; wait 21; ok; wait 31 | compared 3
 a status before minReadySeconds differs | a | mature 20; scale 2; make b@0; available 2; wait 99 | Status: availableReplicas 1, availableReplicas 2; compared 1
@@ -71,8 +77,9 @@ impl Story {
         let mut story = Self {
             shadow: Shadow::default(),
             controller: Controller::new(Config::default()),
-            // The other controller follows no preference.
+            // The other controller follows no preference. It counts the pods of a node only for a ReplicaSet with a controller.
             set: ReplicaSet {
+                controller: Some(objects::owner("shop")),
                 preferences: Some(Box::new(Preferences {
                     scale_in: vec![ScaleIn::Youngest],
                     ..Preferences::default()
@@ -216,13 +223,17 @@ impl Story {
     }
 
     fn act(&mut self, verb: &str, word: &str) {
-        let (name, mark) = word.split_at(word.find(['~', '!', '-', '@']).unwrap_or(word.len()));
+        let is_mark = |letter: char| "~!?/+-@".contains(letter);
+        let (name, mark) = word.split_at(word.find(is_mark).unwrap_or(word.len()));
         let known = self.pods.get(name).cloned();
         let mut it = known.unwrap_or_else(|| orphan(name, "web"));
         let number = || mark[1..].parse::<i32>().expect("a number");
         match mark.get(..1) {
             Some("~") => it = unready(it),
             Some("!") => it.state.deleting = true,
+            Some("?") => it.node = None,
+            Some("/") => it.node = mark.get(1..).map(Into::into),
+            Some("+") => it.state.restarts = number(),
             Some("-") => it.state.deletion_cost = -number(),
             Some(_) => {
                 it.state.ready.since = Some(self.now.plus(Span::seconds((-number()).into())))
