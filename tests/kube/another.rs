@@ -69,7 +69,7 @@ async fn replica_sets_are_held_where_another_controller_is_at_work() {
     let cluster = tests::or_skip!(ApiServer::start_with(&[&policy, &path]).await);
     let namespace = Namespace::create(cluster.admin().await, "another").await;
     // It has no limit of its own: a faster controller does more at the same time as the agent.
-    let other = ReplicaSetController::start(&cluster, &namespace, "").await;
+    let other = ReplicaSetController::start(&cluster, &namespace, &[]).await;
     let other = tests::or_skip!(other);
     // The start of the controller takes a while.
     acts::create_set(&namespace, &set("first", 1)).await;

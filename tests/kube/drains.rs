@@ -112,7 +112,7 @@ pub(crate) async fn play(cluster: &NodeCluster, row: &str, seed: u64) {
     };
     if controller == "upstream" {
         let (server, namespace) = (cluster.server(), stage.nodes.namespace());
-        stage._upstream = ReplicaSetController::start(server, namespace, "").await;
+        stage._upstream = ReplicaSetController::start(server, namespace, &[]).await;
     } else {
         stage.server = Some(DecisionServer::start());
         stage.start_agent();

@@ -27,6 +27,7 @@ mod growth;
 mod helm;
 mod helm_test;
 mod kubectl;
+mod kubelets;
 mod lasting;
 mod leading;
 mod manifests;

@@ -1,153 +1,107 @@
-//! A shadow-mode agent beside upstream's own ReplicaSet controller with faults. Each fault is reported within a hundred
-//! comparisons. The faults are in `tests/cluster/replicaset-controller`; `shadow` runs beside the controller without one.
-
-mod people;
+//! A shadow-mode agent beside upstream's own ReplicaSet controller with a fault for each subject of a comparison. `shadow` runs beside
+//! the controller without faults, and the unit tests of shadow mode have more of them.
 
 use std::time::Duration;
 
-use serde_json::Value;
-use tests::{
-    depth,
-    real::{Agent, ApiServer, DecisionServer, Namespace, ReplicaSetController},
-};
-use tokio::{
-    task::JoinSet,
-    time::{self, Instant},
+use serde_json::{Value, json};
+use tests::real::{Agent, ApiServer, DecisionServer, Namespace, PATIENCE, ReplicaSetController};
+use tokio::time::{self, Instant};
+
+use crate::{
+    acts, another,
+    modes::{compared, differences, may_only_read},
+    objects,
 };
 
-pub(crate) use self::people::Kubelets;
-use self::people::People;
-use crate::modes::{compared, differences, may_only_read, unexplained};
-
-/// The maximum number of comparisons, of all subjects, before the report of a fault.
-const TOLD_WITHIN: u64 = 100;
-/// The wait for reports: missing actions are reported after half a minute.
-const TOLD: Duration = Duration::from_mins(1);
-/// The number of concurrent controllers.
-const AT_ONCE: usize = 4;
-/// The faults that the gate tests: one each of victims, number and owners.
-const IN_GATE: [&str; 3] = ["cost-reversed", "creates-twice", "adopts-strangers"];
-const FAULTS: [&str; 21] = [
-    "adopts-none",
-    "adopts-strangers",
-    "ages-reversed",
-    "assignment-reversed",
-    "cost-reversed",
-    "creates-one-less",
-    "creates-twice",
-    "crowding-reversed",
-    "deletes-another",
-    "deletes-one-less",
-    "deletes-one-more",
-    "min-ready-ignored",
-    "readiness-ignored",
-    "releases-none",
-    "releases-own",
-    "restarts-reversed",
-    "status-left-out",
-    "status-of-before",
-    "status-too-good",
-    "wants-one-less",
-    "wants-one-more",
+/// The namespace.
+const NAME: &str = "mutants";
+/// The ReplicaSets, their desired replicas, and the subjects of their differences: `tests/cluster/replicaset-controller` knows the names.
+const FAULTS: [(&str, u32, &str); 4] = [
+    ("adopting", 2, "SUBJECT_ADOPTION"),
+    ("costs", COSTS, "SUBJECT_VICTIMS"),
+    ("more", 2, "SUBJECT_COUNT"),
+    ("observed", 2, "SUBJECT_STATUS"),
 ];
+const COSTS: u32 = 8;
+/// The number of pods at first: one more than desired.
+const PODS: usize = 15;
 
-/// A controller and the shadow-mode agent beside it.
-struct Trial {
-    fault: &'static str,
-    people: People,
-    server: DecisionServer,
-    _agent: Agent,
-    controller: ReplicaSetController,
+/// Creates the ReplicaSets and an orphan to adopt, and gives each pod of `costs` another cost.
+async fn create(namespace: &Namespace) {
+    for (name, replicas, _) in FAULTS {
+        acts::create_set(namespace, &another::set(name, replicas)).await;
+    }
+    let pods = acts::pods_become(namespace, PODS).await;
+    let costs = pods
+        .iter()
+        .filter(|pod| pod["metadata"]["labels"]["app"] == "costs");
+    for (cost, pod) in costs.enumerate() {
+        let costs = json!({objects::DELETION_COST: cost.to_string()});
+        acts::patch_pod(namespace, pod, &json!({"metadata": {"annotations": costs}})).await;
+    }
+    let mut orphan = objects::pod("orphan");
+    orphan["metadata"]["labels"] = json!({"app": "adopting"});
+    acts::create_pod(namespace, &orphan).await;
 }
 
-/// The reports of a shadow-mode agent so far.
-struct Told {
-    compared: u64,
-    unexplained: u64,
-    answer: Value,
-}
-
-impl Trial {
-    /// Starts a controller with a fault. `None` without tools to build it.
-    async fn start(cluster: &ApiServer, fault: &'static str) -> Option<Self> {
-        let namespace = Namespace::create(cluster.admin().await, fault).await;
-        let reader = may_only_read(cluster, &namespace).await;
-        let server = DecisionServer::start();
-        let flags = ["--mode", "shadow", "--leader-elect=false", "--namespace"];
-        let agent = Agent::start(&server, &reader, &[&flags[..], &[fault]].concat());
-        agent.running().wait_for_message("listed", 2);
-        let controller = ReplicaSetController::start(cluster, &namespace, fault).await?;
-        Some(Self {
-            fault,
-            people: People::begin(namespace).await,
-            server,
-            _agent: agent,
-            controller,
+/// The number of faults with an unexplained difference that has both sides.
+fn told(answer: &Value) -> usize {
+    let is_told = |(name, _, subject): &&(&str, u32, &str)| {
+        let mut all = answer["differences"].as_array().into_iter().flatten();
+        all.any(|it| {
+            let has = |side: &str| it[side].as_str().is_some_and(|text| !text.is_empty());
+            it["replicaSet"]["name"] == *name
+                && it["subject"] == *subject
+                && it["departure"] == "DEPARTURE_UNSPECIFIED"
+                && ["decided", "done", "why"].into_iter().all(has)
         })
-    }
+    };
+    FAULTS.iter().filter(is_told).count()
+}
 
-    fn told(&self) -> Told {
-        let answer = differences(&self.server);
-        Told {
-            compared: compared(&answer),
-            unexplained: unexplained(&answer),
-            answer,
+/// Reads the differences until they are so, and returns them.
+async fn become_so(server: &DecisionServer, are_so: impl Fn(&Value) -> bool) -> Value {
+    let until = Instant::now() + PATIENCE;
+    let mut looks = time::interval(Duration::from_secs(1));
+    loop {
+        looks.tick().await;
+        let answer = differences(server);
+        if are_so(&answer) {
+            return answer;
         }
-    }
-
-    /// Acts until an unexplained difference, or until all reports have arrived.
-    async fn work(&mut self) -> Told {
-        let mut looks = time::interval(Duration::from_secs(1));
-        let mut told = self.told();
-        for step in 0..people::STEPS {
-            self.people.act(step).await;
-            while told.unexplained == 0 && !self.people.stands() {
-                looks.tick().await;
-                told = self.told();
-            }
-        }
-        let until = Instant::now() + TOLD;
-        while told.unexplained == 0 && Instant::now() < until {
-            looks.tick().await;
-            told = self.told();
-        }
-        told
-    }
-
-    /// Acts until the fault is reported. Returns what is wrong with the report, if anything is.
-    async fn finds_out(mut self) -> Option<String> {
-        let told = self.work().await;
-        let (fault, compared) = (self.fault, told.compared);
-        let first = &told.answer["differences"][0];
-        eprintln!(
-            "{fault}: {} unexplained of {compared}, the latest {first}",
-            told.unexplained
-        );
-        let has_both_sides = ["decided", "done", "why"]
-            .iter()
-            .all(|side| first[side] != "");
-        let found = told.unexplained > 0 && compared <= TOLD_WITHIN && has_both_sides;
-        let failure = || format!("{fault}: {:#}\n{}", told.answer, self.controller.log());
-        (!found).then(failure)
+        assert!(Instant::now() < until, "{answer:#}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_of_upstreams_controller_are_told_within_a_hundred_comparisons() {
+async fn each_fault_of_upstreams_controller_is_told() {
     let cluster = tests::or_skip!(ApiServer::shared().await);
-    let faults = if depth::is_full() {
-        &FAULTS[..]
-    } else {
-        &IN_GATE
-    };
-    let mut failures = Vec::new();
-    for faults in faults.chunks(AT_ONCE) {
-        let mut trials = JoinSet::new();
-        for fault in faults {
-            let trial = tests::or_skip!(Trial::start(cluster, fault).await);
-            trials.spawn(trial.finds_out());
+    let namespace = Namespace::create(cluster.admin().await, NAME).await;
+    let reader = may_only_read(cluster, &namespace).await;
+    let server = DecisionServer::start();
+    let flags = [
+        "--mode",
+        "shadow",
+        "--leader-elect=false",
+        "--namespace",
+        NAME,
+    ];
+    let agent = Agent::start(&server, &reader, &flags);
+    agent.running().wait_for_message("listed", 2);
+    let controller = ReplicaSetController::start(cluster, &namespace, &["--faulty"]).await;
+    let _controller = tests::or_skip!(controller);
+    create(&namespace).await;
+    // Missing actions are reported after half a minute. Until then the pods of `costs` have not changed for long enough.
+    let mut answer = become_so(&server, |answer| told(answer) + 1 == FAULTS.len()).await;
+    // The first wrong victim counts as deleted by a person.
+    for replicas in (1..COSTS).rev() {
+        if told(&answer) == FAULTS.len() {
+            break;
         }
-        failures.extend(trials.join_all().await.into_iter().flatten());
+        let comparisons_at_rest = compared(&answer) + 2;
+        acts::scale(&namespace, "costs", replicas).await;
+        answer = become_so(&server, |answer| compared(answer) >= comparisons_at_rest).await;
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    eprintln!("{answer:#}");
+    assert_eq!(told(&answer), FAULTS.len(), "{answer:#}");
 }

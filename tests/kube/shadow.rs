@@ -19,8 +19,8 @@ use tokio::{task::JoinSet, time};
 
 use crate::{
     acts, another,
+    kubelets::{self, NODES},
     modes::{compared, differences, may_only_read, unexplained},
-    mutants::Kubelets,
 };
 
 /// The number of comparisons without an unexplained difference, unless `DECREE_SHADOW_COMPARISONS` sets another.
@@ -34,7 +34,6 @@ const CONTROLLERS: &str = "--controllers=replicaset-controller,deployment-contro
 const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=1000"];
 const DEPLOYMENTS: [&str; 3] = ["shop", "cart", "mail"];
 const SETS: [&str; 2] = ["web", "api"];
-const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 /// The time after which missing actions are reported, and a reserve.
 const TOLD: Duration = Duration::from_secs(45);
 
@@ -201,11 +200,11 @@ async fn shadow_agrees_with_the_built_in_controllers() {
     let agent = Agent::start(&server, &reader, &flags);
     agent.running().wait_for_message("listed", 2);
     let is_done = Arc::new(AtomicBool::new(false));
-    let (mut kubelets, mut people) = (Vec::new(), JoinSet::new());
+    let (mut kubelets, mut people) = (JoinSet::new(), JoinSet::new());
     for number in 0..namespaces {
         let namespace = Namespace::create(admin.clone(), &format!("shadow-{number}")).await;
         let seed = seed.wrapping_add(number << 32);
-        kubelets.push(Kubelets::start(namespace.clone()));
+        kubelets.spawn(kubelets::act(namespace.clone()));
         let begun = People::begin(namespace, seed).await;
         people.spawn(begun.work(Arc::clone(&is_done)));
     }

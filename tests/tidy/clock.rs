@@ -26,7 +26,6 @@ tests/hostile/run.rs | reported
 tests/journey/kubelet.rs | when a kubelet acts
 tests/journey/kubelet/container.rs | when a kubelet acts
 tests/kube/lasting.rs | a bound that grows with the time
-tests/kube/mutants/people.rs | when people act
 tests/kube/restored.rs | reported
 tests/kube/timeouts.rs | a lower bound
 tests/src/real/nodes.rs | reported";
