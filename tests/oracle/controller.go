@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sort"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	core "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/utils/clock"
@@ -31,6 +31,12 @@ import (
 
 //go:linkname syncReplicaSet k8s.io/kubernetes/pkg/controller/replicaset.(*ReplicaSetController).syncReplicaSet
 func syncReplicaSet(rsc *replicaset.ReplicaSetController, ctx context.Context, key string) error
+
+//go:linkname relatedPods k8s.io/kubernetes/pkg/controller/replicaset.(*ReplicaSetController).getIndirectlyRelatedPods
+func relatedPods(rsc *replicaset.ReplicaSetController, logger klog.Logger, rs *apps.ReplicaSet) ([]*v1.Pod, error)
+
+//go:linkname ranked k8s.io/kubernetes/pkg/controller/replicaset.getPodsRankedByRelatedPodsOnSameNode
+func ranked(pods, related []*v1.Pod) controller.ActivePodsWithRanks
 
 // run lets upstream sync the key of a case once, on a client with the failures of the case, and records the result.
 func run(v *syncVector) {
@@ -70,17 +76,13 @@ func run(v *syncVector) {
 		p.ResourceVersion = "1"
 		return true, p, nil
 	})
-	fails := map[string]bool{}
-	for _, name := range v.Fault.FailDeletes {
-		fails[name] = true
-	}
 	deletes := []string{}
 	client.PrependReactor("delete", "pods", func(a core.Action) (bool, runtime.Object, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		name := a.(core.DeleteAction).GetName()
 		deletes = append(deletes, name)
-		if fails[name] {
+		if slices.Contains(v.Fault.FailDeletes, name) {
 			if v.Fault.DeleteError == "notFound" {
 				return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
 			}
@@ -127,7 +129,7 @@ func run(v *syncVector) {
 			owned[p.Name] = true
 		}
 	}
-	sort.Strings(patched)
+	slices.Sort(patched)
 	for _, name := range patched {
 		if owned[name] {
 			e.Releases = append(e.Releases, name)
@@ -135,9 +137,10 @@ func run(v *syncVector) {
 			e.Adopts = append(e.Adopts, name)
 		}
 	}
-	sort.Strings(deletes)
+	slices.Sort(deletes)
 	if len(deletes) > 0 {
-		if strictOrder(v, e.Adopts) || len(deletes) == claimed(v, e.Adopts) {
+		claimed := candidates(v, e.Adopts)
+		if strictOrder(rsc, rs, claimed) || len(deletes) == len(claimed) {
 			e.Deletes = deletes
 		} else {
 			e.AnyDeletes = true
@@ -162,53 +165,24 @@ func candidates(v *syncVector, adopts []string) []*v1.Pod {
 	rs := v.ReplicaSets[0]
 	sel, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
 	must(err)
-	adopted := map[string]bool{}
-	for _, name := range adopts {
-		adopted[name] = true
-	}
 	var ps []*v1.Pod
 	for _, p := range v.Pods {
 		r := metav1.GetControllerOf(p)
 		mine := r != nil && r.UID == rs.UID && sel.Matches(labels.Set(p.Labels))
-		if controller.IsPodActive(p) && (mine || adopted[p.Name]) {
+		if controller.IsPodActive(p) && (mine || slices.Contains(adopts, p.Name)) {
 			ps = append(ps, p)
 		}
 	}
 	return ps
 }
 
-func claimed(v *syncVector, adopts []string) int { return len(candidates(v, adopts)) }
-
-// strictOrder returns whether the upstream comparison puts the claimed pods in one strict total order.
+// strictOrder returns whether the upstream comparison puts the pods of a ReplicaSet in one strict total order.
 // With ties or cycles, the victims depend on the sort algorithm.
-func strictOrder(v *syncVector, adopts []string) bool {
-	rs := v.ReplicaSets[0]
-	ps := candidates(v, adopts)
-	perNode := map[string]int{}
-	if dep := metav1.GetControllerOf(rs); dep != nil {
-		seen := map[types.UID]bool{}
-		for _, r := range v.ReplicaSets {
-			if c := metav1.GetControllerOf(r); c == nil || c.UID != dep.UID {
-				continue
-			}
-			sel, err := metav1.LabelSelectorAsSelector(r.Spec.Selector)
-			if err != nil {
-				continue
-			}
-			for _, p := range v.Pods {
-				if sel.Matches(labels.Set(p.Labels)) && !seen[p.UID] {
-					seen[p.UID] = true
-					if controller.IsPodActive(p) {
-						perNode[p.Spec.NodeName]++
-					}
-				}
-			}
-		}
-	}
-	l := controller.ActivePodsWithRanks{Pods: ps, Now: metav1.NewTime(now)}
-	for _, p := range ps {
-		l.Rank = append(l.Rank, perNode[p.Spec.NodeName])
-	}
+func strictOrder(rsc *replicaset.ReplicaSetController, rs *apps.ReplicaSet, ps []*v1.Pod) bool {
+	related, err := relatedPods(rsc, klog.Background(), rs)
+	must(err)
+	l := ranked(ps, related)
+	l.Now = metav1.NewTime(now)
 	wins := make([]int, len(ps))
 	for a := range ps {
 		for b := range ps {
@@ -217,7 +191,7 @@ func strictOrder(v *syncVector, adopts []string) bool {
 			}
 		}
 	}
-	sort.Ints(wins)
+	slices.Sort(wins)
 	for i, w := range wins { // a strict total order wins 0, 1, … n-1 times
 		if w != i {
 			return false

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
@@ -66,9 +67,7 @@ func syncCase(i int) any {
 	}
 	if chance(0.25) {
 		rs.Spec.Template.Labels = map[string]string{"extra": "yes"}
-		for k, x := range l {
-			rs.Spec.Template.Labels[k] = x
-		}
+		maps.Copy(rs.Spec.Template.Labels, l)
 	}
 	if chance(0.12) {
 		rs.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web", "site"}}}}
@@ -97,19 +96,12 @@ func syncCase(i int) any {
 	siblings = append(siblings, other)
 
 	tl := rs.Spec.Template.Labels
-	clone := func(m map[string]string) map[string]string {
-		c := map[string]string{}
-		for k, x := range m {
-			c[k] = x
-		}
-		return c
-	}
 	count := rng.Intn(14)
 	if big {
 		count = pick(0, 1, 3, 1100)
 	}
 	for j := 0; j < count; j++ {
-		p := randPod(fmt.Sprintf("web-%d", j), clone(tl))
+		p := randPod(fmt.Sprintf("web-%d", j), maps.Clone(tl))
 		p.OwnerReferences = []metav1.OwnerReference{controllerRef(rs)}
 		if chance(0.06) {
 			p.Status.Phase = pick(v1.PodSucceeded, v1.PodFailed)
@@ -133,13 +125,13 @@ func syncCase(i int) any {
 		case chance(0.04): // owner reference without the controller flag
 			p.OwnerReferences[0].Controller = nil
 		case chance(0.08): // matches the selector, lacks a template label
-			p.Labels = clone(l)
+			p.Labels = maps.Clone(l)
 		}
 		v.Pods = append(v.Pods, p)
 	}
 	for _, s := range siblings {
 		for j := rng.Intn(5); j > 0; j-- {
-			p := randPod(fmt.Sprintf("%s-%d", s.Name, j), clone(s.Spec.Template.Labels))
+			p := randPod(fmt.Sprintf("%s-%d", s.Name, j), maps.Clone(s.Spec.Template.Labels))
 			p.OwnerReferences = []metav1.OwnerReference{controllerRef(s)}
 			if chance(0.1) {
 				p.Status.Phase = v1.PodSucceeded
