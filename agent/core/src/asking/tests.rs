@@ -50,6 +50,12 @@ fn wanted_elsewhere(id: u64, pods: &[&str]) -> v1::CostsWanted {
     wanted
 }
 
+/// Takes a question that a correct server may ask.
+fn ask(asking: &mut Asking, seconds: u64, view: &View, question: v1::CostsWanted) {
+    let taken = asking.handle_question(at(seconds), view, question);
+    taken.expect("it is sound");
+}
+
 fn calls(asking: &mut Asking, seconds: u64) -> Vec<(u64, String)> {
     let calls = std::iter::from_fn(|| asking.poll_call(at(seconds)));
     let told = calls.map(|call| {
@@ -82,9 +88,7 @@ fn answers(asking: &mut Asking) -> Vec<String> {
 #[test]
 fn pods_are_asked_once_and_the_answer_has_all_of_them() {
     let (mut asking, view) = (Asking::default(), asking_view(&["a", "b"]));
-    asking
-        .handle_question(at(0), &view, wanted(7, &["a", "b"]))
-        .expect("it is sound");
+    ask(&mut asking, 0, &view, wanted(7, &["a", "b"]));
     let call = asking.poll_call(at(1)).expect("a pod is to be asked");
     let (port, path) = (8080, "/busy".to_owned());
     let asks = Asks::Pod(pod_ref("a"), PodSource::Http { port, path });
@@ -103,12 +107,8 @@ fn pods_are_asked_once_and_the_answer_has_all_of_them() {
 #[test]
 fn service_gets_all_pods_of_a_question_at_once() {
     let (mut asking, view) = (Asking::default(), view_asking("grpc", &["a", "b", "c"]));
-    asking
-        .handle_question(at(0), &view, wanted(7, &["a", "x", "b", "c"]))
-        .expect("it is sound");
-    asking
-        .handle_question(at(0), &view, wanted(8, &["x"]))
-        .expect("nobody is asked");
+    ask(&mut asking, 0, &view, wanted(7, &["a", "x", "b", "c"]));
+    ask(&mut asking, 0, &view, wanted(8, &["x"]));
     assert_eq!(calls(&mut asking, 0), [(1, "a b c".to_owned())]);
     // Too few answers, from a caller that counts wrongly.
     asking.handle_costs(1, vec![Ok(3), Err("refused".to_owned())]);
@@ -122,9 +122,7 @@ fn service_gets_all_pods_of_a_question_at_once() {
 #[test]
 fn costs_that_are_late_are_left_out() {
     let (mut asking, view) = (Asking::default(), asking_view(&["a", "b"]));
-    asking
-        .handle_question(at(0), &view, wanted(7, &["a", "b"]))
-        .expect("it is sound");
+    ask(&mut asking, 0, &view, wanted(7, &["a", "b"]));
     assert_eq!(calls(&mut asking, 0).len(), 2);
     asking.handle_costs(1, vec![Ok(4)]);
     asking.handle_timeout(at(1));
@@ -141,18 +139,14 @@ fn costs_that_are_late_are_left_out() {
         timeout: None,
         ..wanted(8, &["a"])
     };
-    asking
-        .handle_question(at(10), &view, forever)
-        .expect("it is sound");
+    ask(&mut asking, 10, &view, forever);
     assert_eq!(asking.poll_timeout(), Some(at(20)));
 }
 
 #[test]
 fn reason_without_a_cost_has_128_bytes() {
     let (mut asking, view) = (Asking::default(), asking_view(&["a"]));
-    asking
-        .handle_question(at(0), &view, wanted(7, &["a"]))
-        .expect("it is sound");
+    ask(&mut asking, 0, &view, wanted(7, &["a"]));
     assert_eq!(calls(&mut asking, 0).len(), 1);
     // The cut falls within a character.
     asking.handle_costs(1, vec![Err("é".repeat(1_000))]);
@@ -170,9 +164,7 @@ fn only_active_pods_of_a_replica_set_that_prefers_it_are_asked() {
     ];
     let (mut asking, asks) = (Asking::default(), asking_view(&pods));
     let names = ["a", "ended", "deleting", "foreign", "orphan", "unknown"];
-    asking
-        .handle_question(at(0), &asks, wanted(1, &names))
-        .expect("it is sound");
+    ask(&mut asking, 0, &asks, wanted(1, &names));
     assert_eq!(calls(&mut asking, 0), [(1, "a".to_owned())]);
     asking.handle_costs(1, vec![Ok(0)]);
     let not = |name: &str| format!("{name}: {NOT_ASKED}");
@@ -198,13 +190,9 @@ fn only_active_pods_of_a_replica_set_that_prefers_it_are_asked() {
         elsewhere(5, |it| it.pods[0].namespace = "other".to_owned()),
     ];
     for other in others {
-        asking
-            .handle_question(at(0), &asks, other)
-            .expect("it is sound");
+        ask(&mut asking, 0, &asks, other);
     }
-    asking
-        .handle_question(at(0), &view(&[pod_of("a")]), wanted(6, &["a"]))
-        .expect("it is sound");
+    ask(&mut asking, 0, &view(&[pod_of("a")]), wanted(6, &["a"]));
     assert_eq!(calls(&mut asking, 0), []);
     assert_eq!(answers(&mut asking).len(), 5, "each has its answer at once");
 }
@@ -215,17 +203,13 @@ fn few_pods_are_asked_at_a_time_and_few_questions_are_open() {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let (mut asking, view) = (Asking::default(), asking_view(&names));
     for id in 1..=1_000 {
-        asking
-            .handle_question(at(0), &view, wanted(id, &names))
-            .expect("it is sound");
+        ask(&mut asking, 0, &view, wanted(id, &names));
     }
     assert_eq!(calls(&mut asking, 0).len(), 100);
     assert_eq!(calls(&mut asking, 0), []);
     asking.handle_costs(1, vec![Ok(0)]);
     assert_eq!(calls(&mut asking, 0), [(101, "p0".to_owned())]);
-    asking
-        .handle_question(at(0), &view, wanted(1_001, &names))
-        .expect("nobody is asked");
+    ask(&mut asking, 0, &view, wanted(1_001, &names));
     assert_eq!(answers(&mut asking), ["1001: "]);
     // The calls of an ended session still count, and its answers go nowhere.
     asking.clear();
@@ -233,9 +217,7 @@ fn few_pods_are_asked_at_a_time_and_few_questions_are_open() {
         (calls(&mut asking, 0), asking.poll_timeout()),
         (vec![], None)
     );
-    asking
-        .handle_question(at(0), &view, wanted(1, &["p1"]))
-        .expect("it is sound");
+    ask(&mut asking, 0, &view, wanted(1, &["p1"]));
     assert_eq!(calls(&mut asking, 0), []);
     asking.handle_costs(2, vec![Ok(9)]);
     assert_eq!(calls(&mut asking, 0), [(102, "p1".to_owned())]);
@@ -256,18 +238,14 @@ fn slow_pods_do_not_hold_up_those_of_other_namespaces() {
         let names = calls(asking, 0).into_iter().map(|(_, name)| name);
         names.collect::<Vec<_>>().join(" ")
     };
-    asking
-        .handle_question(at(0), &view, wanted(1, &names))
-        .expect("it is sound");
+    ask(&mut asking, 0, &view, wanted(1, &names));
     assert_eq!(next(&mut asking), names.join(" "), "one has half the calls");
     let others = [
         wanted(2, &["p0", "p1", "p2"]),
         wanted_elsewhere(3, &["x", "y", "z"]),
     ];
     for other in others.clone() {
-        asking
-            .handle_question(at(0), &view, other)
-            .expect("it is sound");
+        ask(&mut asking, 0, &view, other);
     }
     assert_eq!(next(&mut asking), "x y z");
     for call in 1..=4 {
@@ -277,9 +255,7 @@ fn slow_pods_do_not_hold_up_those_of_other_namespaces() {
     // Where no call is in flight, the older question is first.
     let mut asking = Asking::default();
     for other in others {
-        asking
-            .handle_question(at(0), &view, other)
-            .expect("it is sound");
+        ask(&mut asking, 0, &view, other);
     }
     assert_eq!(next(&mut asking), "p0 x p1 y p2 z");
 }
@@ -346,28 +322,14 @@ fn questions_with_texts_that_no_object_has_end_the_session() {
 #[test]
 fn questions_of_no_correct_server_end_the_session() {
     let (mut asking, view) = (Asking::default(), asking_view(&["a"]));
-    asking
-        .handle_question(at(0), &view, wanted(1, &["a"]))
-        .expect("it is sound");
-    assert!(
-        asking
-            .handle_question(at(0), &view, wanted(1, &["a"]))
-            .is_err(),
-        "repeated"
-    );
-    assert!(
-        asking
-            .handle_question(at(0), &view, wanted(2, &["a"; 101]))
-            .is_err(),
-        "large"
-    );
-    asking
-        .handle_question(at(0), &view, wanted(2, &[]))
-        .expect("it is sound");
-    let unread = (3..).find(|id| {
-        asking
-            .handle_question(at(0), &view, wanted(*id, &[]))
-            .is_err()
-    });
+    let mut is_refused = |id, pods: &[&str]| {
+        let taken = asking.handle_question(at(0), &view, wanted(id, pods));
+        taken.is_err()
+    };
+    assert!(!is_refused(1, &["a"]));
+    assert!(is_refused(1, &["a"]), "repeated");
+    assert!(is_refused(2, &["a"; 101]), "large");
+    assert!(!is_refused(2, &[]));
+    let unread = (3..).find(|id| is_refused(*id, &[]));
     assert_eq!(unread, Some(100_003));
 }
