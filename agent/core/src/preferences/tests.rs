@@ -88,57 +88,28 @@ fn annotations_are_read() {
     assert_eq!(super::words(&expected), words);
 }
 
+/// Annotations, and why each is ignored.
+const WRONG: &str = r#"
+scale-in-cost=LONG => longer than 256 bytes
+create=after-terminaton => "after-terminaton" is none of: after-termination, kubernetes
+keep-ended=-1 => "-1" is not a number of pods from 0 to 65535, nor kubernetes
+scale-in=consolidate,oldest => "oldest" is none of: first=KEY=VALUE, spread=KEY, leaving-node, consolidate, oldest-stays, kubernetes
+scale-in=spread=a,spread=b => more than one spread=KEY
+surge-on-eviction=101% => "101%" is not true, a number of pods from 0 to 65535, a percentage up to 100%, nor kubernetes
+scale-in=first=idle => "first=idle" is none of: first=KEY=VALUE, spread=KEY, leaving-node, consolidate, oldest-stays, kubernetes
+scale-in=first=app.state=idle; consolidate => "first=app.state=idle; consolidate" has no valid label
+scale-in=spread=zone/ => "spread=zone/" has no valid label
+scale-in=MANY => more than 8 rules"#;
+
 #[test]
 fn wrong_word_of_an_annotation_is_named() {
-    for (key, value, why) in [
-        (
-            "scale-in-cost",
-            &*format!("http://:80/{}", "x".repeat(256)),
-            "longer than 256 bytes",
-        ),
-        (
-            "create",
-            "after-terminaton",
-            "\"after-terminaton\" is none of: after-termination, kubernetes",
-        ),
-        (
-            "keep-ended",
-            "-1",
-            "\"-1\" is not a number of pods from 0 to 65535, nor kubernetes",
-        ),
-        (
-            "scale-in",
-            "consolidate,oldest",
-            "\"oldest\" is none of: first=KEY=VALUE, spread=KEY, leaving-node, consolidate, oldest-stays, kubernetes",
-        ),
-        ("scale-in", "spread=a,spread=b", "more than one spread=KEY"),
-        (
-            "surge-on-eviction",
-            "101%",
-            "\"101%\" is not true, a number of pods from 0 to 65535, a percentage up to 100%, nor kubernetes",
-        ),
-        (
-            "scale-in",
-            "first=idle",
-            "\"first=idle\" is none of: first=KEY=VALUE, spread=KEY, leaving-node, consolidate, oldest-stays, kubernetes",
-        ),
-        (
-            "scale-in",
-            "first=app.state=idle; consolidate",
-            "\"first=app.state=idle; consolidate\" has no valid label",
-        ),
-        (
-            "scale-in",
-            "spread=zone/",
-            "\"spread=zone/\" has no valid label",
-        ),
-        (
-            "scale-in",
-            &["consolidate"; 9].join(","),
-            "more than 8 rules",
-        ),
-    ] {
-        let set = read(&[(key, value)]);
+    let long = format!("http://:80/{}", "x".repeat(256));
+    let many = ["consolidate"; 9].join(",");
+    for row in WRONG.lines().skip(1) {
+        let (annotation, why) = row.split_once(" => ").expect("two columns");
+        let (key, value) = annotation.split_once('=').expect("a value");
+        let value = value.replace("LONG", &long).replace("MANY", &many);
+        let set = read(&[(key, &value)]);
         assert_eq!(set.preferences, Some(v1::Preferences::default()));
         assert_eq!(
             set.ignored_annotations,
@@ -168,9 +139,17 @@ fn surge_is_all_a_number_a_percentage_or_none() {
     }
 }
 
+/// Annotations, and why each is ignored without nodes and with nodes; empty where it is followed.
+const NEED_NODES: &str = "
+keep-ended=1 | |
+scale-in=consolidate | |
+surge-on-eviction=true | decree.dev/surge-on-eviction: needs nodes; start the agent with --nodes |
+scale-in=leaving-node | decree.dev/scale-in: leaving-node needs nodes; start the agent with --nodes |
+scale-in=spread=topology.kubernetes.io/zone | decree.dev/scale-in: spread=topology.kubernetes.io/zone needs nodes; start the agent with --nodes |
+scale-in=spread=rack | decree.dev/scale-in: spread=rack needs nodes; start the agent with --nodes | decree.dev/scale-in: spread=rack needs that label of nodes; start the agent with --node-label rack";
+
 #[test]
 fn preferences_that_need_nodes_are_ignored_without_them() {
-    const ZONE: &str = "spread=topology.kubernetes.io/zone";
     let fields = NodeFields::default();
     let applied = |annotation, value, nodes| {
         let mut set = read(&[(annotation, value)]);
@@ -179,36 +158,14 @@ fn preferences_that_need_nodes_are_ignored_without_them() {
         assert_eq!(is_followed, set.ignored_annotations.is_empty());
         set.ignored_annotations.pop().unwrap_or_default()
     };
-    for (annotation, value, without, with) in [
-        ("keep-ended", "1", "", ""),
-        ("scale-in", "consolidate", "", ""),
-        (
-            "surge-on-eviction",
-            "true",
-            "decree.dev/surge-on-eviction: needs nodes; start the agent with --nodes",
-            "",
-        ),
-        (
-            "scale-in",
-            "leaving-node",
-            "decree.dev/scale-in: leaving-node needs nodes; start the agent with --nodes",
-            "",
-        ),
-        (
-            "scale-in",
-            ZONE,
-            "decree.dev/scale-in: spread=topology.kubernetes.io/zone needs nodes; start the agent with --nodes",
-            "",
-        ),
-        (
-            "scale-in",
-            "spread=rack",
-            "decree.dev/scale-in: spread=rack needs nodes; start the agent with --nodes",
-            "decree.dev/scale-in: spread=rack needs that label of nodes; start the agent with --node-label rack",
-        ),
-    ] {
-        assert_eq!(applied(annotation, value, None), without);
-        assert_eq!(applied(annotation, value, Some(&fields)), with);
+    for row in NEED_NODES.lines().skip(1) {
+        let columns: Vec<_> = row.split('|').map(str::trim).collect();
+        let [annotation, without, with] = columns[..] else {
+            panic!("{row}")
+        };
+        let (key, value) = annotation.split_once('=').expect("a value");
+        assert_eq!(applied(key, value, None), without);
+        assert_eq!(applied(key, value, Some(&fields)), with);
     }
     let default = "*:surge-on-eviction=1".parse().expect("a default");
     let mut set = read(&[]);
