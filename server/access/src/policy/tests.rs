@@ -90,58 +90,29 @@ fn uid_that_is_named_for_one_is_nobody_elses() {
     assert_eq!(of_others("eu", "uid-eu"), [true; 2]);
 }
 
+/// Policies, where `+` begins a grant, with the line of the error and its words.
+const WRONG: &str = r#"
+ => 1: at least one [[grant]]
+grant = 3 => 1: expected a sequence
+[[grants]]\n => 1: unknown field `grants`, expected `grant`
+[[grant]]\nrole = "admin"\n => 1: missing field `identities`
++role = "root"\n => 3: unknown variant `root`, expected one of `agent`, `viewer`, `admin`
+[[grant]]\nidentities = [\n  "uid:1",\n  "bob"]\nrole = "admin" => 2: is not an identity; write
++role = "agent"\n => 1: this role needs its clusters: write
++role = "viewer"\nnames = ["*"]\n+role = "admin"\nnames = ["x"]\n => 5: an admin's clusters are all: leave out
++role = "agent"\nclusters = []\n => 1: an empty list makes the grant one for nothing
++role = "agent"\nclustres = ["x"]\n => 4: unknown field `clustres`
+[[grant]]\nidentities = ["uid:1" => 2:"#;
+
 #[test]
 fn what_is_wrong_is_named_with_its_line_and_what_would_be_right() {
-    let identities = "identities = [\"uid:1\"]\n";
-    for (text, line, says) in [
-        ("", 1, "at least one [[grant]]"),
-        ("grant = 3", 1, "expected a sequence"),
-        (
-            "[[grants]]\n",
-            1,
-            "unknown field `grants`, expected `grant`",
-        ),
-        (
-            "[[grant]]\nrole = \"admin\"\n",
-            1,
-            "missing field `identities`",
-        ),
-        (
-            "+role = \"root\"\n",
-            3,
-            "unknown variant `root`, expected one of `agent`, `viewer`, `admin`",
-        ),
-        (
-            "[[grant]]\nidentities = [\n  \"uid:1\",\n  \"bob\"]\nrole = \"admin\"",
-            2,
-            "is not an identity; write",
-        ),
-        (
-            "+role = \"agent\"\n",
-            1,
-            "this role needs its clusters: write",
-        ),
-        (
-            "+role = \"viewer\"\nnames = [\"*\"]\n+role = \"admin\"\nnames = [\"x\"]\n",
-            5,
-            "an admin's clusters are all: leave out",
-        ),
-        (
-            "+role = \"agent\"\nclusters = []\n",
-            1,
-            "an empty list makes the grant one for nothing",
-        ),
-        (
-            "+role = \"agent\"\nclustres = [\"x\"]\n",
-            4,
-            "unknown field `clustres`",
-        ),
-        ("[[grant]]\nidentities = [\"uid:1\"", 2, ""),
-    ] {
-        let begun = format!("[[grant]]\n{identities}");
-        let found = error(&text.replace('+', &begun));
-        assert_eq!(found.0, line, "{found:?}");
-        assert!(found.1.contains(says), "{found:?}");
+    for row in WRONG.lines().skip(1) {
+        let (text, expected) = row.split_once(" => ").expect("two columns");
+        let (line, says) = expected.split_once(':').expect("a line");
+        let text = text.replace("\\n", "\n");
+        let found = error(&text.replace('+', "[[grant]]\nidentities = [\"uid:1\"]\n"));
+        assert_eq!(found.0.to_string(), line, "{found:?}");
+        assert!(found.1.contains(says.trim_start()), "{found:?}");
     }
 }
 
