@@ -239,6 +239,16 @@ fn siblings_count_as_neighbours_across_namespaces() {
     assert!(super::system::says(victim, &ended.out), "{}", ended.out);
 }
 
+/// Values of the annotation, and the line of the first deletion.
+const PREFERRED: &str = "
+first=app.state=idle => web-c FIRST label app.state=idle
+consolidate => web-b EMPTIEST_NODE 1 pod on node-b vs 3 on node-a
+oldest-stays => web-b YOUNGEST 1h0m old vs 1h0m, 30s younger
+oldest-stays, consolidate => web-b YOUNGEST 1h0m old vs 1h0m, 30s younger
+leaving-node => web-b LEAVING_NODE on cordoned node-b
+spread=topology.kubernetes.io/zone => web-a FULLEST_DOMAIN 2 pods in zone-of-node-a vs 1 pod in zone-of-node-b
+kubernetes => web-a UID 1h0m old and 1h0m, the same age bucket";
+
 /// `decide` and `simulate` follow the annotation of a manifest, and count the pods of all namespaces on the nodes.
 #[test]
 fn preferences_of_the_annotation_choose_the_victims() {
@@ -265,31 +275,8 @@ fn preferences_of_the_annotation_choose_the_victims() {
             node("node-b", true),
         ])
     };
-    let cases = [
-        ("first=app.state=idle", "web-c FIRST label app.state=idle"),
-        (
-            "consolidate",
-            "web-b EMPTIEST_NODE 1 pod on node-b vs 3 on node-a",
-        ),
-        (
-            "oldest-stays",
-            "web-b YOUNGEST 1h0m old vs 1h0m, 30s younger",
-        ),
-        (
-            "oldest-stays, consolidate",
-            "web-b YOUNGEST 1h0m old vs 1h0m, 30s younger",
-        ),
-        ("leaving-node", "web-b LEAVING_NODE on cordoned node-b"),
-        (
-            "spread=topology.kubernetes.io/zone",
-            "web-a FULLEST_DOMAIN 2 pods in zone-of-node-a vs 1 pod in zone-of-node-b",
-        ),
-        (
-            "kubernetes",
-            "web-a UID 1h0m old and 1h0m, the same age bucket",
-        ),
-    ];
-    for (value, expected) in cases {
+    for row in PREFERRED.lines().skip(1) {
+        let (value, expected) = row.split_once(" => ").expect("two columns");
         let input = preferring(value);
         let decided = decide(&input, &[]);
         assert_eq!(victim(&decided.out).join(" "), expected, "by {value}");
@@ -370,45 +357,27 @@ fn all_forms_of_input_say_the_same() {
     }
 }
 
+/// Places of a pod with wrong values, and the refusals.
+const WRONG: &str = r#"
+/metadata/uid null => pod default/web-a: metadata.uid: is required
+/spec/nodeName 7 => pod default/web-a: spec.nodeName: invalid type: integer `7`, expected a string
+/metadata/name "Web_A" => pod default/Web_A: metadata.name: "Web_A" must be a DNS-1123 subdomain
+/metadata/labels {"a b": "c"} => pod default/web-a: metadata.labels
+/kind 3 => kind: expected a string
+ {"metadata": {}} => kind: is required
+ "pod" => (document): expected an object"#;
+
 #[test]
 fn refusals_name_file_document_and_field() {
-    let broken = |change: fn(&mut Value)| {
+    for row in WRONG.lines().skip(1) {
+        let (change, expected) = row.split_once(" => ").expect("two columns");
+        let (place, value) = change.split_once(' ').expect("a place");
         let (set, mut bad) = (replica_set("web", 1), pod("web-a", "web"));
-        change(&mut bad);
-        refused(&format!("{set}\n{}", list(&[pod("web-b", "web"), bad])))
-    };
-    let at = "error: -: document 2: items[1]: ";
-    for (cause, expected) in [
-        (
-            broken(|pod| pod["metadata"]["uid"] = Value::Null),
-            "pod default/web-a: metadata.uid: is required",
-        ),
-        (
-            broken(|pod| pod["spec"]["nodeName"] = 7.into()),
-            "pod default/web-a: spec.nodeName: invalid type: integer `7`, expected a string",
-        ),
-        (
-            broken(|pod| pod["metadata"]["name"] = "Web_A".into()),
-            "pod default/Web_A: metadata.name: \"Web_A\" must be a DNS-1123 subdomain",
-        ),
-        (
-            broken(|pod| pod["metadata"]["labels"] = json!({"a b": "c"})),
-            "pod default/web-a: metadata.labels",
-        ),
-        (
-            broken(|pod| pod["kind"] = 3.into()),
-            "kind: expected a string",
-        ),
-        (
-            broken(|pod| *pod = json!({"metadata": {}})),
-            "kind: is required",
-        ),
-        (
-            broken(|pod| *pod = json!("pod")),
-            "(document): expected an object",
-        ),
-    ] {
-        assert!(cause.starts_with(&format!("{at}{expected}")), "{cause}");
+        let changed = bad.pointer_mut(place).expect("it is there");
+        *changed = serde_json::from_str(value).expect("JSON");
+        let cause = refused(&format!("{set}\n{}", list(&[pod("web-b", "web"), bad])));
+        let expected = format!("error: -: document 2: items[1]: {expected}");
+        assert!(cause.starts_with(&expected), "{cause}");
     }
 }
 
