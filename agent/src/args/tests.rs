@@ -102,31 +102,25 @@ fn real_cluster_goes_before_none_and_the_embedded_one_is_asked_for_by_name() {
     assert_eq!(kind(&["--cluster", "fake"], true), Ok(Fake));
 }
 
+/// Flags, whether a real cluster is found, and the refusals.
+const OF_THE_OTHER_KIND: &str = "
+--manifest=web.yaml | no | --manifest fills
+--manifest=web.yaml | yes | --manifest fills
+--cluster=kubernetes --manifest=web.yaml | yes | --manifest fills
+--fake-seed=1 | yes | --fake-seed is for
+--cluster=fake --kubeconfig=a | yes | --kubeconfig and
+--cluster=fake --context=a | yes | --kubeconfig and
+--node-label=a,b,c,d,e,f,g,h,i | yes | --node-label names too many";
+
 #[test]
 fn flags_of_the_other_kind_of_cluster_are_refused() {
     let kind = |flags: &[&str], found| parse(flags).expect("valid").cluster_kind(found);
-    for (flags, found, said) in [
-        (&["--manifest=web.yaml"][..], false, "--manifest fills"),
-        (&["--manifest=web.yaml"], true, "--manifest fills"),
-        (
-            &["--cluster=kubernetes", "--manifest=web.yaml"],
-            true,
-            "--manifest fills",
-        ),
-        (&["--fake-seed=1"], true, "--fake-seed is for"),
-        (
-            &["--cluster=fake", "--kubeconfig=a"],
-            true,
-            "--kubeconfig and",
-        ),
-        (&["--cluster=fake", "--context=a"], true, "--kubeconfig and"),
-        (
-            &["--node-label=a,b,c,d,e,f,g,h,i"],
-            true,
-            "--node-label names too many",
-        ),
-    ] {
-        let refused = kind(flags, found).expect_err(said);
+    for row in OF_THE_OTHER_KIND.lines().skip(1) {
+        let [flags, found, said] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let flags: Vec<_> = flags.split(' ').collect();
+        let refused = kind(&flags, found == "yes").expect_err(said);
         assert!(refused.starts_with(said), "{refused}");
     }
     let fake = ["--cluster", "fake", "--manifest", "web.yaml"];
@@ -225,31 +219,21 @@ fn shard_is_of_a_real_cluster_and_well_written() {
     assert_eq!(named.cluster_kind(false), Ok(ClusterKind::Fake));
 }
 
+/// Flags, and the refusals.
+const WITHOUT_EFFECT: &str = "
+--tls-ca=ca.crt --scale-in-costs=metric,grpc=http://127.0.0.1:9 => does not use TLS, but flags
+--tls-server-name=a --scale-in-costs=grpc=https://b:9 => http://127.0.0.1:50051 does not use TLS, but flags
+--mode=shadow --scale-in-costs=grpc=http://b:9 => --scale-in-costs http://b:9 is plain text that leaves
+--mode=shadow --scale-in-costs=grpc=unix:a,grpc=https://b:9 => names several services";
+
 #[test]
 fn flags_without_effect_on_either_peer_are_refused() {
-    let service = "--scale-in-costs=metric,grpc=http://127.0.0.1:9";
-    for (flags, why) in [
-        (["--tls-ca=ca.crt", service], "does not use TLS, but flags"),
-        (
-            ["--tls-server-name=a", "--scale-in-costs=grpc=https://b:9"],
-            "http://127.0.0.1:50051 does not use TLS, but flags",
-        ),
-        (
-            ["--mode=shadow", "--scale-in-costs=grpc=http://b:9"],
-            "--scale-in-costs http://b:9 is plain text that leaves",
-        ),
-        (
-            [
-                "--mode=shadow",
-                "--scale-in-costs=grpc=unix:a,grpc=https://b:9",
-            ],
-            "names several services",
-        ),
-    ] {
-        let connectors = parse(&flags)
-            .expect("valid")
-            .connectors(&Metrics::default());
-        let error = connectors.expect_err(why).to_string();
+    for row in WITHOUT_EFFECT.lines().skip(1) {
+        let (flags, why) = row.split_once(" => ").expect("two columns");
+        let flags: Vec<_> = flags.split(' ').collect();
+        let args = parse(&flags).expect("valid");
+        let refused = args.connectors(&Metrics::default());
+        let error = refused.expect_err(why).to_string();
         assert!(error.contains(why), "{flags:?}: {error}");
     }
 }
