@@ -5,18 +5,15 @@ use tests::real::Namespace;
 
 pub(crate) async fn create_set(namespace: &Namespace, set: &Value) -> Value {
     let sets = namespace.replica_set("");
-    namespace.api().make(&sets, set).await
+    namespace.make(&sets, set).await
 }
 
 pub(crate) async fn create_pod(namespace: &Namespace, pod: &Value) -> Value {
-    namespace.api().make(&namespace.pod(""), pod).await
+    namespace.make(&namespace.pod(""), pod).await
 }
 
 pub(crate) async fn patch_set(namespace: &Namespace, name: &str, patch: &Value) -> Value {
-    namespace
-        .api()
-        .change(&namespace.replica_set(name), patch)
-        .await
+    namespace.change(&namespace.replica_set(name), patch).await
 }
 
 /// Sets the desired replicas of a ReplicaSet.
@@ -27,39 +24,30 @@ pub(crate) async fn scale(namespace: &Namespace, name: &str, replicas: u32) -> V
 /// Writes the status of a ReplicaSet as its controller would.
 pub(crate) async fn set_status(namespace: &Namespace, name: &str, status: &Value) -> Value {
     let path = format!("{}/status", namespace.replica_set(name));
-    namespace
-        .api()
-        .change(&path, &json!({"status": status}))
-        .await
+    namespace.change(&path, &json!({"status": status})).await
 }
 
 pub(crate) async fn patch_pod(namespace: &Namespace, pod: &Value, patch: &Value) -> Value {
-    namespace
-        .api()
-        .change(&namespace.pod(name(pod)), patch)
-        .await
+    namespace.change(&namespace.pod(name(pod)), patch).await
 }
 
 /// Writes the status of a pod as its kubelet would.
 pub(crate) async fn set_pod_status(namespace: &Namespace, pod: &Value, status: &Value) -> Value {
     let path = format!("{}/status", namespace.pod(name(pod)));
-    namespace
-        .api()
-        .change(&path, &json!({"status": status}))
-        .await
+    namespace.change(&path, &json!({"status": status})).await
 }
 
 /// Deletes a pod, with its grace period.
 pub(crate) async fn delete_pod(namespace: &Namespace, pod: &Value) {
     let path = namespace.pod(name(pod));
-    namespace.api().remove(&path, &json!({})).await;
+    namespace.remove(&path, &json!({})).await;
 }
 
 /// Removes a pod at once, as a kubelet does after the pod has stopped.
 pub(crate) async fn remove_pod(namespace: &Namespace, pod: &Value) {
     let path = namespace.pod(name(pod));
     let at_once = json!({"gracePeriodSeconds": 0});
-    namespace.api().remove(&path, &at_once).await;
+    namespace.remove(&path, &at_once).await;
 }
 
 /// Waits until the status of a ReplicaSet has these fields, null for an absent one, and observes the current generation. Returns

@@ -120,7 +120,7 @@ impl Attended<'_> {
     /// Writes the status that its controller would.
     async fn tell(&self, replicas: u32) {
         let path = self.namespace.replica_set(self.name);
-        let set = self.namespace.api().get(&path).await.expect("it is there");
+        let set = self.namespace.get(&path).await.expect("it is there");
         let status = json!({
             "replicas": replicas, "fullyLabeledReplicas": replicas, "terminatingReplicas": 0,
             "observedGeneration": set["metadata"]["generation"],
@@ -244,7 +244,7 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
     // Only an agent that reads nodes follows it.
     let surges = json!({"metadata": {"annotations": {"decree.dev/surge-on-eviction": "true"}}});
     let path = namespace.replica_set("web");
-    namespace.api().change(&path, &surges).await;
+    namespace.change(&path, &surges).await;
     let is_followed = |it: &Value| it["summary"]["preferences"]["surgePercent"] == 100;
     up.until(&["explain", "one-process/web"], is_followed).await;
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/decree-agent";

@@ -149,7 +149,7 @@ impl Look<'_> {
         let path = format!("{set}/status?fieldManager={manager}");
         let path = self.namespace.replica_set(&path);
         let status = json!({"status": {"replicas": 0, "observedGeneration": 1}});
-        let written = self.namespace.api().patch(&path, Patch::Merge, &status);
+        let written = self.namespace.patch(&path, Patch::Merge, &status);
         written.await.expect("all is allowed");
     }
 }
@@ -183,7 +183,7 @@ async fn check_is_never_well_beside_another_controller_whatever_its_name() {
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": set["metadata"]["uid"], "controller": true,
     }]);
     let path = format!("{}?fieldManager=k3s", look.namespace.pod(""));
-    look.namespace.api().make(&path, &pod).await;
+    look.namespace.make(&path, &pod).await;
     look.finds("", others, "WARN", "k3s created pod check-others/web-x");
 
     let mut probe = objects::replica_set("decree-probe", 0);

@@ -147,7 +147,7 @@ async fn schema_refuses_what_the_built_in_resource_refuses() {
             let (parent, field) = pointer.rsplit_once('/').expect("it is a pointer");
             let parent = set.pointer_mut(parent).expect("it is there");
             parent[field] = value.clone();
-            let refusal = namespace.api().create(path, &set).await;
+            let refusal = namespace.create(path, &set).await;
             let code = refusal.map_err(|refusal: Refusal| refusal.code);
             assert_eq!(code, Err(422), "{pointer} {value} at {path}");
         }

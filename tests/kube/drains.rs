@@ -284,7 +284,7 @@ impl Stage<'_> {
         let resource = format!("{}s", kind.to_lowercase());
         let name = "few?fieldManager=tests";
         let path = namespace.path(&format!("{group}/{version}"), &resource, name);
-        let applied = namespace.api().patch(&path, Patch::Apply, &object).await;
+        let applied = namespace.patch(&path, Patch::Apply, &object).await;
         applied.expect("it is valid");
     }
 }

@@ -83,7 +83,7 @@ async fn evict(nodes: &Nodes, pod: &Value, options: &Value, query: &str) -> Stri
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, "deleteOptions": options,
     });
     let path = format!("{}/eviction{query}", nodes.namespace().pod(name));
-    let Err(refusal) = nodes.namespace().api().create(&path, &eviction).await else {
+    let Err(refusal) = nodes.namespace().create(&path, &eviction).await else {
         return String::new();
     };
     assert_eq!((refusal.code, &*refusal.reason), (429, "TooManyRequests"));
@@ -111,7 +111,7 @@ async fn replaced(nodes: &Nodes, pod: &Value) -> Value {
 
 async fn leaving(nodes: &Nodes, pod: &Value) -> Value {
     let path = nodes.namespace().pod(acts::name(pod));
-    let pod = nodes.namespace().api().get(&path).await.expect("it stays");
+    let pod = nodes.namespace().get(&path).await.expect("it stays");
     pod["metadata"]["annotations"]["decree.dev/leaving"].clone()
 }
 
@@ -125,7 +125,7 @@ async fn run(nodes: &Nodes, kind: &str) -> Value {
     let budget = nodes
         .namespace()
         .path("/apis/policy/v1", "poddisruptionbudgets", "web");
-    nodes.namespace().api().remove(&budget, &json!({})).await;
+    nodes.namespace().remove(&budget, &json!({})).await;
     replaced(nodes, &Value::Null).await
 }
 
@@ -173,10 +173,10 @@ async fn evictions_wait_for_replacements_without_budget_and_cordon() {
     let pod = is_evicted(nodes, &pod, "it is not ready").await;
     let set = namespace.replica_set("web");
     let off = annotations("surge-on-eviction", &Value::Null);
-    namespace.api().change(&set, &off).await;
+    namespace.change(&set, &off).await;
     let pod = is_evicted(nodes, &pod, "its ReplicaSet has no surge").await;
     let on = annotations("surge-on-eviction", &json!("25%"));
-    namespace.api().change(&set, &on).await;
+    namespace.change(&set, &on).await;
     webhook.kill();
     is_evicted(nodes, &pod, "the webhook is down").await;
 }

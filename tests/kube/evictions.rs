@@ -57,12 +57,12 @@ async fn check_lists_pods_without_the_responder(cluster: &NodeCluster) {
     let namespace = Namespace::create(admin, "before").await;
     let mut set = objects::replica_set("web", 1);
     set["metadata"]["annotations"] = json!({SURGE: "true"});
-    let made = namespace.api().make(&namespace.replica_set(""), &set).await;
+    let made = namespace.make(&namespace.replica_set(""), &set).await;
     let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": made["metadata"]["uid"], "controller": true});
     let mut pod = made["spec"]["template"].clone();
     pod["metadata"]["name"] = "web-1".into();
     pod["metadata"]["ownerReferences"] = json!([owner]);
-    namespace.api().make(&namespace.pod(""), &pod).await;
+    namespace.make(&namespace.pod(""), &pod).await;
     let server = DecisionServer::start();
     let kubeconfig = cluster.server().kubeconfig(User::Admin);
     let words = "-o json --only agent --agent off --nodes -n before";
@@ -99,22 +99,22 @@ async fn request(namespace: &Namespace, pod: &Value) {
         "spec": {"target": target, "requester": "tests.decree.dev/drain", "intent": "Eviction"},
     });
     let path = namespace.path(ROOT, "evictionrequests", "");
-    namespace.api().make(&path, &request).await;
+    namespace.make(&path, &request).await;
 }
 
 async fn withdraw(namespace: &Namespace, pod: &Value) {
     let name = pod["metadata"]["name"].as_str().expect("it has one");
     let path = namespace.path(ROOT, "evictionrequests", name);
-    namespace.api().remove(&path, &json!({})).await;
+    namespace.remove(&path, &json!({})).await;
 }
 
 /// Sets the annotation of the Deployment to Kubernetes' own behaviour, and waits until its ReplicaSet has it too.
 async fn opt_out(namespace: &Namespace) {
     let path = namespace.path("/apis/apps/v1", "deployments", "web");
     let own = json!({"metadata": {"annotations": {SURGE: "kubernetes"}}});
-    namespace.api().change(&path, &own).await;
+    namespace.change(&path, &own).await;
     found(async || {
-        let sets = namespace.api().list(&namespace.replica_set("")).await;
+        let sets = namespace.list(&namespace.replica_set("")).await;
         let sets = sets.map_err(|it| format!("{it:?}"))?;
         let is_so = |set: &Value| set["metadata"]["annotations"][SURGE] == "kubernetes";
         let are_so = sets.iter().all(is_so);
@@ -127,11 +127,7 @@ async fn opt_out(namespace: &Namespace) {
 async fn is_marked(namespace: &Namespace, pod: &Value, is_marked: bool) {
     let path = namespace.pod(pod["metadata"]["name"].as_str().expect("it has one"));
     found(async || {
-        let pod = namespace
-            .api()
-            .get(&path)
-            .await
-            .map_err(|it| format!("{it:?}"))?;
+        let pod = namespace.get(&path).await.map_err(|it| format!("{it:?}"))?;
         let mark = &pod["metadata"]["annotations"]["decree.dev/leaving"];
         let is_so = mark.is_string() == is_marked;
         is_so
@@ -145,7 +141,7 @@ async fn is_marked(namespace: &Namespace, pod: &Value, is_marked: bool) {
 async fn responds(namespace: &Namespace, pod: &Value, expected: &str) {
     found(async || {
         let path = namespace.path(ROOT, "evictions", "");
-        let evictions = namespace.api().list(&path).await;
+        let evictions = namespace.list(&path).await;
         let evictions = evictions.map_err(|it| format!("{it:?}"))?;
         let mut evictions = evictions.iter();
         let eviction =
@@ -168,7 +164,7 @@ async fn responds(namespace: &Namespace, pod: &Value, expected: &str) {
 async fn have_succeeded(namespace: &Namespace) {
     found(async || {
         let path = namespace.path(ROOT, "evictionrequests", "");
-        let requests = namespace.api().list(&path).await;
+        let requests = namespace.list(&path).await;
         let requests = requests.map_err(|it| format!("{it:?}"))?;
         let has_succeeded = |request: &Value| {
             let conditions = request["status"]["conditions"]

@@ -67,7 +67,7 @@ impl Gate {
         });
         let gate = Self { state };
         let hook = hook(namespace.name(), port, &authority.pem);
-        namespace.api().make(HOOKS, &hook).await;
+        namespace.make(HOOKS, &hook).await;
         gate.comes_into_force(namespace).await;
         gate
     }
@@ -105,7 +105,7 @@ impl Gate {
     async fn comes_into_force(&self, namespace: &Namespace) {
         let path = format!("{}?dryRun=All", namespace.pod(""));
         found(async || {
-            namespace.api().make(&path, &objects::pod("probe")).await;
+            namespace.make(&path, &objects::pod("probe")).await;
             let is_in_force = lock(&self.state).is_in_force;
             let failure = || "the gate is never asked".to_owned();
             is_in_force.then_some(()).ok_or_else(failure)

@@ -116,7 +116,7 @@ async fn remove_owners(namespace: &Namespace) {
         "metadata": {"name": name}, "spec": {"policyName": name},
     });
     for (path, object) in [(POLICIES, policy), (BINDINGS, binding)] {
-        namespace.api().make(path, &object).await;
+        namespace.make(path, &object).await;
     }
     // The API server learns of policies later than they are written.
     let path = format!("{}?dryRun=All", namespace.pod(""));
@@ -124,7 +124,7 @@ async fn remove_owners(namespace: &Namespace) {
     probe["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "probe", "uid": "probe"}]);
     found(async || {
-        let made = namespace.api().make(&path, &probe).await;
+        let made = namespace.make(&path, &probe).await;
         let is_free = made["metadata"]["ownerReferences"].is_null();
         is_free.then_some(()).ok_or_else(|| made.to_string())
     })
@@ -151,7 +151,6 @@ async fn pods_whose_owner_a_policy_removes_at_each_write_are_created_once() {
     assert_eq!(namespace.pods().await.map(|pods| pods.len()), Ok(7));
     for path in [BINDINGS, POLICIES] {
         namespace
-            .api()
             .remove(&format!("{path}/disowned"), &json!({}))
             .await;
     }

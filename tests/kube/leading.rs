@@ -96,7 +96,7 @@ async fn spec_of_lease(growth: &Growth) -> Value {
     let namespace = &growth.namespace;
     let group = "/apis/coordination.k8s.io/v1";
     let path = namespace.path(group, "leases", "decree-agent");
-    let lease = namespace.api().get(&path).await;
+    let lease = namespace.get(&path).await;
     lease.expect("an agent leads")["spec"].take()
 }
 

@@ -75,17 +75,14 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     let namespace = Namespace::create(cluster.admin().await, "dry-run").await;
     let reader = may_only_read(cluster, &namespace).await;
     let sets = namespace.replica_set("");
-    let few = namespace
-        .api()
-        .make(&sets, &objects::replica_set("few", 2))
-        .await;
-    let many = namespace.api().make(&sets, &another::set("many", 0)).await;
+    let few = namespace.make(&sets, &objects::replica_set("few", 2)).await;
+    let many = namespace.make(&sets, &another::set("many", 0)).await;
     let mut surplus = objects::pod("surplus");
     surplus["metadata"]["labels"] = json!({"app": "many"});
     surplus["metadata"]["ownerReferences"] = json!([{
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "many", "uid": many["metadata"]["uid"], "controller": true,
     }]);
-    let surplus = namespace.api().make(&namespace.pod(""), &surplus).await;
+    let surplus = namespace.make(&namespace.pod(""), &surplus).await;
 
     let server = DecisionServer::start();
     let flags = [
@@ -112,15 +109,11 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     assert_eq!(pods[0]["metadata"], surplus["metadata"], "nor changed");
     for (name, before) in [("few", few), ("many", many)] {
         let path = namespace.replica_set(name);
-        let after = namespace.api().get(&path).await.expect("it is there");
+        let after = namespace.get(&path).await.expect("it is there");
         assert_eq!(after, before, "nothing was written to {name}");
     }
     let events = namespace.path("/api/v1", "events", "");
-    let events = namespace
-        .api()
-        .list(&events)
-        .await
-        .expect("they can be listed");
+    let events = namespace.list(&events).await.expect("they can be listed");
     assert_eq!(events, Vec::<Value>::new());
     let metrics = agent.metrics();
     assert!(
@@ -135,10 +128,7 @@ async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
     let admin = cluster.admin().await;
     let namespace = Namespace::create(admin, "dry-run-led").await;
     let sets = namespace.replica_set("");
-    let written = namespace
-        .api()
-        .make(&sets, &objects::replica_set("web", 1))
-        .await;
+    let written = namespace.make(&sets, &objects::replica_set("web", 1)).await;
     let server = DecisionServer::start();
     let flags = [
         "--mode",
@@ -152,11 +142,11 @@ async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
     let agent = Agent::start(&server, &kubeconfig, &flags);
     shown(&agent, "dry-run-led/web", "status");
     let lease = namespace.path("/apis/coordination.k8s.io/v1", "leases", "decree-agent");
-    let lease = namespace.api().get(&lease).await.expect("it is taken");
+    let lease = namespace.get(&lease).await.expect("it is taken");
     let holder = lease["spec"]["holderIdentity"].as_str();
     assert!(holder.is_some_and(|name| !name.is_empty()), "{lease:#}");
     let path = namespace.replica_set("web");
-    let after = namespace.api().get(&path).await.expect("it is there");
+    let after = namespace.get(&path).await.expect("it is there");
     assert_eq!(after, written);
     assert_eq!(namespace.pods().await.expect("they can be listed").len(), 0);
 }

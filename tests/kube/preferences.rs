@@ -33,7 +33,7 @@ async fn deployment_hands_down_what_its_pods_wait_for_and_how_many_ended_ones_st
     let _agent = Agent::start(&server, &cluster.kubeconfig(User::Admin), &flags);
     let _controller = ControllerManager::start(cluster, &["--controllers=deployment-controller"]);
     let path = namespace.path("/apis/apps/v1", "deployments", "");
-    namespace.api().make(&path, &deployment()).await;
+    namespace.make(&path, &deployment()).await;
     let pods = acts::pods_become(&namespace, 2).await;
     let set = pods[0]["metadata"]["ownerReferences"][0]["name"].as_str();
     let set = format!("preferences/{}", set.expect("it has an owner"));
@@ -58,7 +58,7 @@ async fn deployment_hands_down_what_its_pods_wait_for_and_how_many_ended_ones_st
 
     let misspelt = json!({"metadata": {"annotations": {"decree.dev/create": "after"}}});
     let path = namespace.path("/apis/apps/v1", "deployments", "web");
-    namespace.api().change(&path, &misspelt).await;
+    namespace.change(&path, &misspelt).await;
     let ignored =
         "Ignored:     decree.dev/create: \"after\" is none of: after-termination, kubernetes";
     is_explained(&server, &set, ignored).await;

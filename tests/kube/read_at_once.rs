@@ -226,7 +226,7 @@ async fn replicas_are_divided_as_the_deployment_controller_divides_them() {
         }
         let scaled = json!({"spec": {"replicas": replicas}});
         let path = namespace.path("/apis/apps/v1", "deployments", &name);
-        namespace.api().change(&path, &scaled).await;
+        namespace.change(&path, &scaled).await;
         expected.push((seed, sizes));
     }
     let _controller = ControllerManager::start(cluster, &["--controllers=deployment-controller"]);
@@ -235,7 +235,7 @@ async fn replicas_are_divided_as_the_deployment_controller_divides_them() {
             let path = namespace.replica_set(&name);
             let what = format!("{size} replicas with DECREE_READ_SEED={seed}");
             let is_so = |set: &Value| (set["spec"]["replicas"] == size).then_some(());
-            namespace.api().wait_for(&what, &path, is_so).await;
+            namespace.wait_for(&what, &path, is_so).await;
         }
     }
 }
@@ -261,7 +261,7 @@ async fn draw_deployment(namespace: &Namespace, rng: &mut Rng, name: &str) {
         },
     });
     let path = namespace.path("/apis/apps/v1", "deployments", "");
-    let made = namespace.api().make(&path, &deployment).await;
+    let made = namespace.make(&path, &deployment).await;
     let mut of = owner("Deployment", name, text(&made, "uid"));
     of["blockOwnerDeletion"] = true.into();
     let sizes = (1..=newest).map(|version| match version {
@@ -287,7 +287,7 @@ async fn draw_deployment(namespace: &Namespace, rng: &mut Rng, name: &str) {
                 "selector": {"matchLabels": {"app": name, "version": version.to_string()}},
             },
         });
-        namespace.api().make(&namespace.replica_set(""), &set).await;
+        namespace.make(&namespace.replica_set(""), &set).await;
     }
 }
 

@@ -136,7 +136,7 @@ async fn creates_that_a_quota_refuses_are_made_once_after_a_restore() {
     let agent = stage.agent(&["--leader-elect=false"]);
     let path = stage.namespace.replica_set("web");
     let some = |set: &Value| set["status"]["conditions"].is_array().then_some(());
-    stage.namespace.api().wait_for("refused", &path, some).await;
+    stage.namespace.wait_for("refused", &path, some).await;
     let since = stage.restore().await;
     let sightings = Sightings::begin(&stage.namespace);
     stage.namespace.raise_quota(50).await;
@@ -243,6 +243,6 @@ async fn leader_that_the_backup_contradicts_gives_way_and_no_two_lead() {
 /// The number of holders that the Lease has had.
 async fn transitions(namespace: &Namespace) -> i64 {
     let path = namespace.path("/apis/coordination.k8s.io/v1", "leases", "decree-agent");
-    let lease = namespace.api().get(&path).await.expect("an agent leads");
+    let lease = namespace.get(&path).await.expect("an agent leads");
     lease["spec"]["leaseTransitions"].as_i64().unwrap_or(0)
 }

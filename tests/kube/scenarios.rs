@@ -83,7 +83,7 @@ async fn a_deleted_replica_set_gets_no_finalizer_of_ours_and_its_pods_are_left_a
     acts::status_becomes(&namespace, "web", &json!({"replicas": 2})).await;
     let pods = acts::pods_become(&namespace, 2).await;
     let path = namespace.replica_set("web");
-    namespace.api().remove(&path, &json!({})).await;
+    namespace.remove(&path, &json!({})).await;
     // A deletion request is a new generation, which the controller observes.
     let set = acts::status_becomes(&namespace, "web", &json!({"replicas": 2})).await;
     assert!(set["metadata"]["deletionTimestamp"].is_string());

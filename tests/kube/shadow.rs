@@ -66,7 +66,7 @@ impl People {
 
     async fn create(&self, resource: &str, object: &Value) {
         let path = self.namespace.path("/apis/apps/v1", resource, "");
-        self.namespace.api().make(&path, object).await;
+        self.namespace.make(&path, object).await;
     }
 
     /// Acts repeatedly until all comparisons are done.
@@ -111,7 +111,7 @@ impl People {
 
     async fn patch(&self, resource: &str, name: &str, patch: &Value) {
         let path = self.namespace.path("/apis/apps/v1", resource, name);
-        self.namespace.api().change(&path, patch).await;
+        self.namespace.change(&path, patch).await;
     }
 
     /// Deletes a pod, or evicts it.

@@ -54,7 +54,7 @@ async fn create_is_given_up_at_its_timeout_and_its_effect_is_settled_when_etcd_h
 
 async fn create(namespace: &Namespace, name: &str, timeout: Duration) -> Result<Value, Refusal> {
     let path = format!("{}?timeout={}s", namespace.pod(""), timeout.as_secs());
-    namespace.api().create(&path, &objects::pod(name)).await
+    namespace.create(&path, &objects::pod(name)).await
 }
 
 /// Makes etcd write several times.
@@ -62,7 +62,7 @@ async fn etcd_goes_on(namespace: &Namespace, round: u32) {
     let path = format!("/api/v1/namespaces/{}", namespace.name());
     for write in 0..WRITES {
         let note = json!({"metadata": {"annotations": {"write": format!("{round}-{write}")}}});
-        namespace.api().change(&path, &note).await;
+        namespace.change(&path, &note).await;
     }
 }
 

@@ -161,7 +161,7 @@ impl Workload {
             if !refused.is_empty() {
                 return Err(refused);
             }
-            let there = self.namespace.api().get(path).await;
+            let there = self.namespace.get(path).await;
             if there.as_ref().is_ok_and(&is_so) {
                 return Ok(());
             }

@@ -155,10 +155,7 @@ impl Run {
             let status = &set["status"];
             (status["replicas"] == 5 && status["conditions"].is_array()).then_some(())
         };
-        self.namespace
-            .api()
-            .wait_for("refused", &path, failed)
-            .await;
+        self.namespace.wait_for("refused", &path, failed).await;
         self.namespace.raise_quota(100).await;
         self.status_becomes("web", &json!({"replicas": 7, "conditions": null}))
             .await;
@@ -222,7 +219,7 @@ impl Run {
             "target": {"apiVersion": "v1", "kind": "Node", "name": format!("node-{node}")},
         });
         let path = format!("{}/binding", self.namespace.pod(name));
-        self.namespace.api().make(&path, &binding).await;
+        self.namespace.make(&path, &binding).await;
         let [regular, sidecar] = restarts;
         let status = sets::ready_since(since, regular, sidecar);
         acts::set_pod_status(&self.namespace, pod, &status).await;

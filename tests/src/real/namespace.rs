@@ -1,10 +1,12 @@
 //! A namespace of one test.
 
+use std::ops::Deref;
+
 use serde_json::{Value, json};
 
 use super::api::{Api, Refusal};
 
-/// A namespace that accepts pods, and the paths in it.
+/// A namespace that accepts pods, and the paths in it. Its requests are those of the client that created it.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     name: String,
@@ -64,5 +66,13 @@ impl Namespace {
     /// The refusal of the API server.
     pub async fn pods(&self) -> Result<Vec<Value>, Refusal> {
         self.api.list(&self.pod("")).await
+    }
+}
+
+impl Deref for Namespace {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
     }
 }

@@ -128,7 +128,7 @@ impl NodeCluster {
                 "apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": {"pool": name}},
                 "status": {"capacity": room, "allocatable": room, "conditions": ready},
             });
-            namespace.api().make("/api/v1/nodes", &object).await;
+            namespace.make("/api/v1/nodes", &object).await;
         }
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let (kubelet, into, mut rng) = (namespace.clone(), Arc::clone(&seen), Rng::new(seed));
@@ -194,7 +194,7 @@ impl Nodes {
             let metadata = json!({"name": "web", "annotations": annotations});
             let object =
                 json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
-            self.namespace.api().make(&path, &object).await;
+            self.namespace.make(&path, &object).await;
         }
         let are_ready = |pods: &[Value]| pods.len() == replicas && pods.iter().all(is_ready);
         self.become_so("ready", are_ready).await;
@@ -276,7 +276,7 @@ impl Nodes {
     }
 
     fn kubectl_drain(&self, node: &str, timeout: &str) -> Command {
-        let kubeconfig = self.namespace.api().kubeconfig();
+        let kubeconfig = self.namespace.kubeconfig();
         let cache = kubeconfig.with_file_name("kubectl");
         let mut kubectl = Command::new(self.kubectl);
         kubectl.args(["drain", node, "--timeout", timeout]);

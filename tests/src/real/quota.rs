@@ -18,11 +18,11 @@ impl Namespace {
             "metadata": {"name": NAME}, "spec": {"hard": hard},
         });
         let quotas = self.path("/api/v1", "resourcequotas", "");
-        let created = self.api().create(&quotas, &quota).await;
+        let created = self.create(&quotas, &quota).await;
         let mut created = created.expect("it is valid");
         created["status"] = json!({"hard": hard, "used": {"pods": "0"}});
         let status = format!("{quotas}/{NAME}/status");
-        let replaced = self.api().replace(&status, &created).await;
+        let replaced = self.replace(&status, &created).await;
         replaced.expect("no other controller runs");
     }
 
@@ -36,7 +36,7 @@ impl Namespace {
         let status = format!("{quota}/status");
         let spec = (quota, json!({"spec": {"hard": raised}}));
         for (path, patch) in [spec, (status, json!({"status": {"hard": raised}}))] {
-            self.api().change(&path, &patch).await;
+            self.change(&path, &patch).await;
         }
     }
 }
