@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeMap, fs, io, sync::Arc, thread};
 
-use rustls::{
-    ServerConfig,
-    crypto::ring::default_provider,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-};
+use rustls::DEFAULT_VERSIONS;
 use serde_json::{Value, json};
 use tests::pki::Request;
 use tokio::{
@@ -40,13 +36,8 @@ pub(crate) async fn open(shared: &Arc<Shared>) -> io::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
     let pair = Request::server().self_signed();
-    let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
-    let builder = builder.with_safe_default_protocol_versions();
-    let builder = builder.map_err(io::Error::other)?.with_no_client_auth();
-    let chain = CertificateDer::pem_slice_iter(pair.cert.as_bytes()).flatten();
-    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).map_err(io::Error::other)?;
-    let config = builder.with_single_cert(chain.collect(), key);
-    let tls = TlsAcceptor::from(Arc::new(config.map_err(io::Error::other)?));
+    let config = pair.server_config(DEFAULT_VERSIONS);
+    let tls = TlsAcceptor::from(Arc::new(config));
     let shared = Arc::clone(shared);
     task::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
