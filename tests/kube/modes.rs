@@ -86,11 +86,9 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
 
     let server = DecisionServer::start();
     let flags = [
-        "--mode",
-        "dry-run",
+        "--mode=dry-run",
         "--leader-elect=false",
-        "--namespace",
-        "dry-run",
+        "--namespace=dry-run",
     ];
     let agent = Agent::start(&server, &reader, &flags);
     let created = shown(&agent, "dry-run/few", "create");
@@ -130,14 +128,8 @@ async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
     let sets = namespace.replica_set("");
     let written = namespace.make(&sets, &objects::replica_set("web", 1)).await;
     let server = DecisionServer::start();
-    let flags = [
-        "--mode",
-        "dry-run",
-        "--lease-namespace",
-        "dry-run-led",
-        "--namespace",
-        "dry-run-led",
-    ];
+    let flags = "--mode=dry-run --lease-namespace=dry-run-led --namespace=dry-run-led";
+    let flags: Vec<_> = flags.split(' ').collect();
     let kubeconfig = cluster.kubeconfig(User::Admin);
     let agent = Agent::start(&server, &kubeconfig, &flags);
     shown(&agent, "dry-run-led/web", "status");
