@@ -266,56 +266,32 @@ mod tests {
         (name.into(), record)
     }
 
+    /// Leases by name. At a second, a Lease has a holder and a version, and is held, renewed or free.
+    const LOOKS: &str = "
+decree-agent: 0 a 1 held, 14 a 1 held, 15 a 1 free
+decree-agent-7: 0 a 1 held, 14 a 2 renewed, 28 a 2 renewed
+decree-agent: 0 a 1 held, 2 - 2 free, 3 b 3 renewed
+decree-agent-east: 0 a 1 held, 1 - 2 free, 2 b 3 renewed
+decree-agents: 0 a 1 free, 1 a 2 free, 2 a 3 free
+decree-agent-member-a: 0 a 1 free, 1 a 2 free, 2 a 3 free";
+
     #[test]
     fn lease_is_held_until_it_is_given_back_or_unchanged_for_its_duration() {
-        for (name, looks) in [
-            (
-                "decree-agent",
-                [
-                    (0, "a", 1, Some(false)),
-                    (14, "a", 1, Some(false)),
-                    (15, "a", 1, None),
-                ],
-            ),
-            (
-                "decree-agent-7",
-                [
-                    (0, "a", 1, Some(false)),
-                    (14, "a", 2, Some(true)),
-                    (28, "a", 2, Some(true)),
-                ],
-            ),
-            (
-                "decree-agent",
-                [
-                    (0, "a", 1, Some(false)),
-                    (2, "", 2, None),
-                    (3, "b", 3, Some(true)),
-                ],
-            ),
-            (
-                "decree-agent-east",
-                [
-                    (0, "a", 1, Some(false)),
-                    (1, "", 2, None),
-                    (2, "b", 3, Some(true)),
-                ],
-            ),
-            (
-                "decree-agents",
-                [(0, "a", 1, None), (1, "a", 2, None), (2, "a", 3, None)],
-            ),
-            (
-                "decree-agent-member-a",
-                [(0, "a", 1, None), (1, "a", 2, None), (2, "a", 3, None)],
-            ),
-        ] {
+        for row in LOOKS.lines().skip(1) {
+            let (name, looks) = row.split_once(": ").expect("a name");
             let mut leases = Leases::default();
-            for (second, holder, version, expected) in looks {
-                let now = Timestamp::UNIX_EPOCH + Duration::from_secs(second);
-                let seen = leases.held(now, vec![lease(name, holder, version)], "decree-agent");
-                let expected = expected.map(|is_renewed| held(name, holder, is_renewed));
-                assert_eq!(seen, Vec::from_iter(expected), "{name} at {second}");
+            for look in looks.split(", ") {
+                let words: Vec<_> = look.split(' ').collect();
+                let [second, holder, version, state] = words[..] else {
+                    panic!("{look}")
+                };
+                let second = Duration::from_secs(second.parse().expect("a number"));
+                let version = version.parse().expect("a number");
+                let listed = lease(name, holder.trim_matches('-'), version);
+                let now = Timestamp::UNIX_EPOCH + second;
+                let seen = leases.held(now, vec![listed], "decree-agent");
+                let expected = (state != "free").then(|| held(name, holder, state == "renewed"));
+                assert_eq!(seen, Vec::from_iter(expected), "{name}: {look}");
             }
         }
     }

@@ -191,47 +191,26 @@ fn check_node(cluster: &Cluster, node: &str) -> Result<(), Failure> {
 mod tests {
     use super::{super::beginning, *};
 
+    /// Acts, and what they say.
+    const ACTS: &str = r#"
+{"scale": [{"namespace": "default", "name": "web-old"}, 3]} => replicaset.apps/web-old scaled to 3
+{"scale": [{"namespace": "shop", "name": "web-old"}, 3]} => ReplicaSet shop/web-old not found; it exists in namespace default
+{"resume": {"namespace": "default", "name": "web-old"}} => replicaset.apps/web-old annotated
+{"fail": "node-b"} => node/node-b is down (2 pods)
+{"restore": "node-b"} => node/node-b is up
+{"scale": [{"namespace": "default", "name": "web-old"}, 6]} => replicaset.apps/web-old scaled to 6
+{"drain": "node-b"} => node/node-b cordoned, 1 pod without a ready replacement
+{"restore": "node-b"} => node/node-b is up
+{"fail": "node-x"} => node node-x not found; the nodes are node-a, node-b, node-c
+{"quota": ["default", 1]} => resourcequota/pods of default set to 1 pod
+{"quota": ["default", 9]} => resourcequota/pods of default set to 9 pods"#;
+
     #[test]
     fn acts_say_what_they_do_or_what_is_missing() {
         let mut cluster = Cluster::new(agent_fake::ClusterConfig::default());
         beginning::install(&mut cluster, true).expect("it is empty");
-        for (act, said) in [
-            (
-                r#"{"scale": [{"namespace": "default", "name": "web-old"}, 3]}"#,
-                "replicaset.apps/web-old scaled to 3",
-            ),
-            (
-                r#"{"scale": [{"namespace": "shop", "name": "web-old"}, 3]}"#,
-                "ReplicaSet shop/web-old not found; it exists in namespace default",
-            ),
-            (
-                r#"{"resume": {"namespace": "default", "name": "web-old"}}"#,
-                "replicaset.apps/web-old annotated",
-            ),
-            (r#"{"fail": "node-b"}"#, "node/node-b is down (2 pods)"),
-            (r#"{"restore": "node-b"}"#, "node/node-b is up"),
-            (
-                r#"{"scale": [{"namespace": "default", "name": "web-old"}, 6]}"#,
-                "replicaset.apps/web-old scaled to 6",
-            ),
-            (
-                r#"{"drain": "node-b"}"#,
-                "node/node-b cordoned, 1 pod without a ready replacement",
-            ),
-            (r#"{"restore": "node-b"}"#, "node/node-b is up"),
-            (
-                r#"{"fail": "node-x"}"#,
-                "node node-x not found; the nodes are node-a, node-b, node-c",
-            ),
-            (
-                r#"{"quota": ["default", 1]}"#,
-                "resourcequota/pods of default set to 1 pod",
-            ),
-            (
-                r#"{"quota": ["default", 9]}"#,
-                "resourcequota/pods of default set to 9 pods",
-            ),
-        ] {
+        for row in ACTS.lines().skip(1) {
+            let (act, said) = row.split_once(" => ").expect("two columns");
             let act: Act = serde_json::from_str(act).expect("it is an act");
             let done = act.perform(&mut cluster).unwrap_or_else(|failure| {
                 let hint = failure.hint.unwrap_or_default();
