@@ -305,28 +305,19 @@ fn severity_in_a_mode_without_effect_is_that_of_the_cluster() {
     let created = ["Creates 3 of 7 pods", "Missing: 3 of 7 pods"];
     let deleted = ["Deletes 2 of 9 pods", "Surplus: 2 of 9 pods"];
     let quota = ["Quota exceeded in payments: 9 of 9 pods"; 2];
+    let same = ["In sync"; 2];
+    let unready = ["4 of 7 pods not ready"; 2];
+    let alone = ["Quarantined: a detail"; 2];
     // A ReplicaSet; then its severity, and its causes where decisions are executed and where not.
     let table = [
-        (of([7; 4], None, Rule::InSync), InSync, ["In sync"; 2]),
-        (
-            of([7; 4], None, Rule::StatusDiffers),
-            InSync,
-            ["In sync"; 2],
-        ),
+        (of([7; 4], None, Rule::InSync), InSync, same),
+        (of([7; 4], None, Rule::StatusDiffers), InSync, same),
         (lacks(1), Working, created),
         (lacks(60), Slow, created),
         (of([7, 9, 9, 9], Some(1), many), Working, deleted),
-        (
-            of([7, 7, 3, 3], Some(60), Rule::InSync),
-            Slow,
-            ["4 of 7 pods not ready"; 2],
-        ),
+        (of([7, 7, 3, 3], Some(60), Rule::InSync), Slow, unready),
         (refused, Blocked, quota),
-        (
-            of([7; 4], None, Rule::Quarantined),
-            Blocked,
-            ["Quarantined: a detail"; 2],
-        ),
+        (of([7; 4], None, Rule::Quarantined), Blocked, alone),
     ];
     let not_executed = answered(ActionKind::Create, None);
     for (mut summary, severity, [executed, not]) in table {
