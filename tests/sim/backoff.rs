@@ -33,9 +33,8 @@ fn pods(world: &World) -> usize {
 
 /// A ReplicaSet of three pods with a quota that admits one.
 fn refused(seed: u64) -> World {
-    let set = replica_set("web").replicas(3).build();
     let mut world = World::new(seed, Rng::new(seed), Chaos::calm(), None)
-        .with_plan(vec![(Duration::ZERO, Act::Create(set))]);
+        .with_plan(vec![Act::begin(replica_set("web").replicas(3))]);
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota",
         "metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": "1"}},

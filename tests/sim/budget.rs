@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use agent_core::{
     api::Request,
-    budget::{Action, BudgetConfig, Limit, Limits},
+    budget::{Action, BudgetConfig},
 };
 use agent_fake::Kind;
 use jiff::{SignedDuration, Timestamp};
@@ -29,23 +29,17 @@ const DELETES_MAX: u32 = 6;
 /// The maximum time for everything to continue after a resume: a list, some calls and the delays of a calm world.
 const SOON: Duration = Duration::from_secs(2);
 
-fn holding(deletes: Limits) -> BudgetConfig {
+/// A budget that holds deletes above limits such as `replicaset=3`.
+fn holding(deletes: &str) -> BudgetConfig {
     BudgetConfig {
         action: Action::Hold,
-        deletes,
+        deletes: deletes.parse().expect("they are limits"),
         ..BudgetConfig::default()
     }
 }
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
-}
-
-pub(crate) fn scale(set: &str, replicas: i32) -> Act {
-    Act::Scale {
-        set: set.to_owned(),
-        replicas,
-    }
 }
 
 fn annotate(set: &str, value: &str) -> Act {
@@ -77,17 +71,12 @@ fn pods(world: &World, set: &str) -> usize {
 
 /// Two ReplicaSets of eight pods that are scaled to 0 and back for a quarter of an hour.
 fn up_and_down() -> Vec<(Duration, Act)> {
-    let create = |name| {
-        (
-            Duration::ZERO,
-            Act::Create(replica_set(name).replicas(8).build()),
-        )
-    };
+    let create = |name| Act::begin(replica_set(name).replicas(8));
     let mut plan = vec![create("web"), create("api")];
     for round in 0..15 {
         let replicas = if round % 2 == 0 { 0 } else { 8 };
         let at = seconds(30 + 59 * round);
-        plan.extend(["web", "api"].map(|set| (at, scale(set, replicas))));
+        plan.extend(["web", "api"].map(|set| (at, Act::scale(set, replicas))));
     }
     plan
 }
@@ -128,11 +117,7 @@ fn bad_while(seed: u64, budget: BudgetConfig) -> (usize, u64) {
 
 #[test]
 fn bad_server_deletes_no_more_in_a_minute_than_the_budget_allows() {
-    let limits = Limits {
-        cluster: Limit::count(DELETES_MAX),
-        ..Limits::default()
-    };
-    let held = holding(limits);
+    let held = holding(&format!("cluster={DELETES_MAX}"));
     let warned = BudgetConfig {
         action: Action::Warn,
         ..held
@@ -152,20 +137,16 @@ fn bad_server_deletes_no_more_in_a_minute_than_the_budget_allows() {
 
 #[test]
 fn annotation_that_changes_resumes_and_one_that_is_there_does_not() {
-    let limits = Limits {
-        replica_set: Limit::count(3),
-        ..Limits::default()
-    };
     let mut set = replica_set("web").replicas(8).build();
     set["metadata"]["annotations"] = json!({"decree.dev/resume": "before"});
     let plan = vec![
         (Duration::ZERO, Act::Create(set)),
         (seconds(10), annotate("web", "while nothing is held")),
-        (seconds(20), scale("web", 0)),
+        (seconds(20), Act::scale("web", 0)),
         (seconds(600), annotate("web", "1")),
         (seconds(700), annotate("web", "2")),
     ];
-    let mut world = world(1, holding(limits), plan);
+    let mut world = world(1, holding("replicaset=3"), plan);
     let begin = world.now();
     for (at, left) in [
         (seconds(19), 8),
@@ -189,16 +170,12 @@ fn annotation_that_changes_resumes_and_one_that_is_there_does_not() {
 
 #[test]
 fn cluster_that_is_resumed_waits_for_no_backoff() {
-    let limits = Limits {
-        cluster: Limit::count(4),
-        ..Limits::default()
-    };
-    let create = |name| Act::Create(replica_set(name).replicas(4).build());
-    let mut plan = Vec::from(["web", "api"].map(|name| (Duration::ZERO, create(name))));
-    plan.extend(["web", "api"].map(|set| (seconds(20), scale(set, 0))));
+    let create = |name| Act::begin(replica_set(name).replicas(4));
+    let mut plan = Vec::from(["web", "api"].map(create));
+    plan.extend(["web", "api"].map(|set| (seconds(20), Act::scale(set, 0))));
     // At that time the next attempt is up to half a minute away.
     plan.push((seconds(600), annotate("web", "all 1")));
-    let mut world = world(1, holding(limits), plan);
+    let mut world = world(1, holding("cluster=4"), plan);
     let begin = world.now();
     for (at, left) in [(seconds(599), 4), (seconds(600) + SOON, 0)] {
         run_until(&mut world, begin, at);
@@ -208,18 +185,11 @@ fn cluster_that_is_resumed_waits_for_no_backoff() {
 
 #[test]
 fn server_that_meets_a_hold_asks_twice_a_minute_in_the_end() {
-    let limits = Limits {
-        replica_set: Limit::count(1),
-        ..Limits::default()
-    };
     let plan = vec![
-        (
-            Duration::ZERO,
-            Act::Create(replica_set("web").replicas(3).build()),
-        ),
-        (seconds(20), scale("web", 0)),
+        Act::begin(replica_set("web").replicas(3)),
+        (seconds(20), Act::scale("web", 0)),
     ];
-    let mut world = world(1, holding(limits), plan);
+    let mut world = world(1, holding("replicaset=1"), plan);
     let begin = world.now();
     let hour = seconds(3_600);
     run_until(&mut world, begin, hour);

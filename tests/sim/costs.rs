@@ -27,13 +27,6 @@ fn set(name: &str, on_silence: &str) -> ReplicaSetBuilder {
     replica_set(name).annotated(ANNOTATION, &format!("http://:8080/busy{on_silence}"))
 }
 
-fn scale(set: &str, replicas: i32) -> Act {
-    Act::Scale {
-        set: set.to_owned(),
-        replicas,
-    }
-}
-
 fn world(seed: u64, rng: Rng, chaos: Chaos, is_troubled: bool) -> World {
     let mut world = World::new(seed, rng, chaos, None);
     world.asked = Some(AskedPods {
@@ -62,11 +55,8 @@ fn pods(world: &World) -> impl Iterator<Item = &Value> {
 fn busy_pods_stay() {
     for (seed, on_silence) in (0..WORLDS).zip(["", ", wait"].into_iter().cycle()) {
         let mut world = world(seed, Rng::new(seed), Chaos::calm(), false).with_plan(vec![
-            (
-                Duration::ZERO,
-                Act::Create(set("web", on_silence).replicas(9).build()),
-            ),
-            (Duration::from_secs(30), scale("web", 3)),
+            Act::begin(set("web", on_silence).replicas(9)),
+            (Duration::from_secs(30), Act::scale("web", 3)),
         ]);
         let until = world.now() + SignedDuration::from_secs(29);
         while world.step(until) {}
@@ -96,17 +86,14 @@ fn worlds_with_troubled_pods_come_to_rest() {
         let mut rng = Rng::new(seed);
         let chaos = chaos(&mut rng);
         let on_silence = *rng.pick(&["", ", wait"]);
-        let mut plan = vec![(
-            Duration::ZERO,
-            Act::Create(set("web", on_silence).replicas(5).build()),
-        )];
+        let mut plan = vec![Act::begin(set("web", on_silence).replicas(5))];
         let mut at = Duration::from_secs(2);
         while at < Duration::from_secs(220) {
             let act = match rng.between(0, 4) {
                 0 => Act::KillPod,
                 1 => Act::DeletePod,
                 2 => Act::FailPod,
-                _ => scale("web", *rng.pick(&[0, 2, 5, 9])),
+                _ => Act::scale("web", *rng.pick(&[0, 2, 5, 9])),
             };
             plan.push((at, act));
             at += rng.delay(Duration::from_secs(20));
@@ -133,20 +120,14 @@ fn malicious_servers_make_agents_ask_no_other_pods() {
         let mut rng = Rng::new(seed);
         let chaos = chaos(&mut rng);
         let mut plan = vec![
-            (
-                Duration::ZERO,
-                Act::Create(set("web", ", wait").replicas(4).build()),
-            ),
-            (
-                Duration::ZERO,
-                Act::Create(replica_set("api").replicas(3).build()),
-            ),
+            Act::begin(set("web", ", wait").replicas(4)),
+            Act::begin(replica_set("api").replicas(3)),
         ];
         for second in (5..500).step_by(7) {
             let set = *rng.pick(&["web", "web", "api"]);
             plan.push((
                 Duration::from_secs(second),
-                scale(set, *rng.pick(&[1, 3, 6])),
+                Act::scale(set, *rng.pick(&[1, 3, 6])),
             ));
         }
         let mut world = world(seed, rng, chaos, true).with_plan(plan);

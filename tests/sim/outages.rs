@@ -16,8 +16,6 @@ use tests::{
     world::World,
 };
 
-use super::budget::scale;
-
 const SEEDS: u64 = 10;
 const SET: &str = "web";
 const MINUTE: Duration = Duration::from_secs(60);
@@ -79,8 +77,7 @@ impl Done {
 
 /// A world with one ReplicaSet of `replicas` desired pods.
 fn begin(seed: u64, chaos: Chaos, replicas: i32) -> World {
-    let set = replica_set(SET).replicas(replicas).build();
-    let plan = vec![(Duration::ZERO, Act::Create(set))];
+    let plan = vec![Act::begin(replica_set(SET).replicas(replicas))];
     World::new(seed, Rng::new(seed), chaos, None).with_plan(plan)
 }
 
@@ -110,7 +107,7 @@ fn server_that_was_away_for_ten_minutes_is_caught_up_with_soon() {
         Done::default().settle(&mut world, MINUTE);
         let gone = world.now();
         world.plan_fault(Duration::ZERO, Fault::StopServers(AWAY));
-        world.plan(2 * MINUTE, scale(SET, 40));
+        world.plan(2 * MINUTE, Act::scale(SET, 40));
         let mut away = Done::default();
         away.run(&mut world, gone + 5 * MINUTE);
         remove_pods(&mut world, 5);
@@ -130,10 +127,7 @@ fn server_that_was_away_for_ten_minutes_is_caught_up_with_soon() {
 fn clocks_that_jump_by_an_hour_either_way_make_and_take_no_pod() {
     let mut longest = Duration::ZERO;
     for (seed, jump) in (0..SEEDS).flat_map(|seed| [(seed, HOUR), (seed, -HOUR)]) {
-        let chaos = Chaos {
-            standbys: 1,
-            ..Chaos::calm()
-        };
+        let chaos = Chaos::calm_but(|it| it.standbys = 1);
         let mut world = begin(seed, chaos, 20);
         let mut done = Done::default();
         done.settle(&mut world, MINUTE);
@@ -144,14 +138,14 @@ fn clocks_that_jump_by_an_hour_either_way_make_and_take_no_pod() {
         assert_eq!(done.counts(), (20, 0, 20), "seed {seed}, {jump:#}");
 
         // During a change, and back.
-        world.plan(Duration::ZERO, scale(SET, 40));
+        world.plan(Duration::ZERO, Act::scale(SET, 40));
         world.plan_fault(Duration::from_millis(2), Fault::SetClocks(-jump));
         world.plan_fault(
             Duration::from_millis(4),
             Fault::SetClocks(SignedDuration::ZERO),
         );
         longest = longest.max(done.settle(&mut world, SOON));
-        world.plan(Duration::ZERO, scale(SET, 10));
+        world.plan(Duration::ZERO, Act::scale(SET, 10));
         world.plan_fault(Duration::from_millis(2), Fault::SetClocks(jump));
         longest = longest.max(done.settle(&mut world, SOON));
         assert_eq!(done.counts(), (40, 30, 40), "seed {seed}, {jump:#}");
@@ -175,7 +169,7 @@ fn caches_that_are_half_a_minute_behind_make_no_pod_too_many() {
         let mut done = Done::default();
         longest = longest.max(done.settle(&mut world, 4 * MINUTE));
         for replicas in [40, 10, 25] {
-            world.plan(Duration::ZERO, scale(SET, replicas));
+            world.plan(Duration::ZERO, Act::scale(SET, replicas));
             longest = longest.max(done.settle(&mut world, 4 * MINUTE));
         }
         remove_pods(&mut world, 5);

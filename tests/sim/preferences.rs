@@ -81,14 +81,11 @@ fn one_ended(world: &World) -> Result<(), String> {
 }
 
 fn plan(rng: &mut Rng, set: ReplicaSetBuilder) -> Vec<(Duration, Act)> {
-    let mut plan = vec![(Duration::ZERO, Act::Create(set.replicas(5).build()))];
+    let mut plan = vec![Act::begin(set.replicas(5))];
     let mut at = Duration::from_secs(2);
     while at < Duration::from_secs(240) {
         let act = match rng.between(0, 5) {
-            0 => Act::Scale {
-                set: "web".to_owned(),
-                replicas: *rng.pick(&[0, 2, 5, 9]),
-            },
+            0 => Act::scale("web", *rng.pick(&[0, 2, 5, 9])),
             1 => Act::KillPod,
             2 => Act::DeletePod,
             _ => Act::FailPod,

@@ -61,21 +61,17 @@ fn acts(rng: &mut Rng) -> Vec<(Duration, Act)> {
     for number in 0..ACTS {
         at += Duration::from_secs(rng.between(1, 25));
         let replicas = i32::try_from(rng.between(0, 8)).unwrap_or(0);
-        let scale = |set: &str, replicas| Act::Scale {
-            set: set.to_owned(),
-            replicas,
-        };
         match rng.between(0, 19) {
-            0..=7 => plan.push((at, scale(rng.pick::<&str>(&SETS), replicas))),
+            0..=7 => plan.push((at, Act::scale(rng.pick::<&str>(&SETS), replicas))),
             8..=12 => {
                 // A roll-out: one ReplicaSet grows while the other shrinks.
                 let [new, old] = *rng.pick(&[REVISIONS, [REVISIONS[1], REVISIONS[0]]]);
                 for step in 1..=replicas {
                     at += rng.delay(Duration::from_secs(2));
-                    plan.push((at, scale(new, step)));
+                    plan.push((at, Act::scale(new, step)));
                     plan.push((
                         at + rng.delay(Duration::from_secs(1)),
-                        scale(old, replicas - step),
+                        Act::scale(old, replicas - step),
                     ));
                 }
             }

@@ -77,8 +77,8 @@ fn judge_status(world: &World) -> Result<(), String> {
 }
 
 fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
-    let set = with_surge(replica_set("web")).replicas(5).build();
-    let mut plan = vec![(Duration::ZERO, Act::Create(set))];
+    let set = with_surge(replica_set("web")).replicas(5);
+    let mut plan = vec![Act::begin(set)];
     let mut at = Duration::from_secs(2);
     while at < Duration::from_secs(240) {
         let kind = rng.between(0, 6);
@@ -104,8 +104,5 @@ fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
 }
 
 fn scale(rng: &mut Rng) -> Act {
-    Act::Scale {
-        set: "web".to_owned(),
-        replicas: *rng.pick(&[0, 1, 2, 5, 9]),
-    }
+    Act::scale("web", *rng.pick(&[0, 1, 2, 5, 9]))
 }

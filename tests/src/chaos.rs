@@ -167,6 +167,13 @@ impl Chaos {
         }
     }
 
+    /// Returns a quiet world, except for a change.
+    pub fn calm_but(change: impl FnOnce(&mut Self)) -> Self {
+        let mut chaos = Self::calm();
+        change(&mut chaos);
+        chaos
+    }
+
     /// Draws a world: one in five is quiet, and the others have a random mixture of faults.
     #[must_use]
     pub fn draw(rng: &mut Rng) -> Self {

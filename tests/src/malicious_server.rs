@@ -191,10 +191,7 @@ fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
 fn draw_act(rng: &mut Rng, at: Duration) -> Act {
     let sets = ["web", "web", "api"];
     match rng.between(0, 12) {
-        0..4 => Act::Scale {
-            set: (*rng.pick(&sets)).to_owned(),
-            replicas: *rng.pick(&[0, 1, 2, 3, 5, 8]),
-        },
+        0..4 => Act::scale(rng.pick::<&str>(&sets), *rng.pick(&[0, 1, 2, 3, 5, 8])),
         4 => Act::KillPod,
         5 => Act::DeletePod,
         6 => Act::FailPod,

@@ -6,7 +6,7 @@ use agent_fake::{ClusterConfig, Kubelet, NodeLoss, Propagation};
 use serde_json::{Value, json};
 
 use crate::{
-    builders::{pod, replica_set},
+    builders::{ReplicaSetBuilder, pod, replica_set},
     rng::Rng,
 };
 
@@ -111,6 +111,19 @@ pub enum Act {
     FreeNodes,
 }
 
+impl Act {
+    /// Returns the act of creating a ReplicaSet at the beginning.
+    pub fn begin(set: ReplicaSetBuilder) -> (Duration, Self) {
+        (Duration::ZERO, Self::Create(set.build()))
+    }
+
+    /// Returns the act of scaling a ReplicaSet.
+    pub fn scale(set: &str, replicas: i32) -> Self {
+        let set = set.to_owned();
+        Self::Scale { set, replicas }
+    }
+}
+
 /// The cluster of all workloads, with short delays, so that a world soon rests.
 pub fn cluster() -> ClusterConfig {
     let millis = Duration::from_millis;
@@ -196,15 +209,12 @@ impl Workload {
     }
 }
 
-fn web(replicas: i32) -> crate::builders::ReplicaSetBuilder {
+fn web(replicas: i32) -> ReplicaSetBuilder {
     replica_set("web").replicas(replicas)
 }
 
 fn scale(replicas: i32) -> Act {
-    Act::Scale {
-        set: "web".to_owned(),
-        replicas,
-    }
+    Act::scale("web", replicas)
 }
 
 fn relabel(value: &str) -> Act {

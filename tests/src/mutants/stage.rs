@@ -130,19 +130,13 @@ impl Mutant {
             Self::WatchFromNow => stage.reopen_watches(rng),
             Self::TakeTimeoutForGone | Self::TakeBareForGone => stage.adopt_unheard(self),
             Self::IgnoreListsWithoutVersion => {
-                stage.chaos = Chaos {
-                    manner: Some(Manner::UnversionedLists),
-                    ..Chaos::calm()
-                };
+                stage.chaos = Chaos::calm_but(|it| it.manner = Some(Manner::UnversionedLists));
             }
             Self::ListFromCache => stage.restart_behind(),
             Self::TakeListsForNewest => stage.list_behind(rng),
             // A session without the outcomes of its creates requests a list.
             Self::LoseResync | Self::MergeLists | Self::TruncateLists => {
-                stage.chaos = Chaos {
-                    bare: 1_000,
-                    ..Chaos::calm()
-                };
+                stage.chaos = Chaos::calm_but(|it| it.bare = 1_000);
             }
             // The first lists contain the ReplicaSet, and none of its pods.
             Self::ListStaleAfterRestart | Self::ServeOldLists => {
@@ -156,11 +150,7 @@ impl Mutant {
 
     /// Sets up the situation for a mutant that needs several acting agents.
     fn set_for_many(self, stage: &mut Stage, rng: &mut Rng) {
-        let contended = Chaos {
-            servers: 8,
-            standbys: 1,
-            ..Chaos::calm()
-        };
+        let contended = Chaos::calm_but(|it| (it.servers, it.standbys) = (8, 1));
         match self {
             Self::TakeLeaseAtOnce => stage.act_at_rest(Chaos {
                 standbys: 2,
@@ -235,10 +225,7 @@ impl Stage {
 
     /// Replaces pods while their deletions are in flight.
     fn replace_amid_deletion(&mut self) {
-        self.chaos = Chaos {
-            call_max: SLOW,
-            ..Chaos::calm()
-        };
+        self.chaos = Chaos::calm_but(|it| it.call_max = SLOW);
         self.space(&[Duration::ZERO, REST, Duration::from_millis(60)]);
     }
 
@@ -263,10 +250,7 @@ impl Stage {
     /// Kills pods while watches open again, each a while after the list from which it continues.
     fn reopen_watches(&mut self, rng: &mut Rng) {
         self.kill_steadily(30);
-        self.chaos = Chaos {
-            call_max: SLOW,
-            ..Chaos::calm()
-        };
+        self.chaos = Chaos::calm_but(|it| it.call_max = SLOW);
         let drops = every(Duration::from_secs(1), 30);
         self.faults = drops
             .map(|at| (at + rng.delay(SLOW), Fault::DropWatches))
@@ -275,10 +259,7 @@ impl Stage {
 
     /// Lets an agent adopt orphans while its successes do not reach the server as such, and the watch reports them late.
     fn adopt_unheard(&mut self, mutant: Mutant) {
-        let calm = Chaos {
-            watch_max: SLOW,
-            ..Chaos::calm()
-        };
+        let calm = Chaos::calm_but(|it| it.watch_max = SLOW);
         self.act_at_rest(match mutant {
             Mutant::TakeBareForGone => Chaos {
                 bare: 1_000,
@@ -298,10 +279,7 @@ impl Stage {
     /// Scales a ReplicaSet up to many pods and down to none by turns. Returns the times of the scale-ups.
     fn scale_in_waves(&mut self, waves: u32) -> Vec<Duration> {
         let begin = Act::Create(replica_set("web").replicas(0).build());
-        let scale = |replicas| Act::Scale {
-            set: "web".to_owned(),
-            replicas,
-        };
+        let scale = |replicas| Act::scale("web", replicas);
         let ups: Vec<_> = every(2 * REST, waves).map(|at| at - REST).collect();
         let both = ups
             .iter()
@@ -327,10 +305,7 @@ impl Stage {
         let begin = Act::Create(replica_set("web").replicas(7).build());
         let kills = iter::repeat_n((2 * REST, Act::KillPod), 7);
         self.plan = iter::once((Duration::ZERO, begin)).chain(kills).collect();
-        self.chaos = Chaos {
-            cache_lag: FAR_BEHIND,
-            ..Chaos::calm()
-        };
+        self.chaos = Chaos::calm_but(|it| it.cache_lag = FAR_BEHIND);
         let deaths = every(FAR_BEHIND / 5, 8).map(|after| 2 * REST + after);
         self.faults = deaths.map(|at| (at, Fault::KillAgents)).collect();
     }
@@ -338,11 +313,7 @@ impl Stage {
     /// Kills agents while creates are in flight, which then take effect at the last possible moment.
     fn die_amid_creates(&mut self, rng: &mut Rng) {
         let ups = self.scale_in_waves(3);
-        self.chaos = Chaos {
-            call_max: SLOW,
-            lose_calls: 0,
-            ..Chaos::calm()
-        };
+        self.chaos = Chaos::calm_but(|it| (it.call_max, it.lose_calls) = (SLOW, 0));
         self.faults = amid(&ups, SLOW, rng, Fault::KillAgents);
     }
 

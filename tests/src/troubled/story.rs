@@ -165,20 +165,14 @@ impl Story {
         });
         for stretch in &self.troubles {
             if let Trouble::Manner(manner) = stretch.trouble {
-                self.chaos = Chaos {
-                    manner: Some(manner),
-                    ..Chaos::calm()
-                };
+                self.chaos = Chaos::calm_but(|it| it.manner = Some(manner));
             }
         }
     }
 
     /// Returns whether nothing is slow or fails except for the troubles.
     pub fn is_calm(&self) -> bool {
-        let calm = Chaos {
-            manner: self.chaos.manner,
-            ..Chaos::calm()
-        };
+        let calm = Chaos::calm_but(|it| it.manner = self.chaos.manner);
         self.chaos == calm
     }
 
