@@ -8,7 +8,7 @@ use std::{
     sync::OnceLock,
 };
 
-use tests::{binaries, tools};
+use tests::{binaries, running::output_of, tools};
 
 pub(crate) struct Site {
     pub(crate) folder: PathBuf,
@@ -25,14 +25,9 @@ pub(crate) fn built() -> Option<&'static Site> {
 
 fn build(mdbook: &Path) -> Site {
     let folder = binaries::checkout().join("target/book-test");
-    let output = Command::new(mdbook)
-        .args(["build", "--dest-dir"])
-        .arg(&folder)
-        .arg(binaries::checkout())
-        .output();
-    let output = output.expect("it is a program");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let mut command = Command::new(mdbook);
+    command.args(["build", "--dest-dir"]).arg(&folder);
+    let [_, said] = output_of(command.arg(binaries::checkout()));
     assert!(!said.contains("WARN") && !said.contains("ERROR"), "{said}");
     let mut pages = BTreeMap::new();
     collect(&folder, &folder, &mut pages);

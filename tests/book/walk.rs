@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::json;
-use tests::{binaries, depth, tools};
+use tests::{binaries, depth, running::output_of, tools};
 
 use super::site;
 
@@ -28,11 +28,6 @@ fn pages_fit_every_screen_and_bar_nobody() {
         "modules": modules,
         "full": depth::is_full(),
     });
-    let walked = Command::new("node")
-        .arg(binaries::checkout().join("tests/book/walk.mjs"))
-        .arg(given.to_string())
-        .output();
-    let walked = walked.expect("it is a program");
-    let said = String::from_utf8_lossy(&walked.stderr);
-    assert!(walked.status.success(), "{said}");
+    let script = binaries::checkout().join("tests/book/walk.mjs");
+    output_of(Command::new("node").arg(script).arg(given.to_string()));
 }

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use tests::{binaries, fenced};
+use tests::{binaries, fenced, running::output_of};
 
 use crate::world;
 
@@ -64,8 +64,7 @@ fn packed(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(folder.join(&package));
     let mut tar = Command::new("tar");
     let archive = format!("{package}.crate");
-    tar.current_dir(&folder).args(["-xzf", &archive]);
-    assert!(tar.status().expect("it can be started").success());
+    output_of(tar.current_dir(&folder).args(["-xzf", &archive]));
     folder.join(package)
 }
 
@@ -74,9 +73,7 @@ fn cargo(folder: &Path, arguments: &[&str]) {
     cargo.current_dir(folder).args(arguments);
     cargo.args(["--quiet", "--offline", "--target-dir"]);
     cargo.arg(Path::new(FOLDER).join("target"));
-    let output = cargo.output().expect("cargo can be started");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "cargo {arguments:?}:\n{told}");
+    output_of(&mut cargo);
 }
 
 /// Runs a program, and returns the names of the pods to create.

@@ -1,8 +1,8 @@
 //! One decision without a session, requested in each language.
 
-use std::{fs::File, process::Output};
+use std::fs::File;
 
-use tests::binaries;
+use tests::{binaries, running::output_of};
 
 use crate::{language::Examples, world};
 
@@ -19,11 +19,6 @@ fn decide(examples: &Examples) {
     let snapshot = File::open(binaries::checkout().join("docs/examples/decide.json"));
     let mut command = examples.decide(&server.address("grpc"));
     command.stdin(snapshot.expect("it is there"));
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().expect("it was built");
-    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    assert_eq!(String::from_utf8_lossy(&stdout), ANSWER);
+    let [printed, _] = output_of(&mut command);
+    assert_eq!(printed, ANSWER);
 }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tests::{
     binaries,
     fenced::{self, Block},
-    running::{Running, Voice, until_found},
+    running::{Running, Voice, output_of, until_found},
     tools,
 };
 
@@ -29,10 +29,7 @@ fn agent_of_the_document_keeps_files() {
             fs::write(folder.path().join(file), &step.text).expect("its folder was made");
             continue;
         }
-        let output = shell(step, folder.path(), &address).output();
-        let output = output.expect("there is a shell");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "line {}: {told}", step.line);
+        output_of(&mut shell(step, folder.path(), &address));
     }
     let _agent = Running::start(shell(run, folder.path(), &address), Voice::Stderr);
     world::wait_until_converged(&address, 3);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use tests::{binaries, tools};
+use tests::{binaries, running::output_of, tools};
 
 use crate::world;
 
@@ -21,12 +21,6 @@ fn tests_in_go_succeed() {
         let mut command = Command::new("go");
         command.current_dir(binaries::checkout().join(module));
         command.args(["test", "-count=1", "./..."]);
-        let output = command
-            .env("DECREE_SERVER", server.address("grpc"))
-            .output();
-        let output = output.expect("there is Go");
-        let told = String::from_utf8_lossy(&output.stdout);
-        let why = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{module}: {told}\n{why}");
+        output_of(command.env("DECREE_SERVER", server.address("grpc")));
     }
 }

@@ -7,7 +7,7 @@ use prost::Message;
 use tests::{
     binaries,
     objects::set_ref,
-    running::{Running, Voice},
+    running::{Running, Voice, output_of},
     tools,
 };
 
@@ -204,9 +204,6 @@ fn go_program(programs: &Path) -> std::path::PathBuf {
     let program = binaries::folder().join("clients").join("puppet");
     let mut command = Command::new("go");
     command.current_dir(programs).args(["build", "-o"]);
-    let output = command.arg(&program).arg(".").output();
-    let output = output.expect("there is Go");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    output_of(command.arg(&program).arg("."));
     program
 }

@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 use tests::{
     binaries, fenced,
-    running::{Running, Voice},
+    running::{Running, Voice, output_of},
     tools,
 };
 
@@ -23,10 +23,8 @@ fn python(words: &[&str]) -> Option<String> {
     let (python, packages) = (tools::python()?, tools::python_client()?);
     let mut command = Command::new(python);
     command.env("PYTHONPATH", packages).args(words);
-    let output = command.output().expect("it is there");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    let [printed, _] = output_of(&mut command);
+    Some(printed)
 }
 
 const CLUSTERS: &str = "
@@ -147,9 +145,7 @@ fn package_is_typed_strictly() {
     command.current_dir(packages).args(["-m", "mypy"]);
     command.args(["--cache-dir", "/dev/null", "--python-version", "3.10"]);
     command.args(["--package", "decree_client", "--config-file"]);
-    let output = command.arg(config).output().expect("it is there");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}");
+    output_of(command.arg(config));
 }
 
 #[test]

@@ -3,20 +3,16 @@
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use tempfile::TempDir;
-use tests::{binaries, tools};
+use tests::{binaries, running::output_of, tools};
 
 #[test]
 fn stubs_in_go_are_those_of_the_contract() {
     let Some(buf) = tools::buf() else { return };
     let out = TempDir::new().expect("a folder");
-    let output = Command::new(buf)
-        .current_dir(binaries::checkout())
-        .args(["generate", "--path", "proto/decree/v1", "--output"])
-        .arg(out.path())
-        .output()
-        .expect("it was found");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "buf generate: {told}");
+    let mut generate = Command::new(buf);
+    generate.current_dir(binaries::checkout());
+    generate.args(["generate", "--path", "proto/decree/v1", "--output"]);
+    output_of(generate.arg(out.path()));
     let folder = "clients/go/decree/v1";
     let made = files(&out.path().join(folder));
     let kept = files(&binaries::checkout().join(folder));

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, process::Command};
 use serde_json::{Value, json};
 use tests::{
     admin, binaries,
-    running::{Running, Voice},
+    running::{Running, Voice, output_of},
     tools,
 };
 
@@ -94,13 +94,8 @@ fn show(groups: &[Value]) {
         return;
     };
     let given = json!({"groups": groups, "chromium": chromium, "modules": modules});
-    let looked = Command::new("node")
-        .arg(binaries::checkout().join("tests/journey/board.mjs"))
-        .arg(given.to_string())
-        .output();
-    let looked = looked.expect("it is a program");
-    let said = String::from_utf8_lossy(&looked.stderr);
-    assert!(looked.status.success(), "{said}");
+    let script = binaries::checkout().join("tests/journey/board.mjs");
+    output_of(Command::new("node").arg(script).arg(given.to_string()));
 }
 
 /// The processes that a process has started, as folders of `/proc`.

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use serde_json::{Value, json};
 use server_access::{Identity, Policy, method::Need};
 use tempfile::TempDir;
-use tests::{binaries, tools};
+use tests::{binaries, running::output_of, tools};
 
 use crate::{
     helm::{succeeds, without_origin},
@@ -71,11 +71,7 @@ fn overlay(files: &[(&str, &str)]) -> Option<Rendered> {
         fs::write(own.join(name), text).expect("there is room");
     }
     let mut build = Command::new(kustomize.join("kustomize"));
-    let build = build.arg("build").arg(&own).output();
-    let build = build.expect("it was found");
-    let said = String::from_utf8_lossy(&build.stderr);
-    assert!(build.status.success(), "{said}");
-    let own = String::from_utf8(build.stdout).expect("it is text");
+    let [own, _] = output_of(build.arg("build").arg(&own));
     Some(Rendered::read(&own))
 }
 

@@ -13,7 +13,7 @@ use tests::{
     binaries, depth,
     fenced::{self, Block},
     real::{ApiServer, User},
-    running::{Running, Voice},
+    running::{Running, Voice, output_of},
     tools,
 };
 
@@ -179,10 +179,8 @@ fn plugin_of_kubectl_is_installed_as_written() {
         let run = |script: &str, words: &[&str]| {
             let mut shell = binaries::shell(script, &[own.as_path()]);
             shell.args(words).env("HOME", home.path());
-            let output = shell.env("DECREE_SERVER", &server).output();
-            let output = output.expect("it can be started");
-            assert!(output.status.success(), "{script} {words:?}: {output:?}");
-            text(&output.stdout)
+            let [printed, _] = output_of(shell.env("DECREE_SERVER", &server));
+            printed
         };
         for block in &blocks {
             run(&block.text, &[]);

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tests::{
     binaries,
     real::{Api, Patch, Refusal},
+    running::output_of,
     tools,
 };
 
@@ -29,10 +30,8 @@ impl Rendered {
     /// Renders a folder of `deploy/kustomize` with a command that takes it as the last argument.
     pub(crate) fn by(renderer: &mut Command, folder: &str) -> Self {
         let path = binaries::checkout().join("deploy/kustomize").join(folder);
-        let output = renderer.arg(path).output().expect("it was found");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{renderer:?}: {told}");
-        Self::read(&String::from_utf8(output.stdout).expect("it is text"))
+        let [text, _] = output_of(renderer.arg(path));
+        Self::read(&text)
     }
 
     /// Reads the objects of a text with several documents.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use tempfile::TempDir;
-use tests::{binaries, tools};
+use tests::{binaries, running::output_of, tools};
 
 #[test]
 fn builds_for_a_release_are_told_the_commit_and_nothing_else_is() {
@@ -15,9 +15,7 @@ fn builds_for_a_release_are_told_the_commit_and_nothing_else_is() {
             .arg("--environment")
             .env_remove("DECREE_COMMIT")
             .current_dir(root);
-        let output = script.output().expect("it was found");
-        assert!(output.status.success(), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let [said, _] = output_of(&mut script);
         let mut lines = said.lines().map(str::to_owned);
         lines.find_map(|line| Some(line.strip_prefix("export DECREE_COMMIT=")?.to_owned()))
     };
@@ -37,8 +35,7 @@ fn builds_for_a_release_are_told_the_commit_and_nothing_else_is() {
     let around = TempDir::with_prefix("decree-sources-").expect("there is room");
     let sources = around.path().join("sources/deploy");
     fs::create_dir_all(&sources).expect("there is room");
-    let git = Command::new("git").arg("init").arg(around.path()).output();
-    assert!(git.expect("there is git").status.success());
+    output_of(Command::new("git").arg("init").arg(around.path()));
     for name in ["release", "image", "clients", "packages"] {
         let script = binaries::checkout().join("deploy").join(name);
         fs::copy(script, sources.join(name)).expect("there is room");

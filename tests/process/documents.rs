@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, process::Command};
 
 use tests::{
     binaries,
-    running::{Running, Voice},
+    running::{Running, Voice, output_of},
     tools,
 };
 
@@ -71,10 +71,8 @@ fn flags_of_the_documents_exist() {
     let help = |command: &str| {
         let mut words = command.split(' ');
         let program = binaries::folder().join(words.next().expect("a program"));
-        let output = Command::new(program).args(words).arg("--help").output();
-        let output = output.expect("it is built");
-        assert!(output.status.success(), "{command}");
-        String::from_utf8(output.stdout).expect("help is text")
+        let [help, _] = output_of(Command::new(program).args(words).arg("--help"));
+        help
     };
     let mut known: BTreeSet<_> = OTHERS.split(' ').map(str::to_owned).collect();
     for command in COMMANDS.split('|') {

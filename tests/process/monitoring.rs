@@ -7,7 +7,7 @@ use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
     path::Path,
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use decree_api::causes;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{
     admin, binaries,
-    running::{Running, Voice, until_found},
+    running::{Running, Voice, output_of, until_found},
     tools,
 };
 
@@ -233,15 +233,9 @@ fn each_alert_fires_when_it_should_and_only_then() {
     fs::write(folder.path().join("rules.yaml"), groups().to_string()).expect("there is room");
     let cases = checkout(CASES);
     fs::write(folder.path().join("alerts.yaml"), &cases).expect("there is room");
-    let tested = Command::new(programs.join("promtool"))
-        .args(["test", "rules", "alerts.yaml"])
-        .current_dir(folder.path())
-        .stderr(Stdio::piped())
-        .output()
-        .expect("it was found");
-    let said = String::from_utf8_lossy(&tested.stdout).into_owned();
-    let said = said + &String::from_utf8_lossy(&tested.stderr);
-    assert!(tested.status.success(), "{said}");
+    let mut promtool = Command::new(programs.join("promtool"));
+    promtool.args(["test", "rules", "alerts.yaml"]);
+    output_of(promtool.current_dir(folder.path()));
 
     let cases: Value = serde_saphyr::from_str(&cases).expect("it is YAML");
     let cases = cases["tests"].as_array().expect("it has cases");

@@ -5,7 +5,7 @@ use std::{env, fs, path::Path, process::Command};
 use tempfile::TempDir;
 use tests::{
     binaries,
-    running::{Running, Voice},
+    running::{Running, Voice, output_of},
     tools,
 };
 
@@ -16,12 +16,6 @@ const DOWNLOADS: &str = "https://github.com/decree-dev/decree/releases/download/
 
 fn read(release: &Path, name: &str) -> String {
     fs::read_to_string(release.join(name)).expect("it is text")
-}
-
-fn succeed(command: &mut Command) {
-    let output = command.output().expect("it was found");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
 }
 
 #[test]
@@ -52,7 +46,7 @@ fn krew_installs_the_plugin_of_a_release() {
     let path = env::join_paths(folders.chain(env::split_paths(&path))).expect("paths");
     let mut validate = Command::new(krew.join("validate-krew-manifest"));
     validate.arg("-manifest").arg(&here).env("PATH", path);
-    succeed(validate.env("HOME", folder.path()));
+    output_of(validate.env("HOME", folder.path()));
 }
 
 #[test]
@@ -63,7 +57,7 @@ fn homebrew_installs_the_programs_of_a_release() {
     let mut install = Command::new(ruby);
     install.arg(binaries::checkout().join("tests/process/formula.rb"));
     install.arg(release.join("decree.rb")).arg(release);
-    succeed(install.arg(prefix.path()));
+    output_of(install.arg(prefix.path()));
     for file in ["bin/decree-agent", "share/man/man1/decree.1"] {
         assert!(prefix.path().join(file).is_file(), "{file}");
     }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tests::{
     binaries,
-    running::{Running, Voice, until_found},
+    running::{Running, Voice, output_of, until_found},
     tools,
 };
 
@@ -126,8 +126,7 @@ fn programs_of(release: &Path, machine: &str) -> PathBuf {
 /// Unpacks an archive, and returns the one folder in it.
 pub(crate) fn unpacked(archive: &Path, into: &Path) -> PathBuf {
     let mut tar = Command::new("tar");
-    tar.arg("-xzf").arg(archive).arg("-C").arg(into);
-    assert!(tar.status().expect("there is tar").success());
+    output_of(tar.arg("-xzf").arg(archive).arg("-C").arg(into));
     let mut entries = fs::read_dir(into).expect("it is a folder").flatten();
     entries.next().expect("it has a folder").path()
 }
@@ -137,8 +136,7 @@ fn checksums_are_those_of_the_files_and_of_all_of_them() {
     let Some(release) = release() else { return };
     let mut check = Command::new("sha256sum");
     check.args(["--check", "--strict", "--quiet", "SHA256SUMS"]);
-    let checked = check.current_dir(release).status();
-    assert!(checked.expect("it is there").success());
+    output_of(check.current_dir(release));
     let sums = fs::read_to_string(release.join("SHA256SUMS")).expect("it is there");
     let names = sums.lines().filter_map(|line| line.split("  ").nth(1));
     let summed: BTreeSet<_> = names.map(str::to_owned).collect();
@@ -189,13 +187,7 @@ fn programs_of_a_release_run_the_demo_and_a_session() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert_eq!(said, format!("{name} {}\n", text_of(release)));
     }
-    let demo = program("decree").args(["demo", "--fast"]).output();
-    let demo = demo.expect("it runs");
-    assert!(
-        demo.status.success(),
-        "{}",
-        String::from_utf8_lossy(&demo.stderr)
-    );
+    output_of(program("decree").args(["demo", "--fast"]));
 
     let server = world::for_grpc_alone(program("decree-server"));
     let server = Running::start(server, Voice::Stderr);
@@ -244,11 +236,8 @@ fn release_for_another_machine_has_its_programs_and_the_same_pages() {
     let image = folder.path().join("image");
     fs::create_dir(&image).expect("there is room");
     let mut tar = Command::new("tar");
-    tar.arg("-xf")
-        .arg(file(release, &of_other))
-        .arg("-C")
-        .arg(&image);
-    assert!(tar.status().expect("there is tar").success());
+    tar.arg("-xf").arg(file(release, &of_other));
+    output_of(tar.arg("-C").arg(&image));
     let index = fs::read(image.join("index.json")).expect("it is there");
     let index: Value = serde_json::from_slice(&index).expect("it is JSON");
     let architecture = &index["manifests"][0]["platform"]["architecture"];
@@ -288,20 +277,10 @@ fn completions_pages_and_chart_of_a_release_are_those_of_the_checkout() {
     let rendered = |chart: &Path| {
         let mut command = Command::new(helm.join("helm"));
         command.args(["template", "decree"]).arg(chart);
-        command.args([
-            "--set",
-            "customResource=true,monitoring.alerts=true,topology=separate",
-        ]);
-        let output = command
-            .env("HOME", folder.path())
-            .output()
-            .expect("it was found");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        output.stdout
+        let values = "customResource=true,monitoring.alerts=true,topology=separate";
+        command.args(["--set", values]).env("HOME", folder.path());
+        let [rendered, _] = output_of(&mut command);
+        rendered
     };
     let released = rendered(&file(release, "-chart.tgz"));
     assert!(released == rendered(&binaries::checkout().join("deploy/helm/decree")));
@@ -320,9 +299,8 @@ fn content(archive: &Path) -> String {
     } else {
         &["-tzf"]
     });
-    let output = list.arg(archive).output().expect("it is there");
-    assert!(output.status.success(), "{}", archive.display());
-    String::from_utf8(output.stdout).expect("names are text")
+    let [names, _] = output_of(list.arg(archive));
+    names
 }
 
 /// The packages: the end of the file's name, its start, a stub in it and the agent.
@@ -403,14 +381,5 @@ fn list_of_materials_is_cyclonedx_and_names_what_the_programs_use() {
         from cyclonedx.validation.json import JsonStrictValidator\n\
         wrong = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1]).read())\n\
         sys.exit(str(wrong) if wrong else 0)";
-    let output = Command::new(python)
-        .args(["-c", validate])
-        .arg(&list)
-        .output();
-    let output = output.expect("it was found");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    output_of(Command::new(python).args(["-c", validate]).arg(&list));
 }

@@ -7,6 +7,8 @@ use std::{
     sync::OnceLock,
 };
 
+use crate::running::output_of;
+
 /// Returns the folder of the programs, which are built once for all tests of this process.
 ///
 /// The programs belong to other packages, for which cargo gives a test no path. So they are built into the target folder and
@@ -74,8 +76,6 @@ fn build() -> PathBuf {
         // As shipped.
         cargo.args(["--release", "--no-default-features"]);
     }
-    let output = cargo.output().expect("cargo can be started");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "cargo build failed:\n{told}");
+    output_of(&mut cargo);
     profile.to_owned()
 }

@@ -17,7 +17,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use service::transport::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 use tempfile::TempDir;
 
-use crate::{binaries, fenced};
+use crate::{binaries, fenced, running::output_of};
 
 /// The interval at which a test's changes of files are noticed.
 const RELOAD_INTERVAL: Duration = Duration::from_millis(10);
@@ -77,11 +77,7 @@ pub fn trial(folder: &Path, days: u32) {
         .find(|it| it.journey() == Some("makes-certificates"));
     let commands = &block.expect("it shows them").text;
     let commands = commands.replace("-days 365", &format!("-days {days}"));
-    let made = binaries::shell(&commands, &[])
-        .current_dir(folder)
-        .output()
-        .expect("there is a shell");
-    assert!(made.status.success(), "{made:?}");
+    output_of(binaries::shell(&commands, &[]).current_dir(folder));
 }
 
 impl Authority {

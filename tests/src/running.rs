@@ -264,6 +264,20 @@ pub fn until_found<T, S: fmt::Debug>(what: &str, mut look: impl FnMut() -> Resul
     }
 }
 
+/// Runs a command to its end, and returns what it wrote to standard output and to standard error.
+///
+/// # Panics
+/// With that, if it cannot be started or fails.
+pub fn output_of(command: &mut Command) -> [String; 2] {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let [printed, said] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let status = output.status;
+    assert!(status.success(), "{command:?}: {status}\n{said}{printed}");
+    [printed, said]
+}
+
 /// Sends a signal to a process.
 ///
 /// # Panics

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, env, process::Command};
 
+use tests::running::output_of;
+
 use crate::files;
 
 /// One row: a package, the workspace packages that it may use, and packages that it must never depend on, even indirectly.
@@ -81,13 +83,7 @@ fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
     if let Some(depth) = depth {
         command.args(["--depth", &depth.to_string()]);
     }
-    let output = command.output().expect("cargo can be run");
-    assert!(
-        output.status.success(),
-        "cargo tree: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let [text, _] = output_of(&mut command);
     let names = text
         .lines()
         .filter_map(|line| line.split(' ').next())
