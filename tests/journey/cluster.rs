@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Output},
     time::Duration,
@@ -51,11 +50,9 @@ impl Cluster {
     pub(crate) async fn start(workers: usize, images: BTreeMap<String, PathBuf>) -> Option<Self> {
         let kubectl = tools::kubectls()?.first()?;
         if let Some(why) = kubelet::obstacle() {
-            // Written past the capture of the test runner, so that people who run the tests see what was skipped.
-            let _ = writeln!(
-                io::stderr(),
+            tools::notice(&format!(
                 "notice: NO JOURNEY IS MADE HERE, it takes root and name spaces of Linux: {why}"
-            );
+            ));
             return None;
         }
         let rules = json!([

@@ -17,9 +17,7 @@ mod ledger;
 mod statics;
 mod workload;
 
-use std::io::{self, Write as _};
-
-use tests::depth;
+use tests::{depth, tools};
 use tokio::sync::Semaphore;
 
 use self::{
@@ -53,11 +51,9 @@ journeys! {
 /// Runs a whole journey, if this machine can.
 async fn goes(pace: Pace, installation: Installation) {
     if pace == Pace::Thorough && !depth::is_full() {
-        // Written past the capture of the test runner, so that people who run the tests see what was skipped.
-        let _ = writeln!(
-            io::stderr(),
+        tools::notice(&format!(
             "notice: the journey of {installation:?} is made with DECREE_DEPTH=full alone"
-        );
+        ));
         return;
     }
     // Each journey is a cluster with its nodes, and more of them at once are slower in total.

@@ -15,7 +15,7 @@ use tests::{
     tools,
 };
 
-use crate::world::program;
+use crate::{last_words::assert_ends, world::program};
 
 const EVERYWHERE: &str = "0.0.0.0:0";
 
@@ -24,36 +24,22 @@ const EVERYWHERE: &str = "0.0.0.0:0";
 const PROOFS: [(&str, [Option<&str>; 3]); 7] = [
     ("", [Some("plain text"); 3]),
     (IN_PLAIN_TEXT, [Some("plain text"); 3]),
-    (
-        "TLS",
-        [
-            Some("everyone there may do everything; give --tls-ca"),
-            Some("grants `anonymous` nothing; give --tls-ca"),
-            None,
-        ],
-    ),
+    ("TLS", [Some(OF_EVERYONE), Some(OF_NOBODY), None]),
     (CERTIFICATES, [Some(OF_THE_CA), None, None]),
-    (
-        "TLS --tls-ca decree-pki/ca.crt --tls-client-auth optional",
-        [Some(OF_THE_CA), None, None],
-    ),
-    (
-        TOKENS,
-        [
-            Some("everyone with a token of --token-issuer may do everything; give --policy"),
-            None,
-            None,
-        ],
-    ),
-    (
-        BOTH,
-        [Some("a certificate of --tls-ca or a token of"), None, None],
-    ),
+    (OPTIONAL, [Some(OF_THE_CA), None, None]),
+    (TOKENS, [Some(OF_THE_ISSUER), None, None]),
+    (BOTH, [Some(OF_EITHER), None, None]),
 ];
 const CERTIFICATES: &str = "TLS --tls-ca decree-pki/ca.crt";
 const IN_PLAIN_TEXT: &str = "--token-issuer ISSUER --token-keys KEYS";
 const TOKENS: &str = "TLS --token-issuer ISSUER --token-keys KEYS";
 const BOTH: &str = "TLS --tls-ca decree-pki/ca.crt --token-issuer ISSUER --token-keys KEYS";
+const OPTIONAL: &str = "TLS --tls-ca decree-pki/ca.crt --tls-client-auth optional";
+const OF_EVERYONE: &str = "everyone there may do everything; give --tls-ca";
+const OF_NOBODY: &str = "grants `anonymous` nothing; give --tls-ca";
+const OF_THE_ISSUER: &str =
+    "everyone with a token of --token-issuer may do everything; give --policy";
+const OF_EITHER: &str = "a certificate of --tls-ca or a token of";
 const OF_THE_CA: &str = "everyone with a certificate of --tls-ca may do everything; give --policy";
 /// The flags for a policy: none, one for agents, and one for anyone.
 const POLICIES: [&str; 3] = ["", "--policy agents", "--policy anyone"];
@@ -113,9 +99,7 @@ fn starts(command: Command) -> Running {
 
 /// The error of a server that does not start.
 fn error_of(mut command: Command) -> String {
-    let output = command.output().expect("it was built");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let said = assert_ends(&mut command, 1, &[]);
     let mut lines = said.lines().map(serde_json::from_str::<Value>);
     let error = lines.find_map(|line| line.ok()?["error"].as_str().map(str::to_owned));
     error.unwrap_or_else(|| panic!("no line says an error: {said}"))

@@ -23,8 +23,8 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// Checks the exit code of a program, and the words in its output.
-fn assert_ends(command: &mut Command, code: i32, words: &[&str]) {
+/// Checks the exit code of a program, and the words in its errors, which it returns.
+pub(crate) fn assert_ends(command: &mut Command, code: i32, words: &[&str]) -> String {
     let output = command.output().expect("it was built");
     let said = String::from_utf8(output.stderr).expect("it is text");
     assert_eq!(output.status.code(), Some(code), "{command:?}: {said}");
@@ -34,6 +34,7 @@ fn assert_ends(command: &mut Command, code: i32, words: &[&str]) {
             "{command:?} does not say {word:?}:\n{said}"
         );
     }
+    said
 }
 
 fn kubeconfig(text: &str) -> NamedTempFile {

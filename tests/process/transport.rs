@@ -12,7 +12,7 @@ use tests::{
     tools,
 };
 
-use crate::{console, world::program};
+use crate::{console, last_words::assert_ends, world::program};
 
 /// The address in the documented commands.
 const DOCUMENTED: &str = "localhost:50051";
@@ -86,13 +86,8 @@ fn certificates_for_a_trial_connect_all_programs() {
         (vec!["--tls-ca".as_ref(), ca.as_os_str()], 3, "--tls-cert"),
     ] {
         let mut command = program("decree");
-        command
-            .args(["get", "sessions", "--server", &url])
-            .args(flags);
-        let output = command.output().expect("it was built");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(exit), "{told}");
-        assert!(told.contains(word), "{told}");
+        command.args(["get", "sessions", "--server", &url]);
+        assert_ends(command.args(flags), exit, &[word]);
     }
 }
 
@@ -134,10 +129,7 @@ fn agent_speaks_plain_text_beyond_this_machine_only_where_that_is_wanted() {
             .args(flags);
         command
     };
-    let output = agent(&[]).output().expect("it was built");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("--insecure"), "{told}");
+    assert_ends(&mut agent(&[]), 1, &["--insecure"]);
     let running = Running::start(agent(&["--insecure"]), Voice::Stderr);
     let warning =
         "--insecure: plain text leaves this machine, anyone on the path can read and change it";
@@ -156,13 +148,8 @@ fn token_is_not_sent_in_plain_text_beyond_this_machine() {
     let mut decree = program("decree");
     decree.args(["get", "sessions"]);
     for (mut command, exit) in [(agent, 1), (decree, 2)] {
-        let output = command.args(server).arg(&token).output();
-        let output = output.expect("it was built");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(exit), "{told}");
-        for remedy in ["plain text", "--tls-ca", "unix:PATH", "--insecure"] {
-            assert!(told.contains(remedy), "{told}");
-        }
+        let remedies = ["plain text", "--tls-ca", "unix:PATH", "--insecure"];
+        let told = assert_ends(command.args(server).arg(&token), exit, &remedies);
         assert!(!told.contains("eyJ"), "{told}");
     }
 }

@@ -126,14 +126,17 @@ fn or_skip<T>(what: &str, found: &'static Result<T, String>) -> Option<&'static 
                 env::var_os("CI").is_none(),
                 "{what} is not there, and CI skips nothing: {why}"
             );
-            // Written past the capture of the test runner, so that people who run the tests see what was skipped.
-            let _ = writeln!(
-                io::stderr(),
+            notice(&format!(
                 "skipped: a test needs {what}, which is not there: {why}"
-            );
+            ));
             None
         }
     }
+}
+
+/// Prints a notice past the capture of the test runner, so that people who run the tests see what was skipped.
+pub fn notice(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Runs an installation, one at a time on this machine.

@@ -1,6 +1,6 @@
 //! What a person wants to know about a ReplicaSet, and about one of its pods.
 
-use agent_core::budget::{Action, BudgetConfig, Limit, Limits};
+use agent_core::budget::{Action, BudgetConfig};
 use agent_fake::{ApiError, Fault, Kind, Verb};
 use serde_json::json;
 
@@ -114,13 +114,9 @@ fn preferences_have_columns_before_the_cost() {
 
 #[test]
 fn what_is_held_back_is_told_with_what_ends_it() {
-    let one_delete = Limits {
-        replica_set: Limit::count(1),
-        ..Limits::default()
-    };
     let budget = BudgetConfig {
         action: Action::Hold,
-        deletes: one_delete,
+        deletes: "replicaset=1".parse().expect("they are limits"),
         ..BudgetConfig::default()
     };
     let system = System::start_within(budget, &["demo"]);

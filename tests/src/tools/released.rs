@@ -1,14 +1,13 @@
 //! The programs of the last release, for the compatibility promises of this version.
 
 use std::{
-    env, fs,
-    io::{self, Write as _},
+    env, fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::OnceLock,
 };
 
-use super::{installed_once, or_skip, output, run};
+use super::{installed_once, notice, or_skip, output, run};
 use crate::binaries;
 
 const PROGRAMS: [&str; 3] = ["decree-server", "decree-agent", "decree"];
@@ -49,10 +48,8 @@ pub fn released() -> Option<&'static Released> {
         RELEASED.get_or_init(|| provide(&last()?)),
     )?;
     if released.is_none() {
-        // Written past the capture of the test runner, so that people who run the tests see what was skipped.
-        let _ = writeln!(
-            io::stderr(),
-            "notice: the commit of the last release is not in this clone and cannot be fetched, so its programs are not tried"
+        notice(
+            "notice: the commit of the last release is not in this clone and cannot be fetched, so its programs are not tried",
         );
     }
     released.as_ref()
