@@ -28,13 +28,14 @@ pub(crate) const RS: &str = "default/rs";
 /// Plays the scenarios of a table, and compares what their statements print. A scenario begins with `# its name`, a line has statements that
 /// are separated by `; `, and the line with `>` behind it has what they print. `UPDATE_EXPECT=1` writes the table anew.
 pub(crate) fn play<T>(
-    table: &str,
-    expected: &ExpectFile,
+    table: &ExpectFile,
     new: impl Fn() -> T,
     act: impl Fn(&mut T, &str) -> Option<String>,
 ) {
+    let scenarios = table.data();
+    assert!(!scenarios.is_empty(), "{table:?} is not there");
     let (mut played, mut state) = (String::new(), new());
-    for line in table.lines().filter(|line| !line.starts_with('>')) {
+    for line in scenarios.lines().filter(|line| !line.starts_with('>')) {
         played += &format!("{line}\n");
         if line.starts_with('#') {
             state = new();
@@ -46,7 +47,7 @@ pub(crate) fn play<T>(
             played += &format!("> {}\n", told.join(" | ").trim_end());
         }
     }
-    expected.assert_eq(&played);
+    table.assert_eq(&played);
 }
 
 /// So many seconds after the start of a test.

@@ -12,7 +12,7 @@ macro_rules! tables {
     ($($name:ident: $file:literal,)*) => {$(
         #[test]
         fn $name() {
-            story::play(include_str!($file), &expect_file![$file]);
+            story::play(&expect_file![$file]);
         }
     )*};
 }

@@ -94,12 +94,8 @@ fn act(budget: &mut Budget, statement: &str) -> Option<String> {
 /// with a `-`. `hold` begins without limits, and other tables with the default budget.
 #[test]
 fn operations_are_admitted_and_held_as_in_the_table() {
-    let (table, expected) = (
-        include_str!("tests/budget.txt"),
-        expect_file!["tests/budget.txt"],
-    );
     let new = || Budget::new(BudgetConfig::default());
-    play(table, &expected, new, act);
+    play(&expect_file!["tests/budget.txt"], new, act);
 }
 
 #[test]

@@ -248,11 +248,7 @@ fn record_of(words: &[&str]) -> Record {
 /// of a range. `ask`, `write` and `hear` are one request in three parts.
 #[test]
 fn leads_are_those_of_the_table() {
-    let (table, expected) = (
-        include_str!("tests/lease.txt"),
-        expect_file!["tests/lease.txt"],
-    );
-    play(table, &expected, Table::default, Table::act);
+    play(&expect_file!["tests/lease.txt"], Table::default, Table::act);
 }
 
 /// A create takes effect before another leads, whenever it is sent and however long it takes.

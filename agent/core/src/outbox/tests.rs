@@ -133,11 +133,7 @@ fn polled((outbox, outcomes): &mut Output) -> String {
 /// frame.
 #[test]
 fn output_waits_as_in_the_table() {
-    let (table, expected) = (
-        include_str!("tests/outbox.txt"),
-        expect_file!["tests/outbox.txt"],
-    );
-    play(table, &expected, Output::default, act);
+    play(&expect_file!["tests/outbox.txt"], Output::default, act);
 }
 
 #[test]

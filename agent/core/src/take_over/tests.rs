@@ -109,11 +109,7 @@ fn act(take_over: &mut TakeOver, statement: &str) -> Option<String> {
 /// An input is a second and what comes: `reads` and `answers` a probe, as its record, its generation and the last answered generation.
 #[test]
 fn verdicts_are_those_of_the_table() {
-    let (table, expected) = (
-        include_str!("tests/take_over.txt"),
-        expect_file!["tests/take_over.txt"],
-    );
-    play(table, &expected, || new(false), act);
+    play(&expect_file!["tests/take_over.txt"], || new(false), act);
 }
 
 #[test]

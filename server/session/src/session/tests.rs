@@ -10,10 +10,7 @@ mod story;
 
 #[test]
 fn sessions_answer_as_expected() {
-    story::play(
-        include_str!("tests/tables/session.txt"),
-        &expect_file!["tests/tables/session.txt"],
-    );
+    story::play(&expect_file!["tests/tables/session.txt"]);
 }
 
 const START: Now = Now {

@@ -39,12 +39,12 @@ use crate::{
 mod words;
 
 /// Plays the stories of a table, and compares what they print.
-pub(super) fn play(table: &str, expected: &ExpectFile) {
+pub(super) fn play(table: &ExpectFile) {
     let act = |story: &mut Story, statement: &str| {
         story.act(statement);
         Some(std::mem::take(&mut story.printed).join(", "))
     };
-    crate::tests::play(table, expected, || Story::new(config("")), act);
+    crate::tests::play(table, || Story::new(config("")), act);
 }
 
 struct Story {

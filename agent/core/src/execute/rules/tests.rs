@@ -86,11 +86,7 @@ fn act(view: &mut View, statement: &str) -> Option<String> {
 /// `create` and `delete` name a pod, how many are desired, and a preference.
 #[test]
 fn operations_are_allowed_as_in_the_table() {
-    let (table, expected) = (
-        include_str!("tests/rules.txt"),
-        expect_file!["tests/rules.txt"],
-    );
-    play(table, &expected, || view(&[]), act);
+    play(&expect_file!["tests/rules.txt"], || view(&[]), act);
 }
 
 #[test]

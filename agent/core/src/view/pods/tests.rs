@@ -97,9 +97,5 @@ fn with_replica_set() -> Pods {
 /// ReplicaSet is known until `forget` or `forget-all`.
 #[test]
 fn pods_count_as_in_the_table() {
-    let (table, expected) = (
-        include_str!("tests/pods.txt"),
-        expect_file!["tests/pods.txt"],
-    );
-    play(table, &expected, with_replica_set, act);
+    play(&expect_file!["tests/pods.txt"], with_replica_set, act);
 }

@@ -28,9 +28,11 @@ use expect_test::ExpectFile;
 use super::*;
 
 /// Plays the stories of a table, and compares what they print.
-pub(super) fn play(table: &str, expected: &ExpectFile) {
+pub(super) fn play(table: &ExpectFile) {
+    let scenarios = table.data();
+    assert!(!scenarios.is_empty(), "{table:?} is not there");
     let (mut played, mut story) = (String::new(), Story::new(3));
-    for line in table.lines().filter(|line| !line.starts_with('>')) {
+    for line in scenarios.lines().filter(|line| !line.starts_with('>')) {
         writeln!(played, "{line}").expect("it is a string");
         if line.starts_with('#') {
             story = Story::new(3);
@@ -46,7 +48,7 @@ pub(super) fn play(table: &str, expected: &ExpectFile) {
             writeln!(played, "> {}", printed.trim_end()).expect("it is a string");
         }
     }
-    expected.assert_eq(&played);
+    table.assert_eq(&played);
 }
 
 struct Story {
