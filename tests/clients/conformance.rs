@@ -129,51 +129,34 @@ async fn mistake_of_a_controller_on_a_timer_breaks_the_rule_that_names_it() {
         "a controller that was killed comes back with its pods, and makes none of them twice";
     let twice = "an answer that comes again makes no second pod";
     let gone = "a deletion of a pod that is gone does not end the turn";
+    let labels =
+        "each pod of a request has its own uid, and belongs to the ReplicaSet, which selects it";
+    let made = "a name to create becomes a pod, which later requests list";
+    let taken = "a name that exists does not end the turn";
+    let other = "a deletion of another uid has no effect";
+    let failed = "a call that fails changes nothing, and the controller asks again";
+    let nothing = "an answer without a decision, or with quarantined, changes nothing";
+    let late = "a call without an answer ends within 20 seconds, and the controller asks again";
+    let hasty = "a controller waits for the end of a call before the next call";
     let expected: [(_, &[&str]); _] = [
         (Mistake::None, &[]),
         (Mistake::Selector, &[set]),
         (Mistake::Replicas, &[set]),
         (Mistake::OtherSet, &[set]),
-        (
-            Mistake::Labels,
-            &[
-                "each pod of a request has its own uid, and belongs to the ReplicaSet, which selects it",
-            ],
-        ),
-        (
-            Mistake::OtherName,
-            &["a name to create becomes a pod, which later requests list"],
-        ),
+        (Mistake::Labels, &[labels]),
+        (Mistake::OtherName, &[made]),
         (Mistake::Doubles, &[twice]),
         (Mistake::Overwrites, &[twice]),
         (Mistake::Forgets, &[revived]),
-        (
-            Mistake::StopsAtTaken,
-            &["a name that exists does not end the turn"],
-        ),
-        (
-            Mistake::ByName,
-            &["a deletion of another uid has no effect"],
-        ),
+        (Mistake::StopsAtTaken, &[taken]),
+        (Mistake::ByName, &[other]),
         // A pod that is still there is not gone at the second deletion either.
         (Mistake::Keeps, &["a deleted pod is listed no longer", gone]),
         (Mistake::StopsAtGone, &[gone]),
-        (
-            Mistake::ActsOnFailure,
-            &["a call that fails changes nothing, and the controller asks again"],
-        ),
-        (
-            Mistake::ActsOnNothing,
-            &["an answer without a decision, or with quarantined, changes nothing"],
-        ),
-        (
-            Mistake::Waits,
-            &["a call without an answer ends within 20 seconds, and the controller asks again"],
-        ),
-        (
-            Mistake::Hastes,
-            &["a controller waits for the end of a call before the next call"],
-        ),
+        (Mistake::ActsOnFailure, &[failed]),
+        (Mistake::ActsOnNothing, &[nothing]),
+        (Mistake::Waits, &[late]),
+        (Mistake::Hastes, &[hasty]),
     ];
     let runs = expected.map(|(mistake, words)| {
         let run = async move { conformance::run_unary(&Timed::new(mistake)).await };

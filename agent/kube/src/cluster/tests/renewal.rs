@@ -13,10 +13,10 @@ use axum::{
     response::Response,
 };
 use tempfile::TempDir;
-use tokio::{net::TcpListener, time::sleep};
+use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::*;
+use super::{server::serve, *};
 
 const PLUGIN: &str = "client.authentication.k8s.io/v1";
 
@@ -40,20 +40,13 @@ struct Api {
 
 impl Api {
     async fn start(token: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
         let token = Arc::new(Mutex::new(token.to_owned()));
         let router = Router::new().fallback(answer);
-        let router = router.with_state(Arc::clone(&token));
-        let server = tokio::spawn(async move {
-            let served = axum::serve(listener, router).await;
-            served.expect("the listener lives as long as the test");
-        });
+        let (url, server) = serve(router.with_state(Arc::clone(&token))).await;
         Self {
-            url: format!("http://{address}"),
+            url,
             token,
-            _server: AbortOnDropHandle::new(server),
+            _server: server,
         }
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Asked {
 pub(super) struct Server {
     pub(super) cluster: KubeCluster,
     script: Arc<Script>,
-    task: tokio::task::JoinHandle<()>,
+    _serving: AbortOnDropHandle<()>,
 }
 
 #[derive(Default)]
@@ -94,22 +94,12 @@ impl Server {
             answers: Mutex::new(answers.into()),
             ..Script::default()
         });
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("loopback has a free port");
-        let host = listener.local_addr().expect("it is bound").to_string();
-        let router = Router::new()
-            .fallback(answer)
-            .with_state(Arc::clone(&script));
-        let task = tokio::spawn(async move {
-            axum::serve(listener, router)
-                .await
-                .expect("the listener lives as long as the test");
-        });
+        let router = Router::new().fallback(answer);
+        let (url, serving) = serve(router.with_state(Arc::clone(&script))).await;
         Self {
-            cluster: cluster(&format!("http://{host}")),
+            cluster: cluster(&url),
             script,
-            task,
+            _serving: serving,
         }
     }
 
@@ -119,10 +109,16 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+/// Serves a router as long as the handle is kept, and returns its URL.
+pub(super) async fn serve(router: Router) -> (String, AbortOnDropHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let server = tokio::spawn(async move {
+        let served = axum::serve(listener, router).await;
+        served.expect("the listener lives as long as the test");
+    });
+    (format!("http://{address}"), AbortOnDropHandle::new(server))
 }
 
 fn cluster(url: &str) -> KubeCluster {
