@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use conformance::{Running, Subject};
 use decree_api::v1::{
     DecideRequest, Decision, Pod, ReplicaSet, decision_service_client::DecisionServiceClient,
 };
+use tests::lock;
 use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
@@ -107,7 +108,7 @@ impl Subject for Timed {
         let endpoint = Endpoint::from_shared(format!("http://{address}"));
         let channel = endpoint.map_err(io::Error::other)?.connect_lazy();
         let mut set = replica_set(replicas);
-        let mut cluster = locked(&self.cluster);
+        let mut cluster = lock(&self.cluster);
         match (self.mistake, cluster.sets.first()) {
             (Mistake::Selector, _) => set.template_labels.clear(),
             (Mistake::Replicas, Some(first)) => set.replicas = first.replicas,
@@ -151,7 +152,7 @@ impl Drop for Turning {
 
 impl Controller {
     async fn turn(&mut self) {
-        let mut pods = locked(&self.cluster).pods.clone();
+        let mut pods = lock(&self.cluster).pods.clone();
         for pod in &mut pods {
             let owner = pod.controller.get_or_insert_default();
             owner.uid.clone_from(&self.set.uid);
@@ -206,7 +207,7 @@ impl Controller {
             }
         }
         for victim in decision.deletes.into_iter().filter_map(|victim| victim.pod) {
-            let mut cluster = locked(&self.cluster);
+            let mut cluster = lock(&self.cluster);
             let count = cluster.pods.len();
             let is_victim = |pod: &Pod| {
                 let has_name = self.mistake == Mistake::ByName && pod.name == victim.name;
@@ -223,7 +224,7 @@ impl Controller {
 
     /// Creates a pod. Returns false if its name is taken.
     fn create(&mut self, name: String) -> bool {
-        let mut cluster = locked(&self.cluster);
+        let mut cluster = lock(&self.cluster);
         let is_new = if self.mistake == Mistake::Forgets {
             self.taken.insert(name.clone())
         } else {
@@ -252,8 +253,4 @@ fn one_more() -> Decision {
         creates: vec!["set-more".to_owned()],
         ..Decision::default()
     }
-}
-
-fn locked(cluster: &Mutex<Cluster>) -> MutexGuard<'_, Cluster> {
-    cluster.lock().unwrap_or_else(PoisonError::into_inner)
 }

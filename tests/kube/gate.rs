@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, BufRead, BufReader, ErrorKind, Write},
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     thread,
 };
 
@@ -15,6 +15,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rustls::{DEFAULT_VERSIONS, ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use tests::{
+    lock,
     pki::{Authority, Request},
     real::{LOOK_EVERY, Namespace, found},
 };
@@ -234,8 +235,4 @@ fn hook(namespace: &str, port: u16, ca: &str) -> Value {
             "timeoutSeconds": HELD_SECONDS,
         }],
     })
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

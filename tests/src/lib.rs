@@ -49,6 +49,8 @@
 //! In [`crashes`], server and agent die at each boundary of an operation in a quiet world, with one run each. A boundary is the
 //! moment at which a frame, call or list is sent, received or handled. `world/processes.rs` passes a boundary.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 /// Defines an enum of plain variants, and lists of the variants in their order.
 macro_rules! listed {
     (
@@ -114,3 +116,8 @@ pub mod troubled;
 pub mod usage;
 pub mod workloads;
 pub mod world;
+
+/// Locks a mutex, also one that a failed test has held.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -4,13 +4,16 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use serde_json::{Value, json};
-use tests::real::{Api, Patch};
+use tests::{
+    lock,
+    real::{Api, Patch},
+};
 
 use super::{clock, network::Network};
 
@@ -68,7 +71,7 @@ impl Node {
         if !of_host {
             return Ok(Arc::new(Network::create()?));
         }
-        let mut network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut network = lock(&self.network);
         if let Some(network) = &*network {
             return Ok(Arc::clone(network));
         }

@@ -6,12 +6,13 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr, TcpStream},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use serde_json::Value;
+use tests::lock;
 
 use super::network::Network;
 
@@ -178,8 +179,4 @@ impl Service {
             && endpoint.namespace == self.namespace
             && labels.all(|(label, value)| endpoint.labels[label] == *value)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

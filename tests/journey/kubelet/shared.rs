@@ -5,13 +5,13 @@ use std::{
     fs,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
 };
 
 use serde_json::Value;
-use tests::real::Api;
+use tests::{lock, real::Api};
 
 use super::{manifests, network::Network, process::Plan, services::Services};
 
@@ -131,8 +131,4 @@ pub(crate) fn is_pretended(pod: &Value) -> bool {
     let containers = pod["spec"]["containers"].as_array();
     let mut images = containers.into_iter().flatten();
     images.all(|it| it["image"].as_str().is_some_and(|it| it.starts_with(PAUSE)))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,7 @@ use std::{
     io::{BufRead as _, BufReader},
     path::Path,
     process::{Command, Output, Stdio},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -25,7 +25,7 @@ use super::{
     LOOK_EVERY, api::Patch, api_server::ApiServer, controller_manager::ControllerManager, found,
     namespace::Namespace, program::Program, scheduler::Scheduler, sightings::watch,
 };
-use crate::{invariants::has_status_beyond_desired, rng::Rng, tools};
+use crate::{invariants::has_status_beyond_desired, lock, rng::Rng, tools};
 
 /// The controllers of kube-controller-manager that take part in a drain.
 const CONTROLLERS: &str = "deployment-controller,disruption-controller,resourcequota-controller,node-lifecycle-controller,taint-eviction-controller,horizontal-pod-autoscaler-controller";
@@ -384,8 +384,4 @@ fn told<'a>(pods: impl IntoIterator<Item = &'a Value>) -> String {
         format!("{name} on {node:?}: (active, ready) = {is_so:?}")
     });
     states.collect::<Vec<_>>().join("; ")
-}
-
-fn lock(mutex: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

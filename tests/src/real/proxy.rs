@@ -11,6 +11,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::lock;
+
 /// Copies bytes both ways between clients and an address. The proxy has separate threads, and passes TLS through.
 #[derive(Debug)]
 pub struct Proxy {
@@ -72,13 +74,13 @@ impl Proxy {
 
     /// Returns the number of connections since the last cut.
     pub fn accepted(&self) -> usize {
-        let ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let ways = lock(&self.ways);
         ways.len()
     }
 
     /// Cuts all connections, and returns their number. The proxy accepts new connections.
     pub fn cut(&self) -> usize {
-        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ways = lock(&self.ways);
         let cut = ways.drain(..);
         // Only open connections count.
         let count = cut
@@ -92,12 +94,12 @@ impl Proxy {
 
 impl Gate {
     fn set(&self, held: bool) {
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
+        *lock(&self.held) = held;
         self.opened.notify_all();
     }
 
     fn pass(&self) {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = lock(&self.held);
         let opened = self.opened.wait_while(held, |held| *held);
         drop(opened.unwrap_or_else(PoisonError::into_inner));
     }
@@ -111,9 +113,7 @@ fn carry(
 ) -> io::Result<()> {
     let server = TcpStream::connect(target)?;
     let (from_client, from_server) = (client.try_clone()?, server.try_clone()?);
-    ways.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(client.try_clone()?);
+    lock(ways).push(client.try_clone()?);
     let gate = Arc::clone(gate);
     thread::spawn(move || copy_requests(from_client, server, &gate));
     thread::spawn(move || copy(from_server, client));

@@ -3,12 +3,12 @@
 use std::{
     io,
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     thread,
 };
 
 use super::proxy::copy;
-use crate::rng::Rng;
+use crate::{lock, rng::Rng};
 
 /// Copies each connection to one of its endpoints, drawn by seed, as kube-proxy does. The service has separate threads.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Service {
         let (chosen, mut rng) = (Arc::clone(&endpoints), Rng::new(seed));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let endpoints = chosen.lock().unwrap_or_else(PoisonError::into_inner);
+                let endpoints = lock(&chosen);
                 let endpoint = (!endpoints.is_empty()).then(|| rng.pick(&endpoints).clone());
                 drop(endpoints);
                 // The client notices if the endpoint is away.
@@ -46,10 +46,7 @@ impl Service {
 
     /// Sets the endpoints of new connections.
     pub fn set_endpoints(&self, endpoints: Vec<String>) {
-        *self
-            .endpoints
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = endpoints;
+        *lock(&self.endpoints) = endpoints;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use agent_fake::is_active;
@@ -12,6 +12,7 @@ use tokio::{task::JoinHandle, time};
 use tokio_stream::StreamExt as _;
 
 use super::{LOOK_EVERY, api::Api, found, namespace::Namespace};
+use crate::lock;
 
 /// The pods of a namespace that were seen since the start, including deleted ones.
 #[derive(Debug)]
@@ -176,10 +177,6 @@ impl<S: FnMut(&Value, bool)> Watcher<S> {
         }
         Some(version)
     }
-}
-
-fn lock(mutex: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn text(pod: &Value, field: &str) -> String {
