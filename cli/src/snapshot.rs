@@ -12,8 +12,8 @@ use agent_fake::manifest::{Document, Location};
 use agent_kube::objects;
 use decree_api::v1::{self, simulate_cluster_request::Change};
 use decree_core::{
-    Config, Controller, Costs, ImpactWalk, NeedWalk, Node, OwnerReference, Pod, ReplicaSet,
-    ResourceVersion, SurroundingsIndex, Timestamp, View, controller_of,
+    Config, Controller, Costs, ImpactWalk, NeedWalk, Node, Objects, OwnerReference, Pod,
+    ReplicaSet, ResourceVersion, SurroundingsIndex, Timestamp, View, controller_of,
 };
 use decree_server::wire::{Violation, decode};
 use server_session::{
@@ -309,14 +309,14 @@ impl Answers {
             costs: snapshot.costs,
             ..Config::default()
         };
+        let objects = Objects {
+            replica_sets: snapshot.replica_sets,
+            pods: snapshot.pods,
+            nodes: snapshot.nodes,
+            ..Objects::default()
+        };
         Self {
-            controller: controller_of(
-                now,
-                config,
-                snapshot.replica_sets,
-                snapshot.pods,
-                snapshot.nodes,
-            ),
+            controller: controller_of(now, config, objects),
             now,
             cluster,
             pods: of_pods,

@@ -5,7 +5,7 @@ use std::{collections::HashSet, iter};
 
 use decree_api::v1;
 use decree_core::{
-    Beside, Config, Costs, Decision, Node, OwnerReference, Pod, ReplicaSet, decide_beside,
+    Config, Costs, Decision, Objects, OwnerReference, Pod, ReplicaSet, decide_while,
 };
 use prost::{DecodeError, Message};
 use server_session::{
@@ -22,9 +22,7 @@ struct DecideInput {
     subject: Option<v1::ReplicaSet>,
     /// The bytes of the subject so far.
     subject_bytes: usize,
-    replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod>,
-    nodes: Vec<Node>,
+    objects: Objects,
     costs: Costs,
     now: Option<prost_types::Timestamp>,
     options: Option<v1::Options>,
@@ -103,13 +101,13 @@ impl DecideInput {
                 let set = self.object(0, field, |bytes| {
                     Ok(decode::replica_set(&v1::ReplicaSet::decode(bytes)?))
                 })?;
-                self.replica_sets.extend(set);
+                self.objects.replica_sets.extend(set);
                 self.check_objects()?;
             }
             3 => {
                 let pod =
                     self.object(1, field, |bytes| Ok(decode::pod(&v1::Pod::decode(bytes)?)))?;
-                self.pods.extend(pod);
+                self.objects.pods.extend(pod);
                 self.check_objects()?;
             }
             4 => self.now.get_or_insert_default().merge(field)?,
@@ -117,7 +115,7 @@ impl DecideInput {
                 let node = self.object(2, field, |bytes| {
                     Ok(decode::node(&v1::Node::decode(bytes)?))
                 })?;
-                self.nodes.extend(node);
+                self.objects.nodes.extend(node);
                 self.check_objects()?;
             }
             5 => self.options.get_or_insert_default().merge(field)?,
@@ -151,7 +149,13 @@ impl DecideInput {
     }
 
     fn check_objects(&self) -> Result<(), Refusal> {
-        let objects = self.replica_sets.len() + self.pods.len() + self.nodes.len();
+        let Objects {
+            replica_sets,
+            pods,
+            nodes,
+            others: _,
+        } = &self.objects;
+        let objects = replica_sets.len() + pods.len() + nodes.len();
         if objects.max(self.costs.len()) <= self.objects_max {
             return Ok(());
         }
@@ -164,9 +168,7 @@ impl DecideInput {
     fn answer(self, base: Config, go_on: &dyn Fn() -> bool) -> Result<Decision, Refusal> {
         let Self {
             subject,
-            mut replica_sets,
-            pods,
-            nodes,
+            mut objects,
             costs,
             now,
             options,
@@ -184,7 +186,7 @@ impl DecideInput {
             decode::options(options.as_ref(), base).map_err(|found| violations.extend(found));
         if let (true, Ok(subject)) = (violations.is_empty(), &subject) {
             // All objects are valid, so each has the place that it had in the request.
-            violations.add_of_all(subject, &replica_sets, &pods);
+            violations.add_of_all(subject, &objects.replica_sets, &objects.pods);
         }
         let (Ok(subject), Ok(now), Ok(config), true) =
             (subject, now, config, violations.is_empty())
@@ -192,14 +194,10 @@ impl DecideInput {
             return Err(violations.into());
         };
         let key = subject.key.clone();
-        replica_sets.push(subject);
+        objects.replica_sets.push(subject);
         let key = (&*key.namespace, &*key.name);
         let config = Config { costs, ..config };
-        let beside = Beside {
-            nodes,
-            ..Beside::default()
-        };
-        let decision = decide_beside(beside, now, config, key, replica_sets, pods, go_on)?;
+        let decision = decide_while(now, config, key, objects, go_on)?;
         decision.ok_or_else(|| Refusal::ReplicaSetUnknown {
             namespace: key.0.to_owned(),
             name: key.1.to_owned(),

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeSet};
 
 use decree_api::v1;
-use decree_core::{Beside, Config, Decision, Node, Pod, ReplicaSet, Timestamp};
+use decree_core::{Config, Decision, Node, Objects, Pod, ReplicaSet, Timestamp};
 use prost::Message;
 use server_session::wire::{decode, encode};
 use tests::rng::Rng;
@@ -209,17 +209,17 @@ fn hold_to_preferences(snapshot: &Snapshot, decision: &Decision, mine: &[&Pod]) 
 }
 
 impl Snapshot {
-    fn decide(&self, pods: Vec<Pod>, mut sets: Vec<ReplicaSet>) -> Decision {
-        sets.push(self.set.clone());
+    fn decide(&self, pods: Vec<Pod>, mut replica_sets: Vec<ReplicaSet>) -> Decision {
+        replica_sets.push(self.set.clone());
         let key = &self.set.key;
         let (config, name) = (self.config.clone(), (&*key.namespace, &*key.name));
-        let beside = Beside {
+        let objects = Objects {
+            replica_sets,
+            pods,
             nodes: self.nodes.clone(),
-            ..Beside::default()
+            ..Objects::default()
         };
-        let go_on = || true;
-        let decided =
-            decree_core::decide_beside(beside, self.now, config, name, sets, pods, &go_on);
+        let decided = decree_core::decide_while(self.now, config, name, objects, &|| true);
         let decided = decided.expect("nobody ends it");
         decided.expect("the ReplicaSet is in the snapshot")
     }

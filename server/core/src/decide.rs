@@ -21,6 +21,19 @@ use crate::{
 /// The version of the writes of such a decision: later than any version of the snapshot.
 const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 
+/// The objects that a decision knows, in any order.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// The ReplicaSets.
+    pub replica_sets: Vec<ReplicaSet>,
+    /// The pods.
+    pub pods: Vec<Pod>,
+    /// The nodes, which some preferences read.
+    pub nodes: Vec<Node>,
+    /// The numbers of active pods on these nodes that are not listed, by node.
+    pub others: BTreeMap<Arc<str>, i32>,
+}
+
 /// The caller ended a computation before it had a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
@@ -30,9 +43,13 @@ pub struct Interrupted;
 ///
 /// [`decide_while`] also knows other ReplicaSets, and can be interrupted.
 pub fn decide(set: &ReplicaSet, pods: &[Pod], now: Timestamp, config: &Config) -> Decision {
-    let (sets, pods) = (vec![set.clone()], pods.to_vec());
+    let objects = Objects {
+        replica_sets: vec![set.clone()],
+        pods: pods.to_vec(),
+        ..Objects::default()
+    };
     let place = (&*set.key.namespace, &*set.key.name);
-    let decided = decide_while(now, config.clone(), place, sets, pods, &|| true);
+    let decided = decide_while(now, config.clone(), place, objects, &|| true);
     let decided = decided.expect("nothing interrupts it");
     decided.expect("the ReplicaSet is listed")
 }
@@ -40,7 +57,7 @@ pub fn decide(set: &ReplicaSet, pods: &[Pod], now: Timestamp, config: &Config) -
 /// Decides for one ReplicaSet from a snapshot, if all operations succeed, while `go_on` returns `true`. Calls `go_on` before each object and
 /// each step.
 ///
-/// Returns `None` if the ReplicaSet is not in `replica_sets`. The order of the input does not matter. New pods get the first free names,
+/// Returns `None` if the ReplicaSet is not among the objects. The order of the input does not matter. New pods get the first free names,
 /// whatever the configuration says about names.
 ///
 /// # Errors
@@ -48,42 +65,8 @@ pub fn decide(set: &ReplicaSet, pods: &[Pod], now: Timestamp, config: &Config) -
 pub fn decide_while(
     now: Timestamp,
     config: Config,
-    place: (&str, &str),
-    replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod>,
-    go_on: &dyn Fn() -> bool,
-) -> Result<Option<Decision>, Interrupted> {
-    decide_beside(
-        Beside::default(),
-        now,
-        config,
-        place,
-        replica_sets,
-        pods,
-        go_on,
-    )
-}
-
-/// The state of nodes that a decision reads.
-#[derive(Clone, Debug, Default)]
-pub struct Beside {
-    /// The nodes.
-    pub nodes: Vec<Node>,
-    /// The numbers of active pods on nodes that are not listed.
-    pub others: BTreeMap<Arc<str>, i32>,
-}
-
-/// As [`decide_while`], with nodes.
-///
-/// # Errors
-/// If `go_on` ended the computation.
-pub fn decide_beside(
-    beside: Beside,
-    now: Timestamp,
-    config: Config,
     (namespace, name): (&str, &str),
-    replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod>,
+    objects: Objects,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Decision>, Interrupted> {
     let config = Config {
@@ -92,14 +75,7 @@ pub fn decide_beside(
         asks_costs: false,
         ..config
     };
-    let Beside { nodes, others } = beside;
-    let mut controller = listed(now, config, (replica_sets, pods, nodes), go_on)?;
-    let nodes = &mut controller.index.nodes;
-    for (node, pods) in others {
-        if let Some(id) = nodes.find(&node) {
-            nodes.count(id, pods.max(0));
-        }
-    }
+    let mut controller = listed(now, config, objects, go_on)?;
     let Some(id) = controller.index.set_named(namespace, name) else {
         return Ok(None);
     };
@@ -111,14 +87,8 @@ pub fn decide_beside(
 
 /// Creates a controller from complete lists of these objects, to look at them: nothing waits for a sync. The order of the input does not
 /// matter.
-pub fn controller_of(
-    now: Timestamp,
-    config: Config,
-    replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod>,
-    nodes: Vec<Node>,
-) -> Controller {
-    let listed = listed(now, config, (replica_sets, pods, nodes), &|| true);
+pub fn controller_of(now: Timestamp, config: Config, objects: Objects) -> Controller {
+    let listed = listed(now, config, objects, &|| true);
     let mut controller = listed.expect("nothing interrupts it");
     controller.queue.clear();
     let ids: Vec<_> = controller.index.sets.keys().copied().collect();
@@ -130,9 +100,15 @@ pub fn controller_of(
 fn listed(
     now: Timestamp,
     config: Config,
-    (mut sets, mut pods, mut nodes): (Vec<ReplicaSet>, Vec<Pod>, Vec<Node>),
+    objects: Objects,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Controller, Interrupted> {
+    let Objects {
+        replica_sets: mut sets,
+        mut pods,
+        mut nodes,
+        others,
+    } = objects;
     sort(&mut sets, |a, b| {
         (&a.key, a.version).cmp(&(&b.key, b.version))
     });
@@ -152,6 +128,12 @@ fn listed(
     list(now, &mut controller, Kind::ReplicaSet, sets, go_on)?;
     let pods = pods.into_iter().map(Event::PodApplied);
     list(now, &mut controller, Kind::Pod, pods, go_on)?;
+    let nodes = &mut controller.index.nodes;
+    for (node, pods) in others {
+        if let Some(id) = nodes.find(&node) {
+            nodes.count(id, pods.max(0));
+        }
+    }
     Ok(controller)
 }
 

@@ -69,7 +69,7 @@ pub mod wording;
 
 pub use batch::{Advice, PodRef, Victim};
 pub use config::{Brake, Config, Costs};
-pub use decide::{Interrupted, decide, decide_while};
+pub use decide::{Interrupted, Objects, decide, decide_while};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use node::Node;
@@ -90,7 +90,7 @@ pub use {
         Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,
         Sizes, Surroundings, SurroundingsCopy, SurroundingsIndex, keep_within,
     },
-    decide::{Beside, controller_of, decide_beside},
+    decide::controller_of,
     event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome},
     held::{Counted, Held, HeldMap, HeldQueue},
     index::ledger::{Account, Ledger, Loss},

@@ -11,7 +11,7 @@ use std::{
 use super::Controller;
 use crate::{
     config::{Config, Costs},
-    decide::{Beside, Interrupted, decide_beside},
+    decide::{Interrupted, Objects, decide_while},
     index::{Entry, GroupId, Index, PodGroup, PodId, PodWalk, Set, SetId},
     node::Node,
     object::{Key, Pod, ReplicaSet, Timestamp},
@@ -295,10 +295,12 @@ impl Surroundings {
         if let (Some(set), Some(replicas)) = (asked, replicas) {
             set.replicas = replicas;
         }
-        let beside = Beside {
+        let objects = Objects {
+            replica_sets: sets,
+            pods: self.pods,
             nodes: self.nodes.into_values().collect(),
             others: self.others,
         };
-        decide_beside(beside, self.now, config, key, sets, self.pods, go_on)
+        decide_while(self.now, config, key, objects, go_on)
     }
 }

@@ -12,6 +12,7 @@ use proptest::{collection::vec, prelude::*};
 use crate::{
     objects::{START, labels, orphan, owner, set},
     rig::{BARE, Rig, counts, failed, uid},
+    scaling::objects,
 };
 
 pub(crate) const NAMES: [&str; 3] = ["web", "db", "twin"];
@@ -220,7 +221,7 @@ proptest! {
         let pods: Vec<_> = unique.into_values().collect();
         let turned: Vec<_> = pods.iter().rev().cloned().collect();
         let sets = [set("web", replicas), set("db", 1)];
-        let of = |pods| decide_while(START, Config::default(), ("default", "web"), sets.to_vec(), pods, &|| true);
+        let of = |pods| decide_while(START, Config::default(), ("default", "web"), objects(sets.to_vec(), pods), &|| true);
         prop_assert_eq!(of(pods), of(turned));
     }
 }

@@ -3,14 +3,22 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use decree_core::{
-    Action, Config, Event, Interrupted, NameSeed, Phase, Pod, Preferences, ReplicaSet, ScaleIn,
-    SurroundingsCopy, SurroundingsIndex, decide_while,
+    Action, Config, Event, Interrupted, NameSeed, Objects, Phase, Pod, Preferences, ReplicaSet,
+    ScaleIn, SurroundingsCopy, SurroundingsIndex, decide_while,
 };
 
 use crate::{
     objects::{START, key, orphan, owner, pod, set, with},
     rig::{Rig, created},
 };
+
+pub(crate) fn objects(replica_sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Objects {
+    Objects {
+        replica_sets,
+        pods,
+        ..Objects::default()
+    }
+}
 
 #[test]
 fn decisions_from_files_take_the_first_names_in_every_session() {
@@ -19,9 +27,8 @@ fn decisions_from_files_take_the_first_names_in_every_session() {
             names,
             ..Config::default()
         };
-        let sets = vec![set("web", 3)];
-        let web = ("default", "web");
-        let decided = decide_while(START, config, web, sets, vec![], &|| true);
+        let objects = objects(vec![set("web", 3)], vec![]);
+        let decided = decide_while(START, config, ("default", "web"), objects, &|| true);
         decided.expect("nobody ends it").expect("it is listed")
     };
     let in_a_session = of(NameSeed::of_session(7, "s-1"));
@@ -36,8 +43,8 @@ fn decision_that_nobody_waits_for_ends_before_the_next_object() {
         left.get() > 0
     };
     let pods = ["a", "b", "c", "d"].map(|name| pod(name, "web")).into();
-    let (config, sets) = (Config::default(), vec![set("web", 3)]);
-    let decided = decide_while(START, config, ("default", "web"), sets, pods, &go_on);
+    let (config, objects) = (Config::default(), objects(vec![set("web", 3)], pods));
+    let decided = decide_while(START, config, ("default", "web"), objects, &go_on);
     assert_eq!((decided, left.get()), (Err(Interrupted), 0));
 }
 
@@ -49,14 +56,14 @@ fn decision_that_nobody_waits_for_ends_while_it_counts_related_pods() {
     };
     let sets: Vec<_> = (0..3).map(sibling).collect();
     let pods = (0..50).map(|at| orphan(&format!("p-{at}"), &format!("app-{at}")));
-    let (pods, calls) = (pods.collect(), Cell::new(0));
+    let (objects, calls) = (objects(sets, pods.collect()), Cell::new(0));
     let go_on = || {
         calls.set(calls.get() + 1);
         // One call for each object, and some for the groups of pods.
         calls.get() <= 3 + 50 + 10
     };
     let place = ("default", "web-0");
-    let decided = decide_while(START, Config::default(), place, sets, pods, &go_on);
+    let decided = decide_while(START, Config::default(), place, objects, &go_on);
     assert_eq!((decided, calls.get()), (Err(Interrupted), 64));
 }
 
