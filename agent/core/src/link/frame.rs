@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use decree_api::v1;
 use prost::{
     DecodeError, Message,
-    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
+    encoding::{self, DecodeContext, WireType, decode_key, skip_field},
 };
 use thiserror::Error;
 
@@ -22,9 +22,6 @@ pub enum FrameError {
     /// The bytes are no frame.
     #[error(transparent)]
     Malformed(#[from] DecodeError),
-    /// A field is longer than its message.
-    #[error("a field is longer than its message")]
-    Short,
     /// The lists have more entries than any honest frame.
     #[error("the lists of a frame have more than {ENTRIES_MAX} entries")]
     TooManyEntries,
@@ -79,13 +76,10 @@ fn count(mut bytes: Bytes, fields: Fields, left: &mut usize) -> Result<(), Frame
             skip_field(wire, field, &mut bytes, DecodeContext::default())?;
             continue;
         };
-        let length = usize::try_from(decode_varint(&mut bytes)?).unwrap_or(usize::MAX);
-        if length > bytes.len() {
-            return Err(FrameError::Short);
-        }
-        let inner = bytes.split_to(length);
+        let mut inner = Bytes::new();
+        encoding::bytes::merge(wire, &mut inner, &mut bytes, DecodeContext::default())?;
         let fields: Fields = match shape {
-            Shape::Text if length >= NAME_BYTES_MIN => continue,
+            Shape::Text if inner.len() >= NAME_BYTES_MIN => continue,
             Shape::Text => &[],
             Shape::Message(fields) => *fields,
         };
@@ -219,11 +213,13 @@ mod tests {
 
     #[test]
     fn what_is_no_frame_is_an_error() {
-        assert_eq!(
-            read(Bytes::from_static(&[0x1a, 0x05, 0x0a])),
-            Err(FrameError::Short)
-        );
-        for bytes in [&[0xff][..], &[0x1a], &[0x08], &[0x0b, 0x0b]] {
+        for bytes in [
+            &[0xff][..],
+            &[0x1a],
+            &[0x08],
+            &[0x0b, 0x0b],
+            &[0x1a, 0x05, 0x0a],
+        ] {
             let read = read(Bytes::from_static(bytes));
             assert!(matches!(read, Err(FrameError::Malformed(_))), "{bytes:?}");
         }
