@@ -6,7 +6,7 @@ use decree_api::v1::{
     outcome::Outcome,
 };
 
-use crate::score::Verdict;
+use crate::{history::owns, score::Verdict};
 
 /// The object of the only outcome, if the operation was done.
 fn object(outcomes: &[Outcome]) -> Option<&Object> {
@@ -21,7 +21,7 @@ pub(crate) fn made_pod<'a>(
     name: &str,
     set: &ReplicaSet,
 ) -> Result<&'a Pod, String> {
-    let is_owner = |owner: &OwnerReference| owner.uid == set.uid;
+    let is_owner = |owner: &OwnerReference| owns(set, owner);
     match object(outcomes) {
         Some(Object::Pod(pod))
             if pod.name == name && pod.controller.as_ref().is_some_and(is_owner) =>
@@ -125,12 +125,17 @@ pub(crate) fn shows_gone(outcomes: &[Outcome], victim: &Pod) -> bool {
     }
 }
 
-pub(crate) fn shows_replicas(outcomes: &[Outcome], replicas: i32) -> bool {
+/// Whether the outcome of a deletion says that there is no such pod.
+pub(crate) fn says_absent(outcomes: &[Outcome]) -> bool {
+    matches!(object(outcomes), Some(Object::Gone(true)))
+}
+
+pub(crate) fn shows_status(outcomes: &[Outcome], replicas: i32, generation: i64) -> bool {
     let Some(Object::ReplicaSet(set)) = object(outcomes) else {
         return false;
     };
     let status = set.status.as_ref();
-    status.is_some_and(|status| status.replicas == replicas)
+    status.is_some_and(|it| (it.replicas, it.observed_generation) == (replicas, generation))
 }
 
 pub(crate) fn reference(set: &ReplicaSet) -> ObjectRef {

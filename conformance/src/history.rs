@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use decree_api::v1::{LabelSelector, Pod, ReplicaSet};
+use decree_api::v1::{LabelSelector, OwnerReference, Pod, ReplicaSet};
 
-use crate::score::{GONE, LAG, VERSIONS};
+use crate::score::{GONE, LAG, NUMBERS, VERSIONS};
 
 /// A broken rule, and the observation that breaks it.
 pub(crate) type Fault = (&'static str, String);
@@ -70,6 +70,28 @@ fn number(version: &str) -> Option<u64> {
     version.parse().ok()
 }
 
+/// Checks the number of a frame. A frame without a number does not count.
+pub(crate) fn check_number(last: &mut u64, number: u64) -> Option<Fault> {
+    if number == 0 {
+        return None;
+    }
+    let due = *last + 1;
+    *last = due;
+    (number != due).then(|| (NUMBERS, format!("frame {number} where {due} was due")))
+}
+
+/// Checks the form of a version, with which a server can order it. Empty means unknown.
+pub(crate) fn check_form(version: &str) -> Option<Fault> {
+    let is_canonical = |number: u64| number > 0 && number.to_string() == version;
+    let is_right = version.is_empty() || number(version).is_some_and(is_canonical);
+    (!is_right).then(|| {
+        (
+            VERSIONS,
+            format!("the version {version:?} is no decimal number"),
+        )
+    })
+}
+
 /// Checks the versions of two states of an object.
 pub(crate) fn check_versions(name: &str, old: &str, new: &str, are_equal: bool) -> Option<Fault> {
     let is_shared = old == new && !new.is_empty() && !are_equal;
@@ -85,18 +107,31 @@ pub(crate) fn check_created(pod: &Pod, list: Option<u64>) -> Option<Fault> {
     Some((VERSIONS, why))
 }
 
-/// Returns a pod of the ReplicaSet that its selector does not match, which a server would replace endlessly.
+/// Returns a pod of the ReplicaSet that its selector does not match, which a server would replace endlessly. Or a selector with which a
+/// server quarantines the ReplicaSet.
 pub(crate) fn unselected<'a>(
     set: &ReplicaSet,
     mut pods: impl Iterator<Item = &'a Pod>,
 ) -> Option<String> {
     let selector = set.selector.clone().unwrap_or_default();
+    if selector == LabelSelector::default() || !selects(&selector, &set.template_labels) {
+        let labels = &set.template_labels;
+        return Some(format!(
+            "the selector {selector:?} has no requirement, or does not match the template {labels:?}"
+        ));
+    }
     let is_unselected = |pod: &&Pod| {
         let owner = pod.controller.as_ref();
         owner.is_some_and(|owner| owner.uid == set.uid) && !selects(&selector, &pod.labels)
     };
     let pod = pods.find(is_unselected)?;
     Some(format!("{} has the labels {:?}", pod.name, pod.labels))
+}
+
+/// Whether a server resolves the controller of a pod to the ReplicaSet: by kind, name and uid.
+pub(crate) fn owns(set: &ReplicaSet, owner: &OwnerReference) -> bool {
+    let is_kind = ["", "ReplicaSet"].contains(&owner.kind.as_str());
+    is_kind && owner.name == set.name && owner.uid == set.uid
 }
 
 pub(crate) fn selects(selector: &LabelSelector, labels: &HashMap<String, String>) -> bool {

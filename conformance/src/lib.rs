@@ -22,6 +22,9 @@ mod script;
 mod subject;
 mod unary;
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 
 use listener::Listener;

@@ -60,9 +60,10 @@ impl Listener {
             .ok_or_else(|| "no stream is there".to_owned())
     }
 
-    /// Forgets the stream that has arrived, because its agent was killed.
+    /// Forgets the streams that have arrived, because their agent was killed.
     pub(crate) fn forget(&mut self) {
         self.next = None;
+        while self.streams.try_recv().is_ok() {}
     }
 
     /// Waits until the agent opens a stream. The next `accept` returns that stream.

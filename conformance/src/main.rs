@@ -54,14 +54,13 @@ async fn main() -> ExitCode {
         }
     };
     match writeln!(stdout(), "{score}") {
-        Ok(()) if score.is_full() => ExitCode::SUCCESS,
-        Ok(()) => ExitCode::FAILURE,
-        // The reader has closed the pipe on purpose.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
+        // A reader may close the pipe on purpose; the score stays what it is.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             tell(&format!("error: output cannot be written: {error}"));
             ExitCode::FAILURE
         }
+        Ok(()) | Err(_) if score.is_full() => ExitCode::SUCCESS,
+        Ok(()) | Err(_) => ExitCode::FAILURE,
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::{
 use tonic::{Code, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::{history::History, score::NUMBERS};
+use crate::history::{History, check_number};
 
 mod view;
 
@@ -44,6 +44,7 @@ pub(crate) struct ConnectedAgent {
     /// When a heartbeat is due; `None` until another frame is sent.
     heartbeat_at: Option<Instant>,
     sent: u64,
+    /// The number of the last frame that had one.
     received: u64,
     batches: u64,
     outcomes: BTreeMap<(u64, u32), Outcome>,
@@ -228,7 +229,8 @@ impl ConnectedAgent {
         let is_there = |peer: &Self| (0..operations).all(|at| has(peer, at));
         self.read_until(is_there).await?;
         let outcome = |at| self.outcomes.get(&(id, at))?.outcome.clone();
-        Ok((0..operations).filter_map(outcome).collect())
+        let outcomes: Option<_> = (0..operations).map(outcome).collect();
+        outcomes.ok_or_else(|| format!("an outcome of batch {id} has no content"))
     }
 
     pub(crate) async fn heartbeat(&mut self) -> Result<(), String> {
@@ -284,11 +286,8 @@ impl ConnectedAgent {
             }
         };
         let message = message.ok_or(CLOSED)?;
-        self.received += 1;
-        if message.sequence != 0 && message.sequence != self.received {
-            let why = format!("frame {} where {} was due", message.sequence, self.received);
-            self.note_fault(NUMBERS, why);
-        }
+        let fault = check_number(&mut self.received, message.sequence);
+        self.note(fault);
         let frame = message.frame.ok_or("a frame without content")?;
         self.take(&frame);
         Ok(frame)

@@ -15,7 +15,7 @@ use tokio::{
 use tonic::Status;
 
 use crate::{
-    history::selects,
+    history::{owns, selects},
     listener::Listener,
     peer::PATIENCE,
     score::{self, Notes, Verdict},
@@ -220,8 +220,8 @@ fn is_whole(set: &ReplicaSet, replicas: usize) -> bool {
 /// Whether a pod of a request has its own uid, and is one of the ReplicaSet.
 fn belongs(set: &ReplicaSet, pod: &Pod, pods: &[Pod]) -> bool {
     let is_alone = pods.iter().filter(|other| other.uid == pod.uid).count() == 1;
-    let owner = pod.controller.as_ref().map(|owner| &owner.uid);
-    let is_own = owner == Some(&set.uid) && pod.namespace == set.namespace;
+    let owner = pod.controller.as_ref();
+    let is_own = owner.is_some_and(|owner| owns(set, owner)) && pod.namespace == set.namespace;
     let selector = set.selector.as_ref();
     let is_selected = selector.is_some_and(|it| selects(it, &pod.labels));
     is_alone && is_own && is_selected && !pod.uid.is_empty()

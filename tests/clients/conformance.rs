@@ -69,6 +69,7 @@ async fn naive_agent_breaks_the_rules_that_it_does_not_know() {
             "a superseded agent does not come back at once",
             "a gap in the numbers of the server ends the session",
             "a number of the server that comes twice ends the session",
+            "the ReplicaSet selects each pod that it controls",
             "a Resync is answered with a list, which contains what was written",
             "a batch of a ReplicaSet that is not known by name and uid has no effect",
             "a create of a name that exists makes no second pod",

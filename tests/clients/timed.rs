@@ -155,6 +155,7 @@ impl Controller {
         let mut pods = lock(&self.cluster).pods.clone();
         for pod in &mut pods {
             let owner = pod.controller.get_or_insert_default();
+            owner.name.clone_from(&self.set.name);
             owner.uid.clone_from(&self.set.uid);
             if self.mistake == Mistake::Labels {
                 pod.labels.clear();

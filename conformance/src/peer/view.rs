@@ -8,7 +8,7 @@ use decree_api::v1::{
 
 use super::ConnectedAgent;
 use crate::{
-    history::{Fault, check_created, check_versions, unselected},
+    history::{Fault, check_created, check_form, check_versions, unselected},
     score::{HELLO, LABELS, LISTS, NOT_BACK, ONE_EACH, ORDER},
 };
 
@@ -32,6 +32,7 @@ impl ConnectedAgent {
     }
 
     fn show_pod(&mut self, pod: &Pod) {
+        self.note(check_form(&pod.resource_version));
         if let Some(mut before) = self.pods.insert(pod.uid.clone(), pod.clone()) {
             // Labels have their own rule.
             before.labels.clone_from(&pod.labels);
@@ -46,6 +47,7 @@ impl ConnectedAgent {
     }
 
     fn show_set(&mut self, set: &ReplicaSet) {
+        self.note(check_form(&set.resource_version));
         if let Some(before) = self.replica_sets.insert(set.uid.clone(), set.clone()) {
             let fault = check_versions(
                 &set.name,
@@ -57,7 +59,7 @@ impl ConnectedAgent {
         }
     }
 
-    fn note(&mut self, fault: Option<Fault>) {
+    pub(super) fn note(&mut self, fault: Option<Fault>) {
         if let Some((rule, why)) = fault {
             self.note_fault(rule, why);
         }
@@ -91,8 +93,11 @@ impl ConnectedAgent {
             }
             Frame::SnapshotEnd(end) => self.close(end),
             Frame::Events(events) => {
-                for event in events.events.iter().filter_map(|one| one.event.as_ref()) {
-                    self.change(event);
+                for event in &events.events {
+                    match &event.event {
+                        Some(event) => self.change(event),
+                        None => self.note_fault(ORDER, "an event without content"),
+                    }
                 }
             }
             Frame::Outcomes(outcomes) => {
@@ -141,6 +146,7 @@ impl ConnectedAgent {
 
     /// Notes a list that is older than the previous one of its kind. Events since a list may be repeated after it.
     fn note_version(&mut self, end: &SnapshotEnd) {
+        self.note(check_form(&end.resource_version));
         let Ok(version) = end.resource_version.parse() else {
             return;
         };
@@ -186,6 +192,7 @@ impl ConnectedAgent {
         if !self.lists.contains_key(&kind) && !self.open.contains_key(&kind) {
             self.note_fault(ORDER, "an event before the first list of its kind");
         }
+        self.note(check_form(version));
         let Ok(version) = version.parse() else { return };
         let newest = self.newest.entry(kind).or_insert(version);
         let before = std::mem::replace(newest, version.max(*newest));
@@ -197,11 +204,15 @@ impl ConnectedAgent {
 
     fn outcome(&mut self, one: &Outcome) {
         if let Some(outcome::Outcome::Done(done)) = &one.outcome {
+            self.note(check_form(&done.resource_version));
             match &done.object {
                 Some(done::Object::Pod(pod)) => self.write(pod),
                 Some(done::Object::ReplicaSet(set)) => self.show_set(set),
                 Some(done::Object::Gone(_)) | None => {}
             }
+        }
+        if one.outcome.is_none() {
+            self.note_fault(ONE_EACH, "an outcome without content");
         }
         let (batch, operation) = (one.batch_id, one.operation);
         let earlier = self.outcomes.insert((batch, operation), one.clone());
