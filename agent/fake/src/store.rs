@@ -68,8 +68,13 @@ impl Store {
     }
 
     pub(crate) fn by_uid(&self, uid: &str) -> Option<&Object> {
-        let (kind, key) = self.by_uid.get(uid)?;
+        let (kind, key) = self.place_of(uid)?;
         self.find(*kind, key)
+    }
+
+    /// The kind and the key of the object with this UID.
+    pub(crate) fn place_of(&self, uid: &str) -> Option<&(Kind, ObjectKey)> {
+        self.by_uid.get(uid)
     }
 
     /// The objects with this UID among their owners, pods first.

@@ -85,11 +85,14 @@ pub(crate) fn owners_changed(state: &mut State, kind: Kind, object: &Object) {
 
 /// Schedules the examination of an object's owners, which may wait for the object.
 pub(crate) fn freed(state: &mut State, object: &Object) {
-    let owners = object::owners(object).filter_map(|owner| state.store.by_uid(owner.uid));
-    let going = owners.filter(|owner| object::waits_for_dependents(owner));
-    let going: Vec<_> = going.map(|owner| ObjectKey::of(owner)).collect();
-    for key in going {
-        collect_later(state, Task::Propagate(Kind::ReplicaSet, key));
+    let owners = object::owners(object).filter_map(|owner| state.store.place_of(owner.uid));
+    let waits = |(kind, key): &&(Kind, ObjectKey)| {
+        let owner = state.store.find(*kind, key);
+        owner.is_some_and(|owner| object::waits_for_dependents(owner))
+    };
+    let waiting: Vec<_> = owners.filter(waits).cloned().collect();
+    for (kind, key) in waiting {
+        collect_later(state, Task::Propagate(kind, key));
     }
 }
 
