@@ -3,6 +3,7 @@
 use crate::random::Random;
 
 const SUBDOMAIN_MAX: usize = 253;
+const LABEL_MAX: usize = 63;
 
 /// Generates a UID in the form of a random UUID.
 pub(crate) fn uid(random: &mut Random) -> String {
@@ -12,7 +13,12 @@ pub(crate) fn uid(random: &mut Random) -> String {
     format!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
 }
 
-/// True if this is a DNS subdomain in lower case, as the names of all kinds are here.
+/// True if this is a DNS label in lower case, as the names of namespaces are.
+pub(crate) fn is_label(name: &str) -> bool {
+    is_subdomain(name) && name.len() <= LABEL_MAX && !name.contains('.')
+}
+
+/// True if this is a DNS subdomain in lower case, as the names of all other kinds are here.
 pub(crate) fn is_subdomain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_part = |part: &str| {
@@ -35,5 +41,7 @@ mod tests {
         for bad in ["", "-a", "a-", "A", "a..b", "a_b", &"a".repeat(254)] {
             assert!(!is_subdomain(bad), "{bad}");
         }
+        assert!(is_label("a-b") && is_label(&"a".repeat(63)));
+        assert!(!is_label("a.b") && !is_label(&"a".repeat(64)));
     }
 }

@@ -36,9 +36,11 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
 /// Patches a list by the strategy of its field: no two lists of these kinds have different strategies under one name.
 fn merge_list(target: &mut Value, field: &str, entries: &[Value]) {
     let key = match field {
-        "ownerReferences" => "uid",
-        "conditions" => "type",
-        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" => "name",
+        // Texts, each of which is its own key.
+        "finalizers" => None,
+        "ownerReferences" => Some("uid"),
+        "conditions" => Some("type"),
+        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" => Some("name"),
         _ => {
             *target = entries.into();
             return;
@@ -51,7 +53,8 @@ fn merge_list(target: &mut Value, field: &str, entries: &[Value]) {
         return;
     };
     for entry in entries {
-        let known = list.iter().position(|it| it[key] == entry[key]);
+        let is_same = |it: &Value| key.map_or_else(|| it == entry, |key| it[key] == entry[key]);
+        let known = list.iter().position(is_same);
         match (known, entry["$patch"] == "delete") {
             (Some(at), true) => {
                 list.remove(at);
@@ -101,6 +104,12 @@ mod tests {
                 json!({}),
                 json!({"ownerReferences": [{"$patch": "delete", "uid": "rs"}]}),
                 json!({}),
+            ),
+            // A patch adds finalizers, and removes none.
+            (
+                json!({"finalizers": ["a", "b"]}),
+                json!({"finalizers": ["b", "c"]}),
+                json!({"finalizers": ["a", "b", "c"]}),
             ),
             (
                 json!({"labels": {"a": "1", "b": "2"}, "args": ["x", "y"]}),

@@ -3,7 +3,12 @@
 
 use serde_json::Value;
 
-use crate::{error::ApiError, kind::Kind, names::is_subdomain, object, selector};
+use crate::{
+    error::ApiError,
+    kind::Kind,
+    names::{is_label, is_subdomain},
+    object, selector,
+};
 
 const IMMUTABLE: &str = "field is immutable";
 
@@ -16,7 +21,8 @@ pub(crate) fn object(kind: Kind, object: &Value, old: Option<&Value>) -> Result<
     match kind {
         Kind::Pod => faults.containers("spec", &object["spec"]),
         Kind::ReplicaSet => faults.replica_set(object, old),
-        Kind::Namespace | Kind::ResourceQuota | Kind::Node => {}
+        Kind::Namespace => faults.label(object::name(object)),
+        Kind::ResourceQuota | Kind::Node => {}
     }
     faults.into_result(kind, object)
 }
@@ -134,6 +140,13 @@ impl Faults {
             if old.is_some_and(|old| old["metadata"][field] != *value) {
                 self.invalid(&format!("metadata.{field}"), value.clone(), IMMUTABLE);
             }
+        }
+    }
+
+    fn label(&mut self, name: &str) {
+        if is_subdomain(name) && !is_label(name) {
+            let why = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must be no more than 63 characters";
+            self.invalid("metadata.name", name, why);
         }
     }
 
