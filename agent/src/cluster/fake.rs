@@ -220,8 +220,10 @@ impl FakeState {
         let mut model = self.model.lock();
         let before = model.version();
         model.advance(self.clock.now());
+        let due = model.next_due();
         let result = act(&mut model);
-        let acted = model.version() != before;
+        // The failure of a node changes nothing yet, but the driver must wake up earlier for its consequences.
+        let acted = model.version() != before || model.next_due() != due;
         drop(model);
         if acted {
             self.changed.send_replace(());

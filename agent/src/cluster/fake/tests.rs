@@ -241,3 +241,14 @@ async fn nodes_are_sent_in_spite_of_a_refusal_and_so_are_their_changes() {
         cluster.with(patched).expect("there is one");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn failure_of_a_node_has_its_consequences_although_nobody_calls() {
+    let cluster = start(ClusterConfig::default());
+    create(&cluster, "a").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let failed = cluster.with(|model| model.fail_node("node-a"));
+    failed.expect("there is one");
+    let lost = timeout(Duration::from_secs(60), cluster.changed()).await;
+    assert!(lost.is_ok(), "the pod is lost after 40 seconds");
+}
