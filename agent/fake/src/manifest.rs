@@ -144,8 +144,8 @@ pub fn check_all(documents: &[Document]) -> Result<(), ManifestError> {
     documents.iter().try_for_each(check)
 }
 
-/// Creates objects in a cluster, owners before their dependents, and missing namespaces, because kubectl does not print them. The cluster
-/// gives new UIDs, and references among the objects follow.
+/// Creates objects in a cluster, owners before their dependents, and missing namespaces and nodes, because kubectl does not print them. The
+/// cluster gives new UIDs, and references among the objects follow.
 ///
 /// # Errors
 /// Names the first object that the cluster refuses.
@@ -153,8 +153,14 @@ pub fn install(
     model: &mut crate::Cluster,
     mut documents: Vec<Document>,
 ) -> Result<(), ManifestError> {
-    let namespaces: BTreeMap<_, _> = documents.iter().filter_map(namespace).collect();
-    documents.extend(namespaces.into_values());
+    for (kind, pointer) in [
+        ("Namespace", "/metadata/namespace"),
+        ("Node", "/spec/nodeName"),
+    ] {
+        let named = documents.iter().filter_map(|it| named(it, kind, pointer));
+        let named: BTreeMap<_, _> = named.collect();
+        documents.extend(named.into_values());
+    }
     documents.sort_by_key(|document| order(&document.object));
     let mut uids = HashMap::new();
     for Document { place, mut object } in documents {
@@ -322,10 +328,15 @@ fn kind(object: &Value) -> Option<&str> {
     object.get("kind").and_then(Value::as_str)
 }
 
-/// The namespace of an object, by its name.
-fn namespace(Document { place, object }: &Document) -> Option<(String, Document)> {
-    let name = object.pointer("/metadata/namespace")?.as_str()?;
-    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+/// The namespace or the node that an object names, by its name.
+fn named(
+    Document { place, object }: &Document,
+    kind: &str,
+    pointer: &str,
+) -> Option<(String, Document)> {
+    let name = object.pointer(pointer)?.as_str()?;
+    let name = Some(name).filter(|name| !name.is_empty())?;
+    let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
     let place = place.clone();
     Some((name.to_owned(), Document { place, object }))
 }

@@ -103,6 +103,20 @@ fn namespaces_come_first_and_missing_ones_are_made() {
 }
 
 #[test]
+fn exported_pods_run_on_their_nodes_although_no_file_has_them() {
+    let mut model = crate::Cluster::new(crate::ClusterConfig::default());
+    let text = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec: {nodeName: worker, containers: [{name: c, image: i}]}\n";
+    install(&mut model, parse_text(text).expect("valid")).expect("the cluster takes them");
+    while let Some(due) = model.next_due() {
+        model.advance(due);
+    }
+    let pod = model.peek(crate::Kind::Pod, "default", "a");
+    let pod = pod.expect("it is there");
+    assert_eq!(pod["status"]["phase"], "Running");
+    assert_eq!(pod["spec"]["nodeName"], "worker");
+}
+
+#[test]
 fn refusal_of_the_cluster_names_the_place_and_the_object() {
     let mut model = crate::Cluster::new(crate::ClusterConfig::default());
     let text = "kind: Namespace\napiVersion: v1\nmetadata: {name: prod}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: Prod}\nspec: {containers: [{name: c, image: i}]}\n";
@@ -213,6 +227,18 @@ fn aliases_of_aliases_are_bounded() {
         text += &format!("a{level}: &a{level} [{aliases}]\n");
     }
     let error = value(&text).expect_err("it expands beyond all bounds");
+    let said = "anchors and aliases expand to more than 1000000 values";
+    assert!(error.ends_with(said), "{error}");
+}
+
+#[test]
+fn aliases_of_a_long_text_are_bounded() {
+    let text = format!("a: &a {}\n", "x".repeat(64_000));
+    let aliases = |count| vec!["*a"; count].join(", ");
+    let few = value(&format!("{text}b: [{}]\n", aliases(900)));
+    assert!(few.is_ok(), "{:?}", few.err());
+    let error = value(&format!("{text}b: [{}]\n", aliases(1_000)));
+    let error = error.expect_err("it expands to 64 MB");
     let said = "anchors and aliases expand to more than 1000000 values";
     assert!(error.ends_with(said), "{error}");
 }

@@ -12,6 +12,8 @@ use super::scalar::resolve;
 
 /// The maximum number of values that the anchors and aliases of a file expand to.
 const EXPANDED_MAX: usize = 1_000_000;
+/// The length from which a text counts as more than one value: texts are most of the memory of a file with long ones.
+const TEXT_BYTES: usize = 64;
 /// The maximum number of notices about a file.
 const NOTICES_MAX: usize = 10;
 
@@ -224,11 +226,16 @@ fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The number of values in a value, itself included.
+/// The number of values in a value, itself included. A long text counts as several.
 fn count(value: &Value) -> usize {
+    let more = |text: &str| text.len() / TEXT_BYTES;
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),
-        Value::Object(fields) => fields.values().map(count).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Object(fields) => {
+            let sizes = fields.iter().map(|(name, it)| more(name) + count(it));
+            sizes.sum()
+        }
+        Value::String(text) => more(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
