@@ -12,7 +12,7 @@ from decree_client.engine import Engine
 from decree_client.failure import Failure
 from decree_client.pace import Pace
 from decree_client.removals import REMOVALS_MAX
-from decree_client.session import Session
+from decree_client.session import Session, interval_of
 from decree_client.view import copied
 from decree_client.v1 import batch_pb2 as batches, decision_service_pb2 as service, object_pb2 as objects, session_pb2 as sessions
 
@@ -382,6 +382,28 @@ def case_on_synced_follows_both_the_welcome_and_the_lists_of_each_session():
         assert str(error) == "on_synced: it is async; use an AsyncAgent"
     else:
         raise AssertionError("it would do nothing")
+
+
+def case_create_that_a_session_ends_takes_no_turn():
+    case = Case()
+    case.engine.pace = Pace(0.1, 1)
+    case.open()
+    case.create("set-bbbbb")
+    case.ask(create=batches.Create(names=["set-ccccc"]))
+    assert case.engine.pace.tokens == -1
+    case.session.closed(None)
+    assert case.engine.pace.tokens == 0
+
+
+def case_interval_of_heartbeats_has_bounds():
+    for given, expected in ((-1, 10.0), (0, 10.0), (1, 1.0), (3600, 60.0)):
+        welcome = sessions.Welcome(heartbeat_interval=duration_pb2.Duration(seconds=given))
+        assert interval_of(welcome) == expected, given
+    assert interval_of(sessions.Welcome()) == 10.0
+
+
+def case_agent_cannot_advise():
+    assert "mode" in refused(lambda: Agent(Cluster(), "c", mode=sessions.MODE_ADVISE))
 
 
 def play_cases():

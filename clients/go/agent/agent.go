@@ -80,7 +80,7 @@ type Config struct {
 	Epoch int64
 	// Platform is what runs the pods; unspecified means OTHER. For KUBERNETES, `decree explain` names commands of kubectl.
 	Platform v1.Platform
-	// Mode is the mode of the agent; unspecified means ENFORCE.
+	// Mode is the mode of the agent; unspecified means ENFORCE. An Agent cannot ADVISE: it writes no deletion costs.
 	Mode v1.Mode
 	// Options tune decisions; nil means the values of upstream.
 	Options *v1.Options

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
@@ -408,6 +409,7 @@ func TestRunEndsWithWhatNoRetryMends(t *testing.T) {
 	p.stop()
 	must(t, p.end())
 	mustFail(t, New(Config{}, things{}).Run(t.Context()), "Conn")
+	mustFail(t, New(Config{Conn: p.agent.config.Conn, Mode: v1.Mode_MODE_ADVISE}, things{}).Run(t.Context()), "Mode")
 }
 
 func TestHelloHasEpochAndShardAndBatchesOfOtherEpochsAreRefused(t *testing.T) {
@@ -429,5 +431,43 @@ func TestHelloHasEpochAndShardAndBatchesOfOtherEpochsAreRefused(t *testing.T) {
 	session.create("set-ccccc")
 	if session.outcome().GetNotStarted() == nil {
 		t.Fatal("an operation of another epoch")
+	}
+}
+
+// tokens returns the number of creates that may begin at once; it is negative while creates wait.
+func (p *play) tokens() (tokens float64) {
+	p.agent.locked(func() { tokens = p.agent.pace.tokens })
+	return tokens
+}
+
+func TestCreateThatASessionEndsTakesNoTurn(t *testing.T) {
+	p := start(t, Config{OperationTimeout: time.Hour}, things{}, 9)
+	p.agent.pace = newPace(0.001, 1)
+	p.run().agent.Synced()
+	session := p.session()
+	session.create("set-bbbbb", "set-ccccc")
+	if outcome := session.outcome(); outcome.GetDone() == nil {
+		t.Fatal(outcome)
+	}
+	for until := time.Now().Add(patience); p.tokens() > -0.5 && time.Now().Before(until); {
+		runtime.Gosched()
+	}
+	session.end <- errors.New("cut")
+	p.session()
+	if tokens := p.tokens(); tokens < -0.5 {
+		t.Fatal(tokens)
+	}
+}
+
+func TestIntervalOfHeartbeatsHasBounds(t *testing.T) {
+	for given, expected := range map[time.Duration]time.Duration{
+		-time.Second: 10 * time.Second, 0: 10 * time.Second, time.Millisecond: 100 * time.Millisecond, time.Second: time.Second, time.Hour: time.Minute,
+	} {
+		if interval := intervalOf(&v1.Welcome{HeartbeatInterval: durationpb.New(given)}); interval != expected {
+			t.Error(given, interval)
+		}
+	}
+	if interval := intervalOf(&v1.Welcome{}); interval != 10*time.Second {
+		t.Error(interval)
 	}
 }

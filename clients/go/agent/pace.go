@@ -39,6 +39,9 @@ func (p *pace) reserve(now time.Time, longest time.Duration) (wait time.Duration
 	return wait, ""
 }
 
+// giveBack takes the token of a create back that does not begin: the creates of the next session need not wait for it.
+func (p *pace) giveBack() { p.tokens = min(p.burst, p.tokens+1) }
+
 // waitForPace waits until the create may begin, or the session drains or ends. It returns the reason why the create may not start, or nil.
 func (w work) waitForPace(name string) (refused any) {
 	var wait time.Duration
@@ -57,6 +60,7 @@ func (w work) waitForPace(name string) (refused any) {
 		select {
 		case <-timer.C:
 		case <-w.over:
+			w.agent.locked(w.agent.pace.giveBack)
 		}
 	}
 	return refused

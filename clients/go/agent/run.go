@@ -52,6 +52,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.config.Conn == nil {
 		return errors.New("the configuration has no Conn")
 	}
+	if a.config.Mode == v1.Mode_MODE_ADVISE {
+		return errors.New("the configuration: Mode: an Agent does not advise")
+	}
 	if err := checkText(a.config.hello()); err != nil {
 		return fmt.Errorf("the configuration: %w", err)
 	}

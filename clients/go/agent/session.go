@@ -263,7 +263,7 @@ func (s *session) handle(ctx context.Context, frame *v1.ReconcileResponse) error
 		s.id = frame.Welcome.SessionId
 		s.agent.greet()
 		s.tellSynced()
-		s.interval = min(max(frame.Welcome.HeartbeatInterval.AsDuration(), 100*time.Millisecond), time.Minute)
+		s.interval = intervalOf(frame.Welcome)
 		s.wakeWriter()
 	case *v1.ReconcileResponse_Batches:
 		for _, batch := range frame.Batches.Batches {
@@ -283,6 +283,15 @@ func (s *session) handle(ctx context.Context, frame *v1.ReconcileResponse) error
 	}
 	s.silent.Reset(4 * s.interval)
 	return nil
+}
+
+// intervalOf returns the interval of heartbeats, within bounds; 10 seconds where it is absent or not positive.
+func intervalOf(welcome *v1.Welcome) time.Duration {
+	interval := welcome.HeartbeatInterval.AsDuration()
+	if interval <= 0 {
+		return 10 * time.Second
+	}
+	return min(max(interval, 100*time.Millisecond), time.Minute)
 }
 
 // drain begins the end: no further operation starts, and the stream is closed after the last outcome.

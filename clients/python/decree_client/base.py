@@ -29,8 +29,11 @@ class BaseAgent:
         `on_synced` is called in each session when the server has welcomed the agent, and the lists have been sent: from now on the server decides.
         It runs in a thread of its own, or in the event loop, where it may be async.
 
-        Raises TypeError for a cluster with a method that is missing or of the wrong kind.
+        Raises TypeError for a cluster with a method that is missing or of the wrong kind, and ValueError for MODE_ADVISE: an agent of this
+        package writes no deletion costs.
         """
+        if mode == sessions.MODE_ADVISE:
+            raise ValueError("mode: an agent of this package does not advise")
         check_cluster(cluster, is_async=self._is_async)
         if on_synced:
             check_function(on_synced, "on_synced", is_async=self._is_async)

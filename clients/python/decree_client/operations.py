@@ -177,13 +177,18 @@ class Create(Operation):
         if outcome:
             self.work.ended(self, outcome)
         elif wait:
-            self.pause(wait, self.begin_paced, self.begin_paced)
+            self.pause(wait, self.begin_paced, self.begin_unpaced)
         else:
             super().begin()
 
     def begin_paced(self) -> None:
         self.resume()
         super().begin()
+
+    def begin_unpaced(self) -> None:
+        """Begins after the end of the session, which refuses the create."""
+        self.engine.pace.give_back()
+        self.begin_paced()
 
     def refused(self) -> batches.Outcome | None:
         owner, view, name = self.work.owner, self.view, (self.work.owner.namespace, self.name)

@@ -22,3 +22,7 @@ class Pace:
             return 0.0, f"pace: {self.per_second:g} creates a second are allowed, and more are waiting than may start in time"
         self.tokens -= 1
         return wait, ""
+
+    def give_back(self) -> None:
+        """Takes the token of a create back that does not begin: the creates of the next session need not wait for it."""
+        self.tokens = min(self.burst, self.tokens + 1)

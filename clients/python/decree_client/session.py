@@ -156,7 +156,7 @@ class Session:
         match frame.WhichOneof("frame"):
             case "welcome":
                 self.id = frame.welcome.session_id
-                self.interval = min(max(seconds(frame.welcome.heartbeat_interval), 0.1), 60.0)
+                self.interval = interval_of(frame.welcome)
                 self.beat()
                 self.listen()
                 self.tell_synced()
@@ -230,6 +230,12 @@ class Session:
         for one, over in list(self.waiting.items()):
             if one.resume():
                 over()
+
+
+def interval_of(welcome: sessions.Welcome) -> float:
+    """Returns the interval of heartbeats, within bounds; 10 seconds where it is absent or not positive."""
+    interval = seconds(welcome.heartbeat_interval)
+    return min(max(interval, 0.1), 60.0) if interval > 0 else 10.0
 
 
 def seconds(duration: duration_pb2.Duration) -> float:
