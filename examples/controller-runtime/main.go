@@ -59,23 +59,27 @@ func (p *pools) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	for at := range pods.Items {
-		question.Pods = append(question.Pods, kube.FromPod(&pods.Items[at]))
+		// Pods of others with the label are none of the pool: it neither counts nor deletes them.
+		if metav1.IsControlledBy(&pods.Items[at], &pool) {
+			question.Pods = append(question.Pods, kube.FromPod(&pods.Items[at]))
+		}
 	}
-	answer, err := p.decree.Decide(ctx, question)
+	answer, err := p.decide(ctx, question)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	for _, name := range answer.Decision.Creates {
+	for _, name := range answer.GetDecision().GetCreates() {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: name, Labels: labels}}
 		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: p.image}}
 		if err := ctrl.SetControllerReference(&pool, pod, p.Scheme()); err != nil {
 			return ctrl.Result{}, err
 		}
-		if err := p.Create(ctx, pod); err != nil {
+		// A name that another pod has ends no turn: the other pods are created, and the next turn asks again.
+		if err := p.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	for _, victim := range answer.Decision.Deletes {
+	for _, victim := range answer.GetDecision().GetDeletes() {
 		ctrl.LoggerFrom(ctx).Info("deleting a pod", "pod", victim.Pod.Name, "reason", victim.Reason.Detail)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: victim.Pod.Namespace, Name: victim.Pod.Name}}
 		uid := types.UID(victim.Pod.Uid)
@@ -84,6 +88,13 @@ func (p *pools) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 		}
 	}
 	return ctrl.Result{RequeueAfter: time.Minute}, nil
+}
+
+// decide asks the server. The deadline ends a call that the server does not answer, which would hold up all pools.
+func (p *pools) decide(ctx context.Context, question *v1.DecideRequest) (*v1.DecideResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return p.decree.Decide(ctx, question)
 }
 
 func main() {

@@ -47,6 +47,12 @@ func TestPoolHasItsPods(t *testing.T) {
 			return inner.Create(ctx, object, options...)
 		},
 	}).Build()
+	// A pod that only has the label is none of the pool.
+	stranger := &corev1.Pod{}
+	stranger.Namespace, stranger.Name, stranger.Labels = "default", "stranger", map[string]string{"pool": "web"}
+	if err := cluster.Create(t.Context(), stranger); err != nil {
+		t.Fatal(err)
+	}
 	p := &pools{Client: cluster, reader: cluster, decree: v1.NewDecisionServiceClient(conn), image: "pause"}
 	for _, wanted := range []int{3, 3, 1, 2} {
 		pool.Data["replicas"] = fmt.Sprint(wanted)
@@ -60,13 +66,16 @@ func TestPoolHasItsPods(t *testing.T) {
 		if err := cluster.List(t.Context(), &pods); err != nil {
 			t.Fatal(err)
 		}
-		isGoing := func(pod corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() }
+		isGoing := func(pod corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() || pod.Name == stranger.Name }
 		if left := slices.DeleteFunc(pods.Items, isGoing); len(left) != wanted {
 			t.Fatal(wanted, left)
 		}
 	}
-	if uids != 4 {
-		t.Fatal("pods that were created:", uids)
+	if uids != 5 {
+		t.Fatal("pods that were created, with the stranger:", uids)
+	}
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(stranger), stranger); err != nil || stranger.DeletionTimestamp != nil {
+		t.Fatal(err, stranger)
 	}
 	// A pool that is being deleted gets no pods.
 	pool.Data["replicas"] = "9"
@@ -74,8 +83,41 @@ func TestPoolHasItsPods(t *testing.T) {
 	if err := errors.Join(cluster.Update(t.Context(), pool), cluster.Delete(t.Context(), pool)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil || uids != 4 {
+	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil || uids != 5 {
 		t.Fatal(err, uids)
+	}
+}
+
+// answers is a server with one answer.
+type answers struct {
+	v1.DecisionServiceClient
+	answer *v1.DecideResponse
+	t      *testing.T
+}
+
+func (a answers) Decide(ctx context.Context, _ *v1.DecideRequest, _ ...grpc.CallOption) (*v1.DecideResponse, error) {
+	if _, has := ctx.Deadline(); !has {
+		a.t.Error("the call has no deadline")
+	}
+	return a.answer, nil
+}
+
+func TestTurnGoesOnAfterATakenNameAndWithoutADecision(t *testing.T) {
+	pool, taken := &corev1.ConfigMap{}, &corev1.Pod{}
+	pool.Namespace, pool.Name, pool.UID = "default", "web", "web-uid"
+	pool.Data = map[string]string{"replicas": "2"}
+	taken.Namespace, taken.Name = "default", "web-taken"
+	cluster := fake.NewClientBuilder().WithObjects(pool, taken).Build()
+	for _, decision := range []*v1.Decision{nil, {Creates: []string{"web-taken", "web-free"}}} {
+		server := answers{answer: &v1.DecideResponse{Decision: decision}, t: t}
+		p := &pools{Client: cluster, reader: cluster, decree: server, image: "pause"}
+		if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var free corev1.Pod
+	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web-free"}, &free); err != nil {
+		t.Fatal(err)
 	}
 }
 
