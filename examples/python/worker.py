@@ -44,11 +44,17 @@ def work(seconds):
 
 def take_jobs():
     for line in sys.stdin:
-        if stopping:
-            break
-        count(1)
+        try:
+            seconds = float(line)
+        except ValueError:
+            print(f"no number of seconds: {line.strip()}", file=sys.stderr, flush=True)
+            continue
+        with changed:  # A job is counted before the end is decided, or is not begun.
+            if stopping:
+                break
+            count(1)
         print(f"begun {line.strip()}", flush=True)
-        threading.Thread(target=work, args=[float(line)]).start()
+        threading.Thread(target=work, args=[seconds]).start()
 
 
 def main():
@@ -61,8 +67,8 @@ def main():
     threading.Thread(target=take_jobs, daemon=True).start()
     print(f"listens on {server.server_port}", flush=True)
     signal.sigwait({signal.SIGTERM})
-    stopping = True
     with changed:
+        stopping = True
         changed.wait_for(lambda: jobs == 0)
     # The threads that still wait for a line or a request do not hold it up.
     os._exit(0)
