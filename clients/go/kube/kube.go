@@ -96,7 +96,7 @@ func containerWaits(status corev1.PodStatus) string {
 	return ""
 }
 
-// FromReplicaSet returns the fields of a ReplicaSet that decisions read.
+// FromReplicaSet returns the fields of a ReplicaSet that decisions read, but no preferences: it ignores their annotations. Set Preferences yourself.
 func FromReplicaSet(set *appsv1.ReplicaSet) *v1.ReplicaSet {
 	projected := &v1.ReplicaSet{
 		Namespace: set.Namespace, Name: set.Name, Uid: string(set.UID), ResourceVersion: set.ResourceVersion, Generation: set.Generation,

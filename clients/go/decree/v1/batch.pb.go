@@ -490,7 +490,7 @@ func (x *Guard) GetEpoch() int64 {
 type Create struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The names of the pods, one operation each, numbered from 0. No known pod and no other pod of this ReplicaSet in the session has the name. The exception is
-	// a create whose outcome was TIMEOUT or UNAVAILABLE. A deleted pod of another ReplicaSet may have had the name, if both have the same base of names. Of n and
+	// a create that failed with a class other than NAME_TAKEN. A deleted pod of another ReplicaSet may have had the name, if both have the same base of names. Of n and
 	// m pods, n * m / 27^5 names are equal on average. If a pod with the name exists, this ReplicaSet controls it, and nobody deletes it, the create counts as
 	// done.
 	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
