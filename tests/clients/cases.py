@@ -6,7 +6,7 @@ import grpc
 from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from decree_client import Agent
+from decree_client import Agent, session as session_module
 from decree_client.ends import end_of
 from decree_client.engine import Engine
 from decree_client.failure import Failure
@@ -400,6 +400,21 @@ def case_interval_of_heartbeats_has_bounds():
         welcome = sessions.Welcome(heartbeat_interval=duration_pb2.Duration(seconds=given))
         assert interval_of(welcome) == expected, given
     assert interval_of(sessions.Welcome()) == 10.0
+
+
+def case_server_that_reads_no_events_is_given_up():
+    case, most = Case().open(), session_module.EVENTS_BYTES_MAX
+    session_module.EVENTS_BYTES_MAX = 10_000
+    try:
+        for number in range(100):
+            case.view.apply_pod(pod("set-bbbbb", uid=str(number), labels={**LABELS, "number": "x" * 1_000}))
+            case.frames()
+        assert not case.session.ended, "a server that reads them is none"
+        for number in range(20):
+            case.view.apply_pod(pod("set-bbbbb", uid=str(number), labels={**LABELS, "number": "y" * 1_000}))
+    finally:
+        session_module.EVENTS_BYTES_MAX = most
+    assert case.session.cause == "the server does not read its stream"
 
 
 def case_agent_cannot_advise():

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 # The maximum size of the objects, events or outcomes in one frame, so that lists do not delay outcomes.
 FRAME_BYTES = 256 << 10
-# The maximum number of frames that wait for a server that reads none.
+# The maximum number of frames that wait for a server that reads none, and of the bytes of the events in them.
 FRAMES_MAX = 100_000
+EVENTS_BYTES_MAX = 256 << 20
 STOP_SECONDS = 30
 # After how many seconds without a first list the log says what the session waits for.
 SYNC_SECONDS = 10
@@ -39,6 +40,9 @@ class Session:
         self.last_received = self.last_sent = engine.clock()
         # The bytes of the last frame, if more events or outcomes fit into it.
         self.tail_bytes = FRAME_BYTES
+        # The bytes of the events in each frame, and in all of them.
+        self.weights: deque[int] = deque()
+        self.waiting_bytes = 0
         self.is_listed = self.draining = self.ended = self.is_closed = False
         self.cause, self.after = "", 0.0
         self.error: BaseException | None = None
@@ -95,6 +99,7 @@ class Session:
         """Queues a frame, so that frames leave in the order of their versions."""
         if len(self.frames) < FRAMES_MAX:
             self.frames.append(service.ReconcileRequest(**frame))
+            self.weights.append(0)
             self.tail_bytes = FRAME_BYTES
             self.engine.wake()
         else:
@@ -102,11 +107,16 @@ class Session:
 
     def send_event(self, event: events.Event) -> None:
         size = event.ByteSize()
+        if self.waiting_bytes + size > EVENTS_BYTES_MAX:
+            return self.end("the server does not read its stream")
         if self.has_room("events", size):
             self.frames[-1].events.events.append(event)
         else:
             self.send(events=events.Events(events=[event]))
             self.tail_bytes = size
+        self.weights[-1] += size
+        self.waiting_bytes += size
+        return None
 
     def send_outcome(self, outcome: batches.Outcome) -> None:
         size = outcome.ByteSize()
@@ -126,6 +136,7 @@ class Session:
         if not self.frames:
             return None
         frame = self.frames.popleft()
+        self.waiting_bytes -= self.weights.popleft()
         self.sent += 1
         frame.sequence = self.sent
         self.last_sent = self.engine.clock()
