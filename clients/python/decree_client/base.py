@@ -29,7 +29,7 @@ class BaseAgent:
         `on_synced` is called in each session when the server has welcomed the agent, and the lists have been sent: from now on the server decides.
         It runs in a thread of its own, or in the event loop, where it may be async.
 
-        Raises TypeError for a cluster with a method that is missing or of the wrong kind, and ValueError for MODE_ADVISE: an agent of this
+        Raises TypeError for a cluster with a method that is missing or of the wrong kind. Raises ValueError for MODE_ADVISE: an agent of this
         package writes no deletion costs.
         """
         if mode == sessions.MODE_ADVISE:
