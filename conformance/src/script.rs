@@ -129,10 +129,16 @@ async fn refused(peer: &mut ConnectedAgent, set: &ReplicaSet, names: &[String], 
         uid: "another-uid".to_owned(),
         ..set.clone()
     };
+    // An agent that finds the ReplicaSet by its uid alone must compare the rest.
+    let renamed = ReplicaSet {
+        name: format!("{}-other", set.name),
+        ..set.clone()
+    };
     for (rule, set, guard) in [
         (EPOCH, set, session),
         (OTHER_EPOCH, set, epoch),
-        (REFERENCE, &other, guard),
+        (REFERENCE, &other, guard.clone()),
+        (REFERENCE, &renamed, guard),
     ] {
         let foreign = peer.execute(batch(set, guard, create(names)), 1).await;
         if rule == EPOCH {
