@@ -13,6 +13,7 @@
 
 mod action;
 mod ending;
+mod fields;
 mod history;
 mod listener;
 mod opening;

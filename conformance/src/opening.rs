@@ -4,8 +4,8 @@ use crate::{
     listener::Listener,
     peer::ConnectedAgent,
     score::{
-        GONE, HELLO, LABELS, LAG, LISTS, NOT_BACK, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL,
-        VERSIONS,
+        FIELDS, GONE, HELLO, LABELS, LAG, LISTS, NOT_BACK, NUMBERS, Notes, ONE_EACH, ORDER,
+        PROTOCOL, VERSIONS,
     },
 };
 
@@ -30,7 +30,10 @@ pub(crate) async fn opened(
 /// Notes the rules for all frames of a session.
 pub(crate) fn sum_up(peer: &ConnectedAgent, notes: &mut Notes) {
     let of_lists = [LISTS, ORDER, VERSIONS, NOT_BACK, LAG, GONE, LABELS];
-    for rule in [HELLO, NUMBERS, ONE_EACH].into_iter().chain(of_lists) {
+    for rule in [HELLO, NUMBERS, ONE_EACH, FIELDS]
+        .into_iter()
+        .chain(of_lists)
+    {
         let fault = peer.faults.get(rule).cloned();
         // A list that lags shows deleted pods, too.
         let fault = fault.filter(|_| rule != GONE || !notes.is_broken(LAG));

@@ -93,6 +93,9 @@ rules! {
     "refusals" {
         REFUSED = "an agent that is refused comes back after the delay it was told";
     }
+    "fields" {
+        FIELDS = "each object has a namespace, a name, a uid and labels that a server accepts";
+    }
 }
 
 rules! {

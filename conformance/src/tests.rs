@@ -1,5 +1,7 @@
 //! The checks of single frames and outcomes, on what a server refuses and what it accepts.
 
+use std::collections::HashMap;
+
 use decree_api::v1::{
     Done, LabelSelector, OwnerReference, Pod, ReplicaSet, ReplicaSetStatus, done::Object,
     outcome::Outcome,
@@ -7,6 +9,7 @@ use decree_api::v1::{
 
 use crate::{
     action::{made_pod, says_absent, shows_status},
+    fields::check_fields,
     history::{check_form, check_number, unselected},
 };
 
@@ -56,6 +59,40 @@ fn version_is_a_decimal_number_or_empty() {
     }
     for wrong in ["0", "01", "+1", "v1", "1.5", "18446744073709551616"] {
         assert!(check_form(wrong).is_some(), "{wrong}");
+    }
+}
+
+#[test]
+fn fields_of_an_object_are_those_that_a_server_accepts() {
+    let labels = |key: &str, value: &str| HashMap::from([(key.to_owned(), value.to_owned())]);
+    let long = "a".repeat(253);
+    let right = [
+        ["local", "web.a-1", "/tmp/a folder"],
+        [&long[..63], &long[..253], &long[..128]],
+    ];
+    for object in right {
+        let fault = check_fields(object, &labels("example.com/a_b", ""));
+        assert_eq!(fault, None);
+    }
+    let wrong = [
+        ["", "web", "u"],
+        ["a.b", "web", "u"],
+        ["Local", "web", "u"],
+        [&long[..64], "web", "u"],
+        ["local", "web_1", "u"],
+        ["local", "-web", "u"],
+        ["local", "web", ""],
+        ["local", "web", "\u{e4}"],
+        ["local", "web", &long[..129]],
+    ];
+    for object in wrong {
+        let fault = check_fields(object, &labels("app", "web"));
+        assert!(fault.is_some(), "{object:?}");
+    }
+    for (key, value) in [("", "a"), ("a/b/c", "a"), ("app", "a b"), ("app", "-a")] {
+        let wrong = labels(key, value);
+        let fault = check_fields(["local", "web", "u"], &wrong);
+        assert!(fault.is_some(), "{wrong:?}");
     }
 }
 

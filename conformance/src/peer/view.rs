@@ -8,6 +8,7 @@ use decree_api::v1::{
 
 use super::ConnectedAgent;
 use crate::{
+    fields::check_fields,
     history::{Fault, check_created, check_form, check_versions, unselected},
     score::{HELLO, LABELS, LISTS, NOT_BACK, ONE_EACH, ORDER},
 };
@@ -33,6 +34,10 @@ impl ConnectedAgent {
 
     fn show_pod(&mut self, pod: &Pod) {
         self.note(check_form(&pod.resource_version));
+        self.note(check_fields(
+            [&pod.namespace, &pod.name, &pod.uid],
+            &pod.labels,
+        ));
         if let Some(mut before) = self.pods.insert(pod.uid.clone(), pod.clone()) {
             // Labels have their own rule.
             before.labels.clone_from(&pod.labels);
@@ -48,6 +53,10 @@ impl ConnectedAgent {
 
     fn show_set(&mut self, set: &ReplicaSet) {
         self.note(check_form(&set.resource_version));
+        self.note(check_fields(
+            [&set.namespace, &set.name, &set.uid],
+            &set.template_labels,
+        ));
         if let Some(before) = self.replica_sets.insert(set.uid.clone(), set.clone()) {
             let fault = check_versions(
                 &set.name,
