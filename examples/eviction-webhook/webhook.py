@@ -66,7 +66,8 @@ class Webhook(BaseHTTPRequestHandler):
         self.answer(None)
 
     def do_POST(self):
-        length = min(int(self.headers["Content-Length"]), REQUEST_BYTES_MAX)
+        # A negative number would read without end.
+        length = min(max(int(self.headers["Content-Length"]), 0), REQUEST_BYTES_MAX)
         request = json.loads(self.rfile.read(length))["request"]
         namespace, name = request["namespace"], request["name"]
         # `kubectl drain --dry-run=server` says so in the eviction alone.
