@@ -1,6 +1,9 @@
 //! The conformance kit gives our agents a full score, and a naive agent a low one.
 
-use std::{collections::BTreeSet, process::Command};
+use std::{
+    collections::BTreeSet,
+    process::{Command, Stdio},
+};
 
 use conformance::{Program, RULES, Rule, Score, UNARY_RULES};
 use tempfile::TempDir;
@@ -181,6 +184,16 @@ async fn mistake_of_a_controller_on_a_timer_breaks_the_rule_that_names_it() {
 fn agent_that_does_not_start_breaks_each_rule() {
     breaks_each_rule(&[], RULES);
     breaks_each_rule(&["--unary"], UNARY_RULES);
+}
+
+#[test]
+fn score_that_nobody_reads_is_still_that_of_the_agent() {
+    let mut command = Command::new(binaries::folder().join("decree-conformance"));
+    command.args(["--target", "/no/such/agent"]);
+    let mut kit = command.stdout(Stdio::piped()).spawn().expect("it is built");
+    drop(kit.stdout.take());
+    let status = kit.wait().expect("it ends");
+    assert_eq!(status.code(), Some(1));
 }
 
 fn breaks_each_rule(flags: &[&str], rules: &[Rule]) {
