@@ -3,6 +3,8 @@
 It refuses the eviction of a ready pod whose ReplicaSet has the annotation decree.dev/surge-on-eviction, as a disruption budget does, and sets
 decree.dev/leaving on the pod. Decree creates the replacement, and then deletes the pod. All other evictions are allowed. So are those of pods
 that have been leaving for longer than a limit, and all evictions while the API cannot be read.
+
+Anything that reaches the port can have a pod of such a ReplicaSet replaced, so let only the API server reach it where your network permits that.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import re
 import ssl
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 LEAVING = "decree.dev/leaving"
@@ -30,7 +33,7 @@ def call(path, patch=None):
 
 
 def is_refused(namespace, name, is_dry_run):
-    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
     pod = call(path)
     metadata, status = pod["metadata"], pod["status"]
     is_ready = any(it["type"] == "Ready" and it["status"] == "True" for it in status.get("conditions", []))
@@ -39,7 +42,7 @@ def is_refused(namespace, name, is_dry_run):
     serves = is_ready and status["phase"] == "Running" and "deletionTimestamp" not in metadata
     if not owners or not serves or leaving == "false":
         return False
-    owner = call(f"/apis/apps/v1/namespaces/{namespace}/replicasets/{owners[0]['name']}")["metadata"]
+    owner = call(f"/apis/apps/v1/namespaces/{metadata['namespace']}/replicasets/{owners[0]['name']}")["metadata"]
     surge = owner.get("annotations", {}).get("decree.dev/surge-on-eviction", "")
     if not re.fullmatch(r"true|0*[1-9]\d*%?", surge.strip()):
         return False
