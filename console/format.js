@@ -1,5 +1,7 @@
 // Words for numbers, times and the rules of the server.
 
+const HALF_DAY = 43_200_000;
+
 /** How far the clock of the server is ahead of the browser's, in milliseconds. */
 let ahead = 0;
 
@@ -33,8 +35,9 @@ export function age(milliseconds) {
   return milliseconds < 10_000 ? `${Math.max(0, Math.floor(milliseconds / 1000))} s` : span(milliseconds);
 }
 
+/** Formats a time of day; if it is half a day away, with its date. */
 export function clock(time) {
-  return new Date(time).toLocaleTimeString('en', { hour12: false });
+  return Math.abs(now() - time) < HALF_DAY ? new Date(time).toLocaleTimeString('en', { hour12: false }) : fullTime(time);
 }
 
 export function bytes(number) {

@@ -33,6 +33,8 @@ const trouble = (pods) => pods.filter((pod) => kindOf(pod) !== 'ready').length;
 /** Creates the panel. It calls `pin` with the name of a pod that a person selects. */
 export function makeNodes(pin) {
   let known = { count: 0, pods: [] };
+  /** Whether the server does not show the pods. */
+  let isWithheld = false;
   /** The victims of the preview, by name, with their places. */
   let victims = new Map();
   let pinned = '';
@@ -91,7 +93,8 @@ export function makeNodes(pin) {
     const sorted = [...nodes].sort(([a, one], [b, other]) => trouble(other) - trouble(one) || (a < b ? -1 : 1));
     if (!known.pods.some((pod) => pod.name === current)) current = sorted[0]?.[1][0].name ?? '';
     const left = known.count - known.pods.length;
-    setText(note, left > 0 ? `first ${known.pods.length.toLocaleString('en')} of ${known.count.toLocaleString('en')} by name` : count(known.count, 'pod'));
+    if (isWithheld) setText(note, 'Not shown: a decision would read more objects than the server’s limit.');
+    else setText(note, left > 0 ? `first ${known.pods.length.toLocaleString('en')} of ${known.count.toLocaleString('en')} by name` : count(known.count, 'pod'));
     setAttribute(list, 'data-named', isNamed);
     reconcile(list, sorted, ([node]) => `node ${node}`, makeNode, (item, node) => drawNode(item, node, left > 0));
     drawLegend();
@@ -147,9 +150,9 @@ export function makeNodes(pin) {
   return {
     element,
     pods(found) {
+      isWithheld = found === null;
       known = found ?? { count: 0, pods: [] };
       draw();
-      if (found === null) setText(note, 'Not shown: a decision would read more objects than the server’s limit.');
     },
     mark(marked) {
       victims = marked;

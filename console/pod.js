@@ -115,7 +115,10 @@ export function makePod(subject, query, mark, changed) {
       const answer = size === null ? null : await ask('rescue', { ...subject, replicas: size, pod: name }, signal);
       showKeep(size, answer);
     } catch (error) {
-      if (error.name !== 'AbortError') setText(order, `No answer: ${error.message}.`);
+      if (error.name === 'AbortError') return;
+      setText(order, `No answer: ${error.message}.`);
+      setText(keep, '');
+      annotate.show('');
     }
   }
 

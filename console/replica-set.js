@@ -25,6 +25,8 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   let around = null;
   /** Until when the page keeps its data after a reconnect, because the agent may not be back yet. */
   let keptUntil = 0;
+  /** Whether the server does not know the ReplicaSet, and the page shows what was known before. It says so only once. */
+  let isAbsent = false;
 
   const bar = makeBar();
   const numbers = h('span', { class: 'numbers' });
@@ -107,6 +109,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     const late = found?.staleView;
     kept.hidden = !isKept && !late;
     setText(kept, late ? `This may have changed: the server last heard from the agent ${age(parseFloat(late.age) * 1000)} ago.` : 'The agent has not reconnected yet. The page shows what was known before.');
+    isAbsent = isKept;
     if (isKept) return;
     keptUntil = 0;
     body.hidden = found === null;
@@ -141,6 +144,10 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     stand(shown.found);
   }
   const second = setInterval(() => {
+    if (isAbsent && now() >= keptUntil) {
+      stand(null);
+      takePods(null);
+    }
     draw();
     pod.draw();
     timeline.draw();

@@ -54,9 +54,7 @@ export function makeScale(subject, query, mark, pin) {
   async function request() {
     abort?.abort();
     if (wanted === null) {
-      setText(answer, broken ? `The link asks for “${broken}” replicas; a number from 0 to ${REPLICAS_MAX} is needed.` : 'Move the slider to see which pods would be deleted. This changes nothing.');
-      list.replaceChildren();
-      mark(new Map(), null);
+      showNone(broken ? `The link asks for “${broken}” replicas; a number from 0 to ${REPLICAS_MAX} is needed.` : 'Move the slider to see which pods would be deleted. This changes nothing.');
       return;
     }
     abort = new AbortController();
@@ -64,8 +62,15 @@ export function makeScale(subject, query, mark, pin) {
       const { decision } = await ask('simulate', { ...subject, replicas: wanted }, abort.signal);
       show(decision);
     } catch (error) {
-      if (error.name !== 'AbortError') setText(answer, `No preview: ${error.message}.`);
+      if (error.name !== 'AbortError') showNone(`No preview: ${error.message}.`);
     }
+  }
+
+  /** Says why there is no preview, and shows no victims of an earlier one. */
+  function showNone(text) {
+    setText(answer, text);
+    list.replaceChildren();
+    mark(new Map(), null);
   }
 
   function show(decision) {

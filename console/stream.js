@@ -54,14 +54,16 @@ export function follow(query, on) {
   let abort = new AbortController();
 
   async function run() {
-    abort = new AbortController();
+    const own = new AbortController();
+    abort = own;
+    const silence = setTimeout(() => own.abort(), SILENCE);
     try {
-      const answer = await fetch(`api/stream?${new URLSearchParams(query)}`, { headers: headers(), signal: abort.signal });
+      const answer = await fetch(`api/stream?${new URLSearchParams(query)}`, { headers: headers(), signal: own.signal }).finally(() => clearTimeout(silence));
       if (!answer.ok) throw await refusal(answer);
       if (closed) return;
       retry = RETRY_FIRST;
       on.state('live', '');
-      const end = await read(answer.body, abort, (name, data) => !closed && on.event(name, data));
+      const end = await read(answer.body, own, (name, data) => !closed && on.event(name, data));
       if (!closed) ended(end);
     } catch (error) {
       if (!closed) failed(error);

@@ -192,6 +192,62 @@ export const subject = {
     await picture(broken, 'broken-link');
   },
 
+  async nothing_old_is_shown_as_new({ open, until, assert }) {
+    const row = summary('ledger', { namespace: 'payments' });
+    const told = (page, id, text) => until(page, text, (of, part) => document.getElementById(of)?.textContent.includes(part), id, text);
+
+    // A server that accepts the connection and says nothing is not connected.
+    const silent = await open(ADDRESS, WIDE, false, () => {
+      const later = window.setTimeout;
+      window.setTimeout = (act, time, ...rest) => later(act, Math.min(time, 50), ...rest);
+      window.fetch = (_, { signal }) => new Promise((_answer, fail) => signal.addEventListener('abort', () => fail(signal.reason)));
+    });
+    await told(silent, 'notice', 'the server does not answer');
+    await silent.close();
+
+    // The server says only once that a ReplicaSet is absent, and the page keeps it for a minute only.
+    const absent = await open(ADDRESS, WIDE, true);
+    await show(absent, standing(row));
+    await told(absent, 'pods-note', '0 pods');
+    await absent.evaluate(() => window.made.lose());
+    await until(absent, 'a new stream', () => window.made.opened === 2 && document.getElementById('status-text').textContent === 'Live');
+    await show(absent, null, null);
+    await until(absent, 'that it waits', () => document.getElementById('kept')?.checkVisibility());
+    await absent.evaluate(() => {
+      const real = Date.now;
+      Date.now = () => real() + 61_000;
+    });
+    await told(absent, 'empty', 'ReplicaSet not found');
+
+    // A preview that fails leaves no victims of an earlier one.
+    const failing = await open(`${ADDRESS}?replicas=0`, WIDE, true, () => {
+      const victim = { pod: { name: 'ledger-a' }, reason: { rule: 'RULE_UID', detail: 'the only one' } };
+      window.made.answers = { simulate: () => ({ decision: { creates: [], deletes: [victim], reasons: [] } }) };
+    });
+    const one = { count: 1, pods: [pod('ledger-a', 'node-a')] };
+    const victims = (number) => until(failing, `${number} victims`, (wanted) => [...document.querySelectorAll('.chip[data-victim="true"]')].length === wanted && document.querySelectorAll('#would li').length === wanted, number);
+    await show(failing, standing(row), one);
+    await victims(1);
+    await failing.evaluate(() => (window.made.answers = {}));
+    await show(failing, standing(row), one);
+    await told(failing, 'answer', 'No preview: the server does not answer.');
+    await victims(0);
+
+    // Pods that the server does not show are not none.
+    const withheld = await open(ADDRESS, WIDE, true);
+    await show(withheld, standing(row), null);
+    await told(withheld, 'pods-note', 'Not shown: ');
+    assert((await withheld.$$('.chip')).length === 0, 'no pod is shown');
+
+    // A time of another day has its date.
+    const old = await open(ADDRESS, WIDE, true);
+    await show(old, standing(row, { timeline: [{ eventTime: at(90_000), scaled: { previous: 1, desired: 3 } }] }));
+    await until(old, 'its change', () => document.getElementById('timeline')?.innerText.includes('desired 1 → 3'));
+    await old.focus('#travel');
+    await old.keyboard.press('Home');
+    await until(old, 'the date', () => /^\d{4}-\d\d-\d\d, \d\d:/.test(document.getElementById('traveled').textContent));
+  },
+
   async least_change_keeps_a_pod({ open, until, act, picture, assert, audit, axe }) {
     const page = await open('#/replicasets/shop/default/shop-7d4b9c?replicas=5');
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8 && document.querySelector('.standing .numbers').textContent === '8/8 ready');
