@@ -143,8 +143,14 @@ function tellLogin(message) {
     h('label', { for: 'token' }, 'Token'), field, h('p', { class: 'dim' }, 'The policy of the server names the subjects that can sign in; ask an administrator for a token. The token stays in the memory of this page until you close or reload it.'), h('button', { type: 'submit' }, 'Sign in'));
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    setToken(field.value.trim());
+    // A terminal breaks a long token into lines. A header takes no other characters, and the page would blame the server.
+    const token = field.value.replace(/\s+/g, '');
     field.value = '';
+    if (!/^[!-~]+$/.test(token)) {
+      setText(form.querySelector('.said'), 'The token is not valid: it must be printable ASCII');
+      return;
+    }
+    setToken(token);
     connect();
   });
   if (hasToken()) setText(form.querySelector('.said'), `The token is not valid: ${message}`);
