@@ -28,7 +28,11 @@ export function setAttribute(element, name, value) {
  */
 export function reconcile(parent, items, keyOf, make, update) {
   const old = new Map();
-  for (const child of parent.children) old.set(child.dataset.key, child);
+  for (const child of [...parent.children]) {
+    // Hostile input can have two items with one key.
+    old.get(child.dataset.key)?.remove();
+    old.set(child.dataset.key, child);
+  }
   let at = parent.firstElementChild;
   for (const item of items) {
     const key = keyOf(item);

@@ -12,6 +12,8 @@ const ACTIONS = { ACTION_CREATE: ['create', 'create'], ACTION_DELETE: ['delete',
 const RANKS = ['scaled', 'decided', 'answered'];
 /** The maximum number of entries; the oldest ones are dropped. */
 const ENTRIES_MAX = 200;
+/** The maximum number of decisions, outcomes and pods that the page recognizes; the server sends few of them again. */
+const KNOWN_MAX = 10_000;
 const NAMES = 4;
 
 /** Returns the fraction of a second of a time, in nanoseconds. */
@@ -60,6 +62,14 @@ function written(line) {
   const [newest, oldest] = [writes[0], writes.at(-1)];
   const ready = newest.ready === oldest.ready ? newest.ready : `${oldest.ready} → ${newest.ready}`;
   return { ...line, key: `writes ${oldest.key}`, text: `${count(writes.length, 'status write')}, ready ${ready}`, detail: '' };
+}
+
+/** Drops the oldest keys beyond the maximum. A page can stay open for weeks. */
+function forget(recognized) {
+  for (const key of recognized.keys()) {
+    if (recognized.size <= KNOWN_MAX) return;
+    recognized.delete(key);
+  }
 }
 
 /** Creates the panel, with `travel` above the entries. */
@@ -179,6 +189,7 @@ export function makeTimeline(travel) {
     });
     const all = [...whole, ...short].map((entry) => ({ ...entry, at: Date.parse(entry.time), within: nanos(entry.time) }));
     for (const entry of all.sort((a, b) => a.at - b.at || a.within - b.within || a.rank - b.rank)) entry.add?.();
+    for (const recognized of [seen, ends, named]) forget(recognized);
   }
 
   function compare(before, after, time) {

@@ -248,6 +248,33 @@ export const subject = {
     await until(old, 'the date', () => /^\d{4}-\d\d-\d\d, \d\d:/.test(document.getElementById('traveled').textContent));
   },
 
+  async page_that_stays_open_does_not_grow({ open, until, assert }) {
+    const row = summary('ledger', { namespace: 'payments' });
+    const page = await open(ADDRESS, WIDE, true, () => {
+      window.most = 0;
+      const { set } = Map.prototype;
+      Map.prototype.set = function put(...entry) {
+        set.apply(this, entry);
+        window.most = Math.max(window.most, this.size);
+        return this;
+      };
+    });
+    // Two pods of one name, which only a faulty agent shows, are two marks each time.
+    for (const restarts of [1, 2, 3]) await show(page, standing(row), { count: 2, pods: [pod('twin', 'node-a', { restarts }), pod('twin', 'node-a', { restarts })] });
+    await until(page, 'the last state', () => document.querySelector('.chip')?.getAttribute('aria-label').includes('3 restarts'));
+    assert((await page.$$('.chip')).length === 2, 'no mark is left over');
+    await page.evaluate((found) => {
+      for (let batch = 1; batch <= 4; batch += 1) {
+        const targets = Array.from({ length: 8_000 }, (_, number) => ({ name: `ledger-${batch}-${number}`, reason: null }));
+        const decision = { decideTime: new Date(1000 * batch).toISOString(), batchId: String(batch), action: 'ACTION_CREATE', operations: 8_000, reasons: [], targets };
+        window.made.say('replicaset', { ...found, decisions: [decision] });
+      }
+    }, standing(row));
+    await until(page, 'all decisions', () => document.getElementById('timeline').innerText.includes('4 times since'));
+    const most = await page.evaluate(() => window.most);
+    assert(most >= 8_000 && most < 20_000, `it recognizes ${most} pods`);
+  },
+
   async least_change_keeps_a_pod({ open, until, act, picture, assert, audit, axe }) {
     const page = await open('#/replicasets/shop/default/shop-7d4b9c?replicas=5');
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8 && document.querySelector('.standing .numbers').textContent === '8/8 ready');
