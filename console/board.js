@@ -3,7 +3,7 @@
 import { SEVERITIES, causeOf, commandOf, fillBadge, groupOf, makeBadge, nextAttempt, severityOf, watchedIn } from './cause.js';
 import { makeCommand } from './copy.js';
 import { h, setAttribute, setText } from './dom.js';
-import { age, count, learnTime, now } from './format.js';
+import { count, late, learnTime, now } from './format.js';
 import { headlineOf } from './headline.js';
 import { makeHeat } from './heat.js';
 import { makeList } from './list.js';
@@ -23,7 +23,8 @@ let left = null;
 /** What the board showed last. */
 let kept = { rows: new Map(), standing: null };
 
-const keyOf = (row) => `${row.replicaSet.uid} ${row.cluster}`;
+/** Two clusters can have ReplicaSets with one UID. */
+export const keyOf = (row) => `${row.replicaSet.uid} ${row.cluster}`;
 
 export function showBoard(main, query) {
   let { rows, standing } = kept;
@@ -225,12 +226,6 @@ export function showBoard(main, query) {
       heat.close();
     },
   };
-}
-
-/** A sentence about a session whose view is stale. */
-function late({ cluster, shard, age: seconds, missing }) {
-  const heard = `the server last heard from its agent ${age(seconds * 1000)} ago`;
-  return ` ${cluster}${shard ? `, shard ${shard},` : ''} ${missing ? 'does not answer' : 'may have changed'}: ${heard}.`;
 }
 
 function addressOf(row) {

@@ -2,7 +2,7 @@
 
 import { makeCommand, makeCopy } from './copy.js';
 import { h, reconcile, setAttribute, setText } from './dom.js';
-import { age, count, fullTime, now, word } from './format.js';
+import { age, count, fullTime, late, now, word } from './format.js';
 import { hashOf, replaceQuery } from './route.js';
 
 const HEADINGS = ['Time', 'ReplicaSet', 'Subject', 'Decided here', 'Done there', 'Why'];
@@ -28,6 +28,9 @@ function countsOf({ agreements }) {
   return [...subjects, { subject: 'all', compared: sum('compared'), explained: sum('explained'), unexplained: sum('unexplained'), notCompared: sum('notCompared') }];
 }
 
+/** Returns sentences about the sessions whose differences are old or missing. */
+const lateness = ({ staleViews = [] }) => staleViews.map(late).join('').trim();
+
 /** Returns the verdict on all comparisons, and the numbers behind it. */
 function headline(answer, all) {
   const [compared, notCompared, unexplained] = [all.compared, all.notCompared, all.unexplained].map((number) => number.toLocaleString('en'));
@@ -43,7 +46,7 @@ function markdown(answer) {
   const counts = countsOf(answer);
   const all = counts.at(-1);
   const row = (...cells) => `| ${cells.map(cell).join(' | ')} |`;
-  const lines = ['# Decree beside the controller of the cluster', '', `${headline(answer, all).join('. ')}`, '', row('subject', 'compared', 'agree', 'explained', 'unexplained', 'not compared'), '| --- | ---: | ---: | ---: | ---: | ---: |',
+  const lines = ['# Decree beside the controller of the cluster', '', `${headline(answer, all).join('. ')} ${lateness(answer)}`.trimEnd(), '', row('subject', 'compared', 'agree', 'explained', 'unexplained', 'not compared'), '| --- | ---: | ---: | ---: | ---: | ---: |',
     ...counts.map((one) => row(one.subject, one.compared, share(one), one.explained, one.unexplained, one.notCompared))];
   if (answer.differences.length > 0) {
     lines.push('', `## Differences: ${answer.differences.length}`, '', row(...HEADINGS), row(...HEADINGS.map(() => '---')));
@@ -77,6 +80,7 @@ export function showDifferences(main, query) {
   let isFiltered = query.show === 'unexplained';
   const rate = h('p', { class: 'sentence', id: 'rate' });
   const numbers = h('p', { class: 'dim', id: 'numbers' });
+  const stale = h('p', { class: 'dim', id: 'stale' });
   const subjects = h('tbody', {});
   const table = (label, headings, body) => h('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': label }, h('table', {}, h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col' }, text)))), body));
   const agreement = table('Agreement by subject', ['Subject', 'Compared', 'Agree', 'Explained', 'Unexplained', 'Not compared'], subjects);
@@ -87,7 +91,7 @@ export function showDifferences(main, query) {
   const actions = h('div', { class: 'actions' }, copy.elements, h('button', { type: 'button', onclick: download }, 'Download as JSON'), h('label', {}, only, ' Only unexplained'));
   const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
   for (const element of [agreement, list, actions]) element.hidden = true;
-  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Differences'), rate, numbers, actions, list, agreement, empty));
+  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Differences'), rate, numbers, stale, actions, list, agreement, empty));
   const second = setInterval(draw, 1000);
   draw();
 
@@ -105,7 +109,7 @@ export function showDifferences(main, query) {
 
   function draw() {
     if (!known) return;
-    const { differences, shadows } = known;
+    const { differences, shadows, staleViews = [] } = known;
     const unexplained = differences.filter(isUnexplained);
     const shown = isFiltered ? unexplained : differences;
     const counts = countsOf(known);
@@ -117,8 +121,10 @@ export function showDifferences(main, query) {
     const [verdict, rest] = headline(known, all);
     setText(rate, agreement.hidden ? '' : verdict);
     setText(numbers, agreement.hidden ? '' : rest);
+    setText(stale, lateness(known));
     subjects.replaceChildren(...counts.map((one) => h('tr', {}, [one.subject, one.compared.toLocaleString('en'), share(one), one.explained, one.unexplained, one.notCompared].map((text, at) => h(at === 0 ? 'th' : 'td', at === 0 ? { scope: 'row' } : { class: 'numbers' }, String(text))))));
-    if (shadows === 0) empty.replaceChildren(h('h2', {}, 'No agent is in shadow mode'), h('p', {}, 'An agent in shadow mode changes nothing, and compares what another controller does with what the server decides:'), h('p', {}, makeCommand('decree up --cluster kubernetes')));
+    if (shadows === 0 && staleViews.some((view) => view.missing)) empty.replaceChildren(h('h2', {}, 'A session does not answer'), h('p', {}, 'Its differences appear when it does.'));
+    else if (shadows === 0) empty.replaceChildren(h('h2', {}, 'No agent is in shadow mode'), h('p', {}, 'An agent in shadow mode changes nothing, and compares what another controller does with what the server decides:'), h('p', {}, makeCommand('decree up --cluster kubernetes')));
     else if (shown.length === 0) empty.replaceChildren(h('h2', {}, 'No differences'), h('p', {}, differences.length > 0 ? 'Each difference is explained.' : all.compared > 0 ? 'The other controller did what the server decided.' : 'Nothing to compare yet: the other controller has not acted since the agent connected.'));
     reconcile(rows, grouped(shown), ({ key }) => key, makeRow, drawRow);
   }

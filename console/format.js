@@ -35,6 +35,12 @@ export function age(milliseconds) {
   return milliseconds < 10_000 ? `${Math.max(0, Math.floor(milliseconds / 1000))} s` : span(milliseconds);
 }
 
+/** Returns a sentence about a session whose view is stale; its age in seconds is a number, or a text such as `2.5s`. */
+export function late({ cluster, shard, age: seconds, missing }) {
+  const heard = `the server last heard from its agent ${age(parseFloat(seconds ?? 0) * 1000)} ago`;
+  return ` ${cluster}${shard ? `, shard ${shard},` : ''} ${missing ? 'does not answer' : 'may have changed'}: ${heard}.`;
+}
+
 /** Formats a time of day; if it is half a day away, with its date. */
 export function clock(time) {
   return Math.abs(now() - time) < HALF_DAY ? new Date(time).toLocaleTimeString('en', { hour12: false }) : fullTime(time);

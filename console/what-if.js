@@ -1,7 +1,8 @@
 // "What if?" for a cluster: the effect of a scale, a node drain or a quota. The page only asks; it changes nothing.
 
+import { keyOf } from './board.js';
 import { h, setText } from './dom.js';
-import { count, learnTime } from './format.js';
+import { count, late, learnTime } from './format.js';
 import { hashOf, replaceQuery } from './route.js';
 import { makeScale } from './scale.js';
 import { ask } from './stream.js';
@@ -38,10 +39,11 @@ export function showWhatIf(main, query, change = 'scale') {
   const form = h('form', { class: 'tools', onsubmit: submit }, forCluster, inputs.map((input, at) => h('label', { for: input.id }, h('span', { class: 'dim' }, fields[at][0]), ' ', input)), h('button', { class: 'primary' }, 'Preview'));
   const answer = h('output', { class: 'sentence', id: 'what-if-answer' });
   const note = h('p', { class: 'dim', id: 'what-if-note' }, 'See the effect before anyone does it. This changes nothing.');
+  const lateness = h('p', { class: 'dim', id: 'what-if-late' });
   const table = h('div', { class: 'wide affected', id: 'affected', tabindex: 0, role: 'region', 'aria-label': 'Affected ReplicaSets', hidden: true });
   const preview = h('div', { id: 'preview' });
   const tabs = Object.entries(CHANGES).map(([name, [title]]) => h('a', { href: hashOf(['what-if', name]), 'aria-current': name === change ? 'page' : null }, title));
-  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'What if?'), h('nav', { class: 'tabs', 'aria-label': 'Changes' }, tabs), form, answer, note, preview, table, known === subject ? null : known));
+  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'What if?'), h('nav', { class: 'tabs', 'aria-label': 'Changes' }, tabs), form, answer, note, lateness, preview, table, known === subject ? null : known));
   offer(query[subject.id]);
 
   const valueOf = (name) => inputs.find((input) => input.id === name).value.trim();
@@ -89,18 +91,19 @@ export function showWhatIf(main, query, change = 'scale') {
     const { namespace, name } = found.replicaSet;
     const parts = ['replicasets', found.cluster, namespace, name];
     const panel = makeScale({ cluster: found.cluster, namespace, name }, { replicas }, () => {}, (pod) => (window.location.hash = hashOf(parts, { pod })));
-    scale = { panel, uid: found.replicaSet.uid };
+    scale = { panel, path, key: keyOf(found), row: found };
     panel.standing(found);
     preview.replaceChildren(panel.element);
-    say(`${path}: ${found.ready} of ${count(found.replicas, 'pod')} ready`);
+    say(readyOf(path, found));
     note.replaceChildren('See its pods by node on ', h('a', { href: hashOf(parts) }, 'its page'), '.');
   }
 
-  function show(asked, { replicaSets, nextPageToken, quota }) {
-    const more = nextPageToken ? ' There are more ReplicaSets than the table has.' : '';
+  function show(asked, { replicaSets, nextPageToken, quota, staleViews = [] }) {
+    const absent = staleViews.filter((view) => view.missing).map(late).join('');
+    const more = `${nextPageToken ? ' There are more ReplicaSets than the table has.' : ''}${absent && ` This lacks the ReplicaSets of a session.${absent}`}`;
     const [text, detail] = change === 'quota' ? quotaSentence(asked, quota) : drainSentence(asked, replicaSets, more !== '');
     const isUnknown = change === 'quota' && ![...rows.values()].some(({ replicaSet }) => replicaSet.namespace === asked.namespace);
-    say(isUnknown ? `No ReplicaSet is known in the namespace ${asked.namespace}.` : text, `${detail}${more}`);
+    say(isUnknown && !absent ? `No ReplicaSet is known in the namespace ${asked.namespace}.` : text, `${detail}${more}`.trim());
     const namespaces = new Map();
     for (const set of replicaSets) {
       const { namespace } = set.replicaSet;
@@ -135,7 +138,18 @@ export function showWhatIf(main, query, change = 'scale') {
       forCluster.hidden = clusters.size < 2;
     }
     offer();
-    if (scale && rows.has(scale.uid)) scale.panel.standing(rows.get(scale.uid));
+    followScale();
+  }
+
+  /** Shows the changes of the ReplicaSet of the slider. */
+  function followScale() {
+    const found = scale && rows.get(scale.key);
+    if (!scale || found === scale.row) return;
+    scale.row = found;
+    setText(answer, found ? readyOf(scale.path, found) : `No ReplicaSet ${scale.path} is known now.`);
+    if (!found) return;
+    scale.panel.standing(found);
+    scale.panel.refresh();
   }
 
   /** Reads the nodes of the chosen cluster, which are not among the rows. */
@@ -187,10 +201,11 @@ export function showWhatIf(main, query, change = 'scale') {
       learned = '';
     },
     event(name, data) {
-      if (name === 'rows') for (const row of data) if (row) rows.set(row.replicaSet.uid, row);
+      if (name === 'rows') for (const row of data) if (row) rows.set(keyOf(row), row);
       if (name !== 'board') return;
       learnTime(data.seconds);
-      for (const key of data.gone) rows.delete(key.split(' ')[0]);
+      for (const key of data.gone) rows.delete(key);
+      setText(lateness, (data.stale ?? []).map(late).join('').trim());
       settle();
       const known = `${data.synced} ${cluster.value}`;
       if (known !== learned) learn();
@@ -208,10 +223,12 @@ export function showWhatIf(main, query, change = 'scale') {
 /** The most ReplicaSets that a sentence names. */
 const NAMED_MAX = 3;
 
+const readyOf = (path, { ready, replicas }) => `${path}: ${ready} of ${count(replicas, 'pod')} ready`;
 const total = (sets, of) => sets.reduce((all, set) => all + of(set), 0);
 
 /** What a drain does to the ReplicaSets of the answer, which are all of them unless there are more. */
 function drainSentence({ node }, sets, areMore) {
+  if (sets.length === 0 && areMore) return [`A drain of ${node} affects no ReplicaSet of those that are known now.`, ''];
   if (sets.length === 0) return [`A drain of ${node} affects no ReplicaSet: no active pod of one is known there.`, ''];
   const before = total(sets, (set) => Math.max(0, set.replicas - set.active));
   const missing = count(total(sets, (set) => set.creates), 'pod');
@@ -221,7 +238,7 @@ function drainSentence({ node }, sets, areMore) {
   const left = bare.length > 0 ? `${bare.length.toLocaleString('en')} of them ${bare.length === 1 ? 'is' : 'are'} left with no ready pod: ${named(bare)}. ` : '';
   const advance = helped.length > 0 ? `With a disruption budget, these get replacements first: ${named(helped)}. ` : '';
   return [`A drain of ${node} deletes ${areMore ? 'at least ' : ''}${count(total(sets, (set) => set.deleted), 'pod')} of ${count(sets.length, 'ReplicaSet')}.`,
-    `${left}${advance}All then lack ${missing}${before > 0 ? `, of which they lack ${before.toLocaleString('en')} already now` : ''}. Disruption budgets are not known to the server.`];
+    `${left}${advance}All then lack ${areMore ? 'at least ' : ''}${missing}${before > 0 ? `, of which they lack ${before.toLocaleString('en')} already now` : ''}. Disruption budgets are not known to the server.`];
 }
 
 /** The first names of a list, and the number of the others. */

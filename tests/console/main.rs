@@ -122,4 +122,5 @@ stories! {
     fn shadow_report_can_be_passed_on() on open;
     fn board_keeps_its_rows_until_agents_are_back() on open;
     fn changes_of_the_cluster_are_foretold() on open;
+    fn previews_follow_the_cluster_and_say_what_they_lack() on open;
 }

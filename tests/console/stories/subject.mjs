@@ -400,5 +400,12 @@ export const subject = {
     await page.click('#only');
     await until(page, 'the unexplained', () => document.querySelectorAll('#differences tr').length === 1 && document.querySelector('#differences tr').textContent.includes('shop/api'));
     assert(page.url().endsWith('#/differences?show=unexplained'), page.url());
+
+    // What a session does not tell is not the same as nothing.
+    const staleViews = [{ cluster: 'north', clusterUid: 'north-uid', shard: '', age: '7.5s', missing: true }];
+    await page.evaluate((told) => window.made.say('differences', told), { ...answer, staleViews });
+    await until(page, 'which session is missing', () => document.getElementById('stale').textContent === 'north does not answer: the server last heard from its agent 7 s ago.');
+    await page.evaluate((told) => window.made.say('differences', told), { differences: [], agreements: [], shadows: 0, staleViews });
+    await until(page, 'that a session may be in shadow mode', () => document.getElementById('empty').innerText.startsWith('A session does not answer'));
   },
 };

@@ -24,6 +24,46 @@ async function fill(page, selector, text) {
 }
 
 export const whatIf = {
+  async previews_follow_the_cluster_and_say_what_they_lack({ open, until, assert }) {
+    const tell = (page, rows, more = {}) => page.evaluate((known, fields) => {
+      window.made.say('rows', known);
+      window.made.say('board', { seconds: Math.floor(Date.now() / 1000), gone: [], sessions: 1, synced: 1, ...fields });
+    }, rows, more);
+    const page = await open('#/what-if/scale?replica-set=shop%2Fcart&replicas=1', WIDE, true, () => {
+      window.made.answers = { simulate: () => ({ decision: { creates: [], deletes: [], reasons: [] } }) };
+    });
+    const asked = (number) => until(page, `question ${number}`, (wanted) => window.made.asked.filter(({ route }) => route === 'simulate').length === wanted, number);
+    await tell(page, [summary('cart')]);
+    await said(page, until, 'shop/cart: 3 of 3 pods ready');
+    await asked(1);
+    const stale = [{ cluster: 'north', shard: '', age: 12, missing: false }];
+    await tell(page, [summary('cart', { ready: 2 })], { stale });
+    await said(page, until, 'shop/cart: 2 of 3 pods ready');
+    await asked(2);
+    await until(page, 'that it may have changed', () => document.getElementById('what-if-late').textContent === 'north may have changed: the server last heard from its agent 12 s ago.');
+    // Another cluster has a ReplicaSet with the same UID.
+    const twin = { ...summary('cart', { cluster: 'south' }), replicaSet: summary('cart').replicaSet };
+    await tell(page, [twin]);
+    await until(page, 'both clusters', () => document.querySelectorAll('#cluster option').length === 2);
+    await tell(page, [], { gone: ['north-shop-cart north'] });
+    await said(page, until, 'No ReplicaSet shop/cart is known now.');
+    await page.close();
+
+    const effect = { replicaSet: { namespace: 'shop', name: 'cart' }, cluster: 'north', replicas: 1, active: 1, deleted: 1, deletedPods: ['cart-x'], creates: 1, readyLeft: 1, inAdvance: 0 };
+    for (const [replicaSets, text, note] of [[[effect], 'A drain of node-b deletes at least 1 pod of 1 ReplicaSet.', 'All then lack at least 1 pod.'], [[], 'A drain of node-b affects no ReplicaSet of those that are known now.', '']]) {
+      const lacking = await open('#/what-if/drain?node=node-b', WIDE, true);
+      await lacking.evaluate((found) => {
+        const staleViews = [{ cluster: 'north', clusterUid: 'north-uid', shard: 'east', age: '7.5s', missing: true }];
+        window.made.answers = { nodes: () => ({ nodes: [['node-b', 1]], complete: false }), 'simulate-cluster': () => ({ replicaSets: found, nextPageToken: '', quota: null, staleViews }) };
+      }, replicaSets);
+      await tell(lacking, [summary('cart')]);
+      await said(lacking, until, text);
+      const shown = await lacking.$eval('#what-if-note', (element) => element.textContent);
+      assert(shown.startsWith(note) && shown.endsWith('This lacks the ReplicaSets of a session. north, shard east, does not answer: the server last heard from its agent 7 s ago.'), shown);
+      await lacking.close();
+    }
+  },
+
   async changes_of_the_cluster_are_foretold({ open, until, row, act, picture, assert, audit, axe, forgive }) {
     forgive(/status of 404/);
     const board = await open('', WIDE);
