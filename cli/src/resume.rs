@@ -15,7 +15,7 @@ use service::failure::chain;
 use crate::{
     args::{Named, NamespaceArgs, ResumeArgs},
     exit::{Exit, Failure},
-    page::Io,
+    page::{Io, one_line},
     server::block_on,
 };
 
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
             Err(Failure::new(Exit::Unreachable, cause))
         })
     })?;
-    writeln!(io.stdout, "annotated {annotated} with {RESUME_ANNOTATION}")?;
+    let annotated = format!("annotated {annotated} with {RESUME_ANNOTATION}");
+    writeln!(io.stdout, "{}", one_line(&annotated))?;
     Ok(Exit::Done)
 }
 

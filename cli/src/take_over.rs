@@ -19,7 +19,7 @@ use crate::{
     args::DeclareArgs,
     exit::{Exit, Failure},
     near,
-    page::Io,
+    page::{Io, one_line},
     resume::{connect, refused},
     server::block_on,
 };
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &DeclareArgs, is_off: bool, io: &mut Io<'_>) -> Result<E
         let declaring = declare(args, is_off, cluster, &mut state, io);
         let declared = timeout(args.timeout, declaring).await;
         let said = declared.unwrap_or_else(|_| Err(Failure::new(Exit::No, state)))?;
-        writeln!(io.stdout, "{said}")?;
+        writeln!(io.stdout, "{}", one_line(&said))?;
         Ok(Exit::Done)
     })
 }
@@ -86,7 +86,8 @@ async fn declare(
     let declaration = Declaration::by_person(Timestamp::now(), is_off, &user);
     probe.declare(&declaration).await.map_err(refused)?;
     let (namespace, text) = (&probe.namespace, &declaration.text);
-    writeln!(io.stdout, "{namespace}/{PROBE}: {text}")?;
+    let recorded = format!("{namespace}/{PROBE}: {text}");
+    writeln!(io.stdout, "{}", one_line(&recorded))?;
     // A step of the wall clock does not shorten a Lease.
     let clock = Clock::starting_at(Timestamp::now());
     let mut leases = Leases::default();

@@ -293,6 +293,31 @@ error: web is no name of a ReplicaSet
     );
 }
 
+/// Answers as an API server with a probe, to a user whose name steers a terminal.
+async fn answer_to_alice(request: Request) -> Json<Value> {
+    Json(match request.uri().path() {
+        "/version" => json!({"gitVersion": "v1.36.3"}),
+        "/apis/apps/v1/replicasets" => json!({"items": [{"metadata": {"namespace": "shop"}}]}),
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews" => {
+            json!({"status": {"userInfo": {"username": "al\u{1b}[2Jice"}}})
+        }
+        path if path.ends_with("/leases") => json!({"items": []}),
+        _ => json!({"metadata": {"name": "decree-probe"}}),
+    })
+}
+
+#[test]
+fn user_of_a_declaration_steers_no_terminal() {
+    let api = Api::serve(Router::new().fallback(answer_to_alice));
+    let ended = decree(&["hand-back", "--kubeconfig", &api.kubeconfig]);
+    let declared = ", declared by al\\u{1b}[2Jice\n";
+    assert!(
+        ended.out.starts_with("shop/decree-probe: on since "),
+        "{ended:?}"
+    );
+    assert!(ended.out.ends_with(declared), "{ended:?}");
+}
+
 /// What a drain says of the objects if pods are on two nodes.
 const DRAINS: &str = "
 [0] simulate --drain node-b
