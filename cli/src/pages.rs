@@ -71,7 +71,7 @@ pub(crate) async fn differences(
     request: v1::ListDifferencesRequest,
 ) -> Result<v1::ListDifferencesResponse, Failure> {
     let mut client = server.inspection();
-    let (mut pages, mut all) = (Pages::default(), Vec::new());
+    let (mut pages, mut all, mut stale_views) = (Pages::default(), Vec::new(), Vec::new());
     loop {
         let request = v1::ListDifferencesRequest {
             page_size: PAGE_SIZE,
@@ -81,9 +81,11 @@ pub(crate) async fn differences(
         let page = server.answer(client.list_differences(request).await)?;
         let has_next = pages.add(&page, &page.next_page_token)?;
         all.extend(page.differences);
+        stale::add(&mut stale_views, page.stale_views);
         if !has_next {
             return Ok(v1::ListDifferencesResponse {
                 differences: all,
+                stale_views,
                 ..page
             });
         }

@@ -132,11 +132,14 @@ impl InspectionService for HalfServer {
 
     async fn list_differences(
         &self,
-        _: Request<v1::ListDifferencesRequest>,
+        request: Request<v1::ListDifferencesRequest>,
     ) -> Answer<v1::ListDifferencesResponse> {
+        // Of two pages, one lacks what the session knows.
+        let is_first = request.get_ref().page_token.is_empty();
         Ok(Response::new(v1::ListDifferencesResponse {
             shadows: 1,
-            stale_views: vec![view("south", true)],
+            stale_views: vec![view("south", is_first)],
+            next_page_token: if is_first { "next" } else { "" }.to_owned(),
             ..v1::ListDifferencesResponse::default()
         }))
     }
