@@ -182,17 +182,24 @@ async fn find(args: &ConsoleArgs, io: &mut Io<'_>) -> Result<Vec<ServerPod>, Fai
     })
 }
 
-/// Forwards to the first server with a session, or else to the first one: an agent that stands by has no session.
+/// Forwards to the first server with a session, or else to the first one that can be reached: an agent that stands by has no session.
 async fn choose(kube: &KubeArgs, pods: Vec<ServerPod>) -> Result<Forward, Failure> {
-    let mut first = None;
+    let (mut first, mut failed) = (None, None);
     for pod in pods {
-        let forward = Forward::start(kube, pod).await?;
-        if sessions(forward.local).await.is_ok_and(|number| number > 0) {
-            return Ok(forward);
+        match Forward::start(kube, pod).await {
+            Ok(forward) => {
+                if sessions(forward.local).await.is_ok_and(|number| number > 0) {
+                    return Ok(forward);
+                }
+                first.get_or_insert(forward);
+            }
+            Err(failure) => {
+                failed.get_or_insert(failure);
+            }
         }
-        first.get_or_insert(forward);
     }
-    first.ok_or_else(|| Failure::new(Exit::No, "no server is ready"))
+    let none = || Failure::new(Exit::No, "no server is ready");
+    first.ok_or_else(|| failed.unwrap_or_else(none))
 }
 
 /// A kubectl whose output is read.

@@ -38,15 +38,21 @@ impl Stage {
     /// With programs of another folder.
     fn new(others: &Path) -> Self {
         let folder = TempDir::with_prefix("decree-console-").expect("there is room");
-        let browser = folder.path().join("xdg-open");
-        fs::write(&browser, BROWSER).expect("there is room");
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&browser, mode).expect("it is ours");
         let before = env::var_os("PATH").unwrap_or_default();
         let first = [folder.path().to_owned(), others.to_owned()].into_iter();
         let path = env::join_paths(first.chain(env::split_paths(&before)));
         let path = path.expect("no folder has a colon");
-        Self { folder, path }
+        let stage = Self { folder, path };
+        stage.add("xdg-open", BROWSER);
+        stage
+    }
+
+    /// Adds a program, which is found before all others of its name.
+    fn add(&self, name: &str, script: &str) {
+        let program = self.folder.path().join(name);
+        fs::write(&program, script).expect("there is room");
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&program, mode).expect("it is ours");
     }
 
     /// The file with the address that the browser opened last.
@@ -155,6 +161,32 @@ async fn console_finds_the_server_of_each_manifest_and_says_what_it_lacks() {
         code == Some(2) && said.contains("error: kubectl: "),
         "{said}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn console_passes_over_a_server_that_cannot_be_reached() {
+    let cluster = tests::or_skip!(ApiServer::shared().await);
+    let templates = tests::or_skip!(templates());
+    let server = DecisionServer::start();
+    let address = server.running().address("admin");
+    let stage = Stage::new(Path::new("/nowhere"));
+    let kubectl = format!(
+        "#!/bin/sh\ncase \"$*\" in *decree-a*) exit 1;; esac\necho 'Forwarding from {address} -> 8080'\n"
+    );
+    stage.add("kubectl", &kubectl);
+    let admin = cluster.admin().await;
+    let namespace = Namespace::create(admin.clone(), "console-passes").await;
+    let place = namespace.name();
+    for name in ["decree-a", "decree-b"] {
+        pod(&admin, &namespace, name, &templates[1], true).await;
+    }
+    let user = cluster.kubeconfig(User::Admin);
+    let user = user.to_string_lossy();
+    let mut command = stage.command(&["--kubeconfig", &user, "-n", place, "--no-browser"]);
+    let output = command.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found = format!("Console: http://{address}/console/, from pod {place}/decree-b until");
+    assert!(said.starts_with(&found), "{said} {output:?}");
 }
 
 #[test]
