@@ -15,8 +15,9 @@ use crate::{cause, near};
 /// The maximum number of steps, and the number of bytes of JSON after which no step begins.
 const STEPS_MAX: usize = 100_000;
 const BYTES_MAX: usize = 64 << 20;
-/// The maximum number of lines of an input, and of an answer.
+/// The maximum number of lines of an input, and of an answer, and the maximum size of a line and of a title.
 const LINES_MAX: usize = 60;
+const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// The counts of a ReplicaSet, as `Inspect::counts` returns them.
 type Counts = [i64; 5];
@@ -43,10 +44,17 @@ pub(super) struct Steps {
 struct Step {
     title: String,
     time: Timestamp,
-    input: Vec<String>,
-    answer: Vec<String>,
+    input: Lines,
+    answer: Lines,
     /// The counts before and after, by namespace and name.
     changes: BTreeMap<String, [Counts; 2]>,
+}
+
+/// The first lines of an input or an answer, and the number of the others: a hostile recording has an answer without end.
+#[derive(Default)]
+struct Lines {
+    kept: Vec<String>,
+    more: usize,
 }
 
 /// Reads the steps of a replay that keeps its inputs.
@@ -61,14 +69,28 @@ pub(super) fn read(replay: &mut Replay<impl Read>) -> Result<Steps, ReadError> {
     Ok(steps)
 }
 
-/// As many lines as a step shows.
-fn shown(mut lines: Vec<String>) -> Vec<String> {
-    let more = lines.len().saturating_sub(LINES_MAX);
-    if more > 0 {
-        lines.truncate(LINES_MAX);
-        lines.push(format!("and {more} more"));
+fn shortened(line: String) -> String {
+    match line.floor_char_boundary(LINE_BYTES_MAX) {
+        end if end < line.len() => format!("{}…", &line[..end]),
+        _ => line,
     }
-    lines
+}
+
+impl Lines {
+    fn add(&mut self, lines: impl IntoIterator<Item = String>) {
+        for line in lines {
+            if self.kept.len() < LINES_MAX {
+                self.kept.push(shortened(line));
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+
+    fn shown(self) -> Vec<String> {
+        let more = (self.more > 0).then(|| format!("and {} more", self.more));
+        self.kept.into_iter().chain(more).collect()
+    }
 }
 
 impl Steps {
@@ -76,12 +98,13 @@ impl Steps {
     fn new(identity: &SessionIdentity) -> Self {
         let (agent, epoch) = (&identity.agent_instance, identity.epoch);
         let mode = cause::mode_without_effect(identity.mode).unwrap_or("enforce");
-        let hello = format!("agent {agent}, mode {mode}, epoch {epoch}");
+        let mut input = Lines::default();
+        input.add([format!("agent {agent}, mode {mode}, epoch {epoch}")]);
         Self {
             step: Step {
                 title: "the agent opens the session".to_owned(),
                 time: identity.started,
-                input: vec![hello],
+                input,
                 ..Step::default()
             },
             ..Self::default()
@@ -96,10 +119,10 @@ impl Steps {
             self.begin("time passed".to_owned(), now, Vec::new())?;
         }
         let answer = call.frame.iter().flat_map(entry::explained);
-        self.step.answer.extend(answer);
+        self.step.answer.add(answer);
         let pairs = call.difference.iter().flat_map(entry::of);
         let pairs = pairs.map(|it| format!("this version: {}: {}", it.subject, it.decided));
-        self.step.answer.extend(pairs);
+        self.step.answer.add(pairs);
         self.differences += u64::from(call.difference.is_some());
         match &call.input {
             Some(Input::Timeout) => self.is_idle = true,
@@ -128,11 +151,11 @@ impl Steps {
         }
         self.write();
         self.step = Step {
-            title,
+            title: shortened(title),
             time,
-            input,
             ..Step::default()
         };
+        self.step.input.add(input);
         self.is_idle = false;
         ControlFlow::Continue(())
     }
@@ -153,8 +176,8 @@ impl Steps {
         let step = json!({
             "title": self.step.title,
             "time": self.step.time.0.div_euclid(1_000_000),
-            "input": shown(mem::take(&mut self.step.input)),
-            "answer": shown(mem::take(&mut self.step.answer)),
+            "input": mem::take(&mut self.step.input).shown(),
+            "answer": mem::take(&mut self.step.answer).shown(),
             "changes": self.step.changes,
         });
         let comma = if self.count > 0 { "," } else { "" };
@@ -209,9 +232,13 @@ mod tests {
 
     #[test]
     fn lines_and_steps_are_bounded() {
-        let lines = shown(vec![String::new(); LINES_MAX + 2]);
-        assert_eq!(lines.len(), LINES_MAX + 1);
-        assert_eq!(lines[LINES_MAX], "and 2 more");
+        let mut lines = Lines::default();
+        lines.add(["ö".repeat(LINE_BYTES_MAX), "ö".to_owned()]);
+        lines.add(vec![String::new(); LINES_MAX]);
+        assert_eq!(lines.kept.len(), LINES_MAX);
+        assert_eq!(lines.kept[0], "ö".repeat(LINE_BYTES_MAX / 2) + "…");
+        let lines = lines.shown();
+        assert_eq!((&*lines[1], &*lines[LINES_MAX]), ("ö", "and 2 more"));
         for (count, bytes, fits) in [
             (STEPS_MAX - 2, 0, true),
             (STEPS_MAX - 1, 0, false),
