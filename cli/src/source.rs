@@ -24,6 +24,7 @@ use crate::{
     pages, resume,
     server::Server,
     snapshot::{Answers, Snapshot},
+    stale,
 };
 
 /// The remedy if nothing is named and nothing listens at the default address.
@@ -309,13 +310,15 @@ impl Source {
         match written.kind {
             NameKind::ReplicaSet => Ok(plain),
             NameKind::Owner(kind) => {
-                let known = self.known(&named.namespace).await?;
-                let found = of_owner(kind, &named, &known);
-                found.ok_or_else(|| self.no_owner(kind, &named, &known))
+                let list = self.listed(&named.namespace).await?;
+                let found = of_owner(kind, &named, &list.replica_sets);
+                let found = found.ok_or_else(|| self.no_owner(kind, &named, &list.replica_sets));
+                found.map_err(|failure| stale::missing(&list.stale_views).unwrap_or(failure))
             }
             NameKind::Pod => {
-                let known = self.known(&named.namespace).await?;
-                self.of_pod(&named, &known)
+                let list = self.listed(&named.namespace).await?;
+                let found = self.of_pod(&named, &list.replica_sets);
+                found.map_err(|failure| stale::missing(&list.stale_views).unwrap_or(failure))
             }
             NameKind::Any => {
                 // The command itself tells of other failures.
@@ -336,8 +339,12 @@ impl Source {
         &self,
         namespace: &str,
     ) -> Result<Vec<v1::ReplicaSetSummary>, Failure> {
-        let scope = Scope::of(Vec::new(), namespace.to_owned());
-        Ok(self.list(&scope).await?.replica_sets)
+        Ok(self.listed(namespace).await?.replica_sets)
+    }
+
+    async fn listed(&self, namespace: &str) -> Result<v1::ListReplicaSetsResponse, Failure> {
+        self.list(&Scope::of(Vec::new(), namespace.to_owned()))
+            .await
     }
 
     fn no_owner(&self, kind: &str, owner: &Named, known: &[v1::ReplicaSetSummary]) -> Failure {

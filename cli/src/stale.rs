@@ -25,6 +25,12 @@ pub(crate) fn notice<'a>(
     Ok(exit)
 }
 
+/// The failure for something that an answer lacks, perhaps because a session did not answer.
+pub(crate) fn missing(views: &[v1::StaleView]) -> Option<Failure> {
+    let view = views.iter().find(|view| view.missing)?;
+    Some(Failure::new(Exit::Unreachable, text(view)))
+}
+
 /// Adds the stale views of another page. A view is missing if it is on one page.
 pub(crate) fn add(views: &mut Vec<v1::StaleView>, others: Vec<v1::StaleView>) {
     for other in others {

@@ -166,6 +166,7 @@ fn stale_views_are_named_and_missing_ones_are_no_success() {
     const NORTH: &str =
         "notice: cluster north may have changed: the server last heard from its agent 12s ago\n";
     const SOUTH: &str = "notice: cluster south, shard 2, is missing: its session does not answer; the server last heard from its agent 12s ago\n";
+    const ABSENT: &str = "error: cluster south, shard 2, is missing: its session does not answer; the server last heard from its agent 12s ago\n";
     let both = format!("{NORTH}{SOUTH}");
     let url = format!("http://{}", start());
     for (words, exit, notices) in [
@@ -175,6 +176,8 @@ fn stale_views_are_named_and_missing_ones_are_no_success() {
         ("get rs -A --cluster south", Exit::Unreachable, SOUTH),
         // It is not said that a ReplicaSet does not exist.
         ("get rs web absent", Exit::Unreachable, &both),
+        ("get rs deployment/absent", Exit::Unreachable, ABSENT),
+        ("explain pod/absent-abcde", Exit::Unreachable, ABSENT),
         ("explain web", Exit::Done, NORTH),
         ("simulate --drain node-a", Exit::Unreachable, SOUTH),
         ("diff", Exit::Unreachable, SOUTH),
