@@ -22,6 +22,17 @@ export function setAttribute(element, name, value) {
   if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
 }
 
+/** Puts children into an element in this order, before all others. A child that moves keeps the focus. */
+export function arrange(parent, children) {
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  let at = parent.firstElementChild;
+  for (const child of children) {
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+  }
+  if (focused && focused !== document.activeElement) focused.focus({ preventScroll: true });
+}
+
 /**
  * Brings the children of an element in line with a list, in order: creates one child for each key once, and updates it afterwards.
  * Elements keep their identity, and with it focus and selection.
@@ -33,8 +44,7 @@ export function reconcile(parent, items, keyOf, make, update) {
     old.get(child.dataset.key)?.remove();
     old.set(child.dataset.key, child);
   }
-  let at = parent.firstElementChild;
-  for (const item of items) {
+  const children = items.map((item) => {
     const key = keyOf(item);
     let child = old.get(key);
     if (child) old.delete(key);
@@ -43,8 +53,8 @@ export function reconcile(parent, items, keyOf, make, update) {
       child.dataset.key = key;
     }
     update(child, item);
-    if (child === at) at = at.nextElementSibling;
-    else parent.insertBefore(child, at);
-  }
+    return child;
+  });
   for (const child of old.values()) child.remove();
+  arrange(parent, children);
 }

@@ -1,6 +1,6 @@
 // A list of thousands of rows. Only the visible rows are in the document. A row is as high as its text.
 
-import { h, setAttribute } from './dom.js';
+import { arrange, h, setAttribute } from './dom.js';
 
 /** The number of extra rows above and below the visible ones. */
 const BEYOND = 6;
@@ -83,7 +83,8 @@ export function makeList({ make, fill, press, isTall }) {
       shown.delete(key);
     }
     if (!current || !items.some((item) => item.key === current)) current = items[first].key;
-    for (const [key, at] of wanted) placeRow(key, at);
+    // Screen readers read the rows in the order of the document.
+    arrange(space, [...wanted].sort(([, a], [, b]) => a - b).map(([key, at]) => placeRow(key, at)));
   }
 
   function placeRow(key, at) {
@@ -92,13 +93,13 @@ export function makeList({ make, fill, press, isTall }) {
       row = make(items[at]);
       row.dataset.key = key;
       shown.set(key, row);
-      space.append(row);
     }
     row.style.transform = `translateY(${tops[at]}px)`;
     setAttribute(row, 'aria-rowindex', at + 2);
     setAttribute(row, 'data-at', at);
     fill(row, items[at]);
     setAttribute(row.link, 'tabindex', key === current ? 0 : -1);
+    return row;
   }
 
   /** Measures the visible rows, and returns whether a height changed. */
@@ -142,7 +143,7 @@ export function makeList({ make, fill, press, isTall }) {
     /** Puts the rows for paper into the document, in order. Returns their number, and that of all rows. */
     print() {
       const printed = items.slice(0, PRINTED_MAX);
-      for (const [at, { key }] of printed.entries()) placeRow(key, at);
+      arrange(space, printed.map(({ key }, at) => placeRow(key, at)));
       for (const { dataset, style, classList } of shown.values()) {
         style.order = dataset.at;
         classList.toggle('beyond', dataset.at >= PRINTED_MAX);

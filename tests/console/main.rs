@@ -117,6 +117,7 @@ stories! {
     fn page_says_what_it_does_not_know() on open;
     fn nothing_old_is_shown_as_new() on open;
     fn page_that_stays_open_does_not_grow() on open;
+    fn focus_stays_with_its_pod() on open;
     fn least_change_keeps_a_pod() on open;
     fn earlier_times_are_shown() on open;
     fn shadow_report_can_be_passed_on() on open;

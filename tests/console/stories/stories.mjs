@@ -234,6 +234,8 @@ export const stories = {
     await row(page, 'web-5f6a8b', 'Blocked');
     await until(page, 'the row on top', () => document.querySelector('.space .row[aria-rowindex="2"] .name').textContent === 'web-5f6a8b');
     assert((await focused()).includes('web-5f6a8b'), await focused());
+    const order = await page.$$eval('.space .row', (rows) => rows.map((one) => Number(one.ariaRowIndex)));
+    assert(String(order) === String([...order].sort((a, b) => a - b)), `a screen reader reads the rows ${order}`);
 
     await page.keyboard.press('Enter');
     await until(page, 'its page', () => document.querySelector('h1').textContent === 'web-5f6a8b' && document.querySelectorAll('.chip').length === 3);

@@ -275,6 +275,18 @@ export const subject = {
     assert(most >= 8_000 && most < 20_000, `it recognizes ${most} pods`);
   },
 
+  async focus_stays_with_its_pod({ open, until, assert }) {
+    const row = summary('ledger', { namespace: 'payments' });
+    const page = await open(ADDRESS, WIDE, true);
+    const around = (ready) => ({ count: 2, pods: [pod('a', 'node-a'), pod('b', 'node-b', { ready })] });
+    await show(page, standing(row), around(true));
+    await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 2);
+    await page.evaluate(() => document.querySelector('[data-key="b"] .chip').focus());
+    await show(page, standing(row), around(false));
+    await until(page, 'its node first', () => document.querySelector('#nodes h3').textContent.startsWith('node-b'));
+    assert(await page.evaluate(() => document.activeElement.closest('[data-key]')?.dataset.key === 'b'), 'the focus is still there');
+  },
+
   async least_change_keeps_a_pod({ open, until, act, picture, assert, audit, axe }) {
     const page = await open('#/replicasets/shop/default/shop-7d4b9c?replicas=5');
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8 && document.querySelector('.standing .numbers').textContent === '8/8 ready');
