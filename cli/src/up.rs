@@ -27,7 +27,7 @@ use crate::{
         self, AGAIN, CLUSTER, Cluster, RunningAgent, RunningServer, ServerSettings, beginning,
     },
     server::Server,
-    take_over, watch,
+    stale, take_over, watch,
 };
 
 /// The number of threads that server, agent and cluster share.
@@ -229,6 +229,7 @@ async fn follow(client: &Server, io: &mut Io<'_>) -> Result<(), Failure> {
 async fn report(server: &RunningServer, io: &mut Io<'_>) -> Result<(), Failure> {
     let all = v1::ListDifferencesRequest::default();
     let answer = pages::differences(&server.client().await?, all).await?;
+    stale::notice(&answer.stale_views, io)?;
     writeln!(io.stdout)?;
     Ok(diff::report(&answer, Page::new(io), io.stdout)?)
 }

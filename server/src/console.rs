@@ -19,6 +19,7 @@ use std::{
 
 use axum::{
     Extension, Router,
+    body::Bytes,
     extract::{ConnectInfo, Path, Query, State},
     http::{StatusCode, header},
     middleware,
@@ -28,7 +29,7 @@ use axum::{
 use decree_api::v1::{
     self, inspection_service_server::InspectionService as _, simulate_cluster_request::Change,
 };
-use service::admin::AdminPeer;
+use service::{admin::AdminPeer, escaped_json};
 
 use self::{
     answer::Refused,
@@ -74,11 +75,8 @@ pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
 
 /// The page of a recording, for this machine only. `steps` is the JSON of the page.
 pub fn recording_page(steps: &str) -> Router {
-    let steps = Arc::<str>::from(steps);
-    let data = get(move || {
-        let steps = Arc::clone(&steps);
-        async move { answer::json(&steps) }
-    });
+    let steps = Bytes::from(escaped_json(steps).into_owned());
+    let data = get(move || ready(answer::escaped(steps.clone())));
     let page = pages(assets::OF_RECORDING).route("/console/api/recording", data);
     guarded(page, false)
 }

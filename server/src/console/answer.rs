@@ -1,6 +1,7 @@
 //! Responses over plain HTTP: JSON, and refusals with the same reasons as over gRPC.
 
 use axum::{
+    body::Bytes,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -29,7 +30,11 @@ pub(crate) struct Refused {
 
 /// A JSON response that must not be cached. A terminal may show it.
 pub(crate) fn json(text: &str) -> Response {
-    let text = escaped_json(text).into_owned();
+    escaped(escaped_json(text).into_owned().into())
+}
+
+/// The same of JSON that a terminal may show. Responses share its memory.
+pub(crate) fn escaped(text: Bytes) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/json"),
         (header::CACHE_CONTROL, "no-store"),
