@@ -53,7 +53,7 @@ impl Deployment {
         Self {
             named: Named::of(object),
             revision: annotation(object, "revision").to_owned(),
-            pods: number(object, "/status/replicas").unwrap_or(0),
+            pods: pods(object, "/status/replicas").unwrap_or(0),
             surge: is_rolling.then_some(surge),
             is_paused: object.pointer("/spec/paused") == Some(&Value::Bool(true)),
             is_observed: seen == number(object, "/metadata/generation"),
@@ -125,7 +125,7 @@ impl Deployment {
             let share = match (replicas, before) {
                 (0, _) => -sizes[*at],
                 (_, 0) => 0,
-                _ => rounded(sizes[*at] * most, before) - sizes[*at],
+                _ => proportion(sizes[*at], most, before) - sizes[*at],
             };
             let left = to_add - added;
             let share = match to_add {
@@ -145,7 +145,7 @@ impl Deployment {
     /// The pods beyond the desired ones that a rolling update may have; a part of a pod counts as a whole one.
     fn surge_of(&self, replicas: i64) -> i64 {
         let surge = self.surge.as_deref().unwrap_or_default();
-        let number = |text: &str| text.parse::<i64>().unwrap_or(0);
+        let number = |text: &str| text.parse().ok().and_then(count).unwrap_or(0);
         match surge.strip_suffix('%') {
             Some(percent) => (replicas * number(percent) + 99).div_euclid(100),
             None => number(surge),
@@ -155,22 +155,35 @@ impl Deployment {
 
 impl Member {
     pub(crate) fn of(object: &Value) -> Self {
-        let pods = |name| annotation(object, name).parse().ok();
+        let noted = |name| annotation(object, name).parse().ok().and_then(count);
         Self {
             name: Named::of(object).name,
             created: text(object, "/metadata/creationTimestamp").to_owned(),
             revision: annotation(object, "revision").to_owned(),
-            replicas: number(object, "/spec/replicas").unwrap_or(1),
-            available: number(object, "/status/availableReplicas").unwrap_or(0),
-            desired: pods("desired-replicas"),
-            most: pods("max-replicas"),
+            replicas: pods(object, "/spec/replicas").unwrap_or(1),
+            available: pods(object, "/status/availableReplicas").unwrap_or(0),
+            desired: noted("desired-replicas"),
+            most: noted("max-replicas"),
         }
     }
 }
 
-/// A quotient of positive numbers to the nearest integer; a half counts as one.
-const fn rounded(dividend: i64, divisor: i64) -> i64 {
-    (2 * dividend + divisor).div_euclid(2 * divisor)
+/// The size that has the same proportion to `most` as `size` to `before`, to the nearest integer; a half counts as one.
+fn proportion(size: i64, most: i64, before: i64) -> i64 {
+    let (dividend, divisor) = (i128::from(size) * i128::from(most), i128::from(before));
+    let nearest = (2 * dividend + divisor).div_euclid(2 * divisor);
+    i32::try_from(nearest).unwrap_or(i32::MAX).into()
+}
+
+/// The number if it is one of pods. Files, and annotations of anyone, can have others.
+fn count(number: i64) -> Option<i64> {
+    (0..=i64::from(i32::MAX))
+        .contains(&number)
+        .then_some(number)
+}
+
+fn pods(object: &Value, path: &str) -> Option<i64> {
+    number(object, path).and_then(count)
 }
 
 /// An annotation of the Deployment controller.
@@ -190,7 +203,39 @@ fn number(object: &Value, path: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn numbers_that_nobody_can_have_divide_nothing_and_end_nothing() {
+        let note = |name: &str| format!("deployment.kubernetes.io/{name}");
+        for (most, surge) in [
+            ("9223372036854775807", json!(i64::MAX)),
+            ("-9223372036854775808", json!("9223372036854775807%")),
+            ("1", json!("2147483647%")),
+            ("2147483647", json!(-1)),
+        ] {
+            let member = |name: &str, replicas: i64| {
+                Member::of(&json!({
+                    "metadata": {"name": name, "annotations": {note("desired-replicas"): "7", note("max-replicas"): most}},
+                    "spec": {"replicas": replicas},
+                }))
+            };
+            let members = [member("web-a", 2), member("web-b", i64::from(i32::MAX))];
+            let deployment = Deployment::of(&json!({
+                "spec": {"strategy": {"rollingUpdate": {"maxSurge": surge}}},
+                "status": {"replicas": i64::MIN},
+            }));
+            for replicas in [1, i64::from(i32::MAX)] {
+                let divided = deployment.divide(&members, replicas);
+                assert!(
+                    divided.iter().all(|it| *it >= 0),
+                    "{most} {surge}: {divided:?}"
+                );
+            }
+        }
+    }
 
     /// Of each case: the surge, the most pods before, the sizes with the desired pods before, and the new sizes. The sizes are those of the
     /// newest ReplicaSet first; it is the current revision, and all its pods are available unless it has a `!`. Most are those of

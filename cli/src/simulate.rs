@@ -96,7 +96,8 @@ async fn sizes(
     }
     let named = |name: &str| Named::new(&owner.namespace, name);
     let sizes = members.iter().zip(divided);
-    let sizes = sizes.map(|(it, to)| (named(&it.name), i32::try_from(to).ok()));
+    let sizes =
+        sizes.map(|(it, to)| (named(&it.name), Some(i32::try_from(to).unwrap_or(i32::MAX))));
     Ok(sizes.collect())
 }
 
