@@ -219,7 +219,9 @@ fn is_unexplained(difference: &Difference) -> bool {
 
 /// The share of comparisons without a difference, in percent, rounded down: `100 %` only if all agree.
 fn share(of: &v1::Agreement) -> String {
-    let alike = of.compared.saturating_sub(of.explained + of.unexplained);
+    let alike = of
+        .compared
+        .saturating_sub(of.explained.saturating_add(of.unexplained));
     match u128::from(alike) * 10_000 / u128::from(of.compared.max(1)) {
         _ if of.compared == 0 => "-".to_owned(),
         10_000 => "100 %".to_owned(),
@@ -228,7 +230,8 @@ fn share(of: &v1::Agreement) -> String {
 }
 
 fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
-    let sum = |of: fn(&v1::Agreement) -> u64| agreements.iter().map(of).sum();
+    let sum =
+        |of: fn(&v1::Agreement) -> u64| agreements.iter().map(of).fold(0, u64::saturating_add);
     v1::Agreement {
         subject: v1::Subject::Unspecified.into(),
         compared: sum(|it| it.compared),
@@ -338,6 +341,23 @@ mod tests {
                 why      the pods had not changed for 5 s
         "#]]
         .assert_eq(&report_of(&answer()));
+    }
+
+    #[test]
+    fn counts_of_a_hostile_server_end_nothing() {
+        let of = Agreement {
+            compared: u64::MAX,
+            explained: u64::MAX,
+            unexplained: 1,
+            ..Agreement::default()
+        };
+        let answer = ListDifferencesResponse {
+            compared: u64::MAX,
+            agreements: vec![of; 2],
+            ..answer()
+        };
+        let report = report_of(&answer);
+        assert!(report.contains("\n0.00 % agree, "), "{report}");
     }
 
     #[test]

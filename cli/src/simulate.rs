@@ -215,9 +215,9 @@ fn quota_lines(quota: &v1::PodQuota, effect: v1::QuotaEffect) -> Vec<String> {
     let mut lines = vec![format!(
         "A quota of {limit} in {namespace} refuses {refused} of {creates}; it counts {counting} now."
     )];
-    let over = used - i64::from(*pods);
+    let over = used.saturating_sub(i64::from(*pods));
     if over >= 0 {
-        let more = count(over + 1, "pod");
+        let more = count(over.saturating_add(1), "pod");
         lines.push(format!(
             "It deletes no pods, but replaces none before the loss of {more}."
         ));
@@ -280,5 +280,22 @@ fn names(set: &v1::ReplicaSetEffect, is_wide: bool) -> String {
     match set.deleted.saturating_sub(shown) {
         ..=0 => names,
         more => format!("{names} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_hostile_server_end_nothing() {
+        let quota = v1::PodQuota::default();
+        for (pods, lines) in [(i64::MAX, 2), (i64::MIN, 1)] {
+            let effect = v1::QuotaEffect {
+                pods,
+                ..v1::QuotaEffect::default()
+            };
+            assert_eq!(quota_lines(&quota, effect).len(), lines);
+        }
     }
 }
