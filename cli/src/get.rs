@@ -288,13 +288,17 @@ async fn follow(
     let (mut known, mut list) = (Known::new(), first);
     let mut noticed = Vec::<v1::StaleView>::new();
     loop {
-        // A view is named when it becomes stale.
-        let is_known = |view: &v1::StaleView| noticed.iter().any(|it| stale::is_same(it, view));
+        // A view is named when it becomes stale, and when its session ceases to answer.
+        let is_known = |view: &v1::StaleView| {
+            let mut same = noticed.iter().filter(|it| stale::is_same(it, view));
+            same.any(|it| it.missing == view.missing)
+        };
         let new = list.stale_views.iter().filter(|view| !is_known(view));
-        let is_whole = stale::notice(new, io)? == Exit::Done;
+        stale::notice(new, io)?;
+        let is_whole = list.stale_views.iter().all(|view| !view.missing);
         noticed = list.stale_views;
-        let (changed, gone) = changed(&mut known, list.replica_sets);
-        for set in gone.iter().filter(|_| is_whole) {
+        let (changed, gone) = changed(&mut known, list.replica_sets, is_whole);
+        for set in gone {
             let path = decision::path(set.replica_set.as_ref());
             io.notice(&format!("{path} is gone"))?;
         }
@@ -313,10 +317,12 @@ async fn follow(
     }
 }
 
-/// The ReplicaSets that differ from the last printed state, and those that have disappeared. One that comes back is printed again.
+/// The ReplicaSets that differ from the last printed state, and those that have disappeared. One that comes back is printed again. From a
+/// list that is not whole, none has disappeared.
 fn changed(
     known: &mut Known,
     sets: Vec<v1::ReplicaSetSummary>,
+    is_whole: bool,
 ) -> (Vec<v1::ReplicaSetSummary>, Vec<v1::ReplicaSetSummary>) {
     let key = |set: &v1::ReplicaSetSummary| {
         let uid = set.replica_set.as_ref().map(|object| object.uid.clone());
@@ -326,6 +332,9 @@ fn changed(
     known.extend(sets.iter().map(|set| (key(set), set.clone())));
     let mut changed = sets;
     changed.retain(|set| before.remove(&key(set)).as_ref() != Some(set));
+    if !is_whole {
+        known.append(&mut before);
+    }
     (changed, before.into_values().collect())
 }
 
@@ -349,18 +358,28 @@ mod tests {
     fn changes_and_disappearances_are_told_once() {
         let mut known = Known::new();
         let (a, b) = (set("a", 1), set("b", 1));
-        for (sets, new, gone) in [
+        for (sets, is_whole, new, gone) in [
             (
                 vec![a.clone(), b.clone()],
+                true,
                 vec![a.clone(), b.clone()],
                 vec![],
             ),
-            (vec![a.clone(), set("b", 2)], vec![set("b", 2)], vec![]),
-            (vec![a.clone()], vec![], vec![set("b", 2)]),
-            (vec![a.clone()], vec![], vec![]),
-            (vec![a, b.clone()], vec![b], vec![]),
+            (
+                vec![a.clone(), set("b", 2)],
+                true,
+                vec![set("b", 2)],
+                vec![],
+            ),
+            // The session of one does not answer for a while.
+            (vec![a.clone()], false, vec![], vec![]),
+            (vec![a.clone(), set("b", 2)], true, vec![], vec![]),
+            (vec![a.clone()], false, vec![], vec![]),
+            (vec![a.clone()], true, vec![], vec![set("b", 2)]),
+            (vec![a.clone()], true, vec![], vec![]),
+            (vec![a, b.clone()], true, vec![b], vec![]),
         ] {
-            assert_eq!(changed(&mut known, sets), (new, gone));
+            assert_eq!(changed(&mut known, sets, is_whole), (new, gone));
         }
     }
 }
