@@ -39,6 +39,7 @@ export function showBoard(main, query) {
   /** The requested animation frame. A closed board requests none. */
   let frame = 0;
   let stale = true;
+  let clusterOf = (row) => row.cluster;
 
   const scope = makeScope(query, () => {
     list.toTop();
@@ -93,6 +94,7 @@ export function showBoard(main, query) {
 
   function select() {
     stale = false;
+    clusterOf = clusterIn([...rows.values()].map(({ row }) => row));
     const all = [...rows.values()].filter(scope.matches);
     const counts = new Map(Object.keys(SEVERITIES).map((severity) => [severity, 0]));
     for (const entry of all) {
@@ -166,6 +168,10 @@ export function showBoard(main, query) {
     else fillRow(element, item, addressOf(item.row), room, nextAttempt(item.row));
   }
 
+  function addressOf(row) {
+    return hashOf(['replicasets', clusterOf(row), row.replicaSet.namespace, row.replicaSet.name]);
+  }
+
   function toggle(key) {
     if (!open.delete(key)) open.add(key);
     stale = true;
@@ -228,6 +234,9 @@ export function showBoard(main, query) {
   };
 }
 
-function addressOf(row) {
-  return hashOf(['replicasets', row.cluster, row.replicaSet.namespace, row.replicaSet.name]);
+/** Returns what names the cluster of a row in an address: its UID, if another cluster of these rows has the same name. */
+export function clusterIn(rows) {
+  const uids = new Map();
+  for (const { cluster, clusterUid } of rows) uids.set(cluster, [undefined, clusterUid].includes(uids.get(cluster)) ? clusterUid : null);
+  return ({ cluster, clusterUid }) => (uids.get(cluster) === null ? clusterUid : cluster);
 }

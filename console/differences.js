@@ -1,5 +1,6 @@
 // How far another controller agrees with the decisions of the server, in shadow-mode sessions, as a report to pass on.
 
+import { clusterIn } from './board.js';
 import { makeCommand, makeCopy } from './copy.js';
 import { h, reconcile, setAttribute, setText } from './dom.js';
 import { age, count, fullTime, late, now, word } from './format.js';
@@ -153,7 +154,7 @@ function makeRow({ members: [one] }) {
 }
 
 function drawRow(element, { members }) {
-  const newest = members.reduce((late, one) => (one.detectTime > late.detectTime ? one : late));
+  const newest = members.reduce((latest, one) => (one.detectTime > latest.detectTime ? one : latest));
   const at = Date.parse(newest.detectTime);
   setText(element.time, `${age(now() - at)} ago`);
   setAttribute(element.time, 'title', fullTime(at));
@@ -163,7 +164,7 @@ function drawRow(element, { members }) {
   const shown = members.map((one) => `${one.replicaSet.uid} ${one.detectTime}`).join();
   if (element.dataset.shown === shown) return;
   element.dataset.shown = shown;
-  const link = (one) => h('a', { href: hashOf(['replicasets', one.cluster, one.replicaSet.namespace, one.replicaSet.name]) }, pathOf(one));
+  const link = (one) => h('a', { href: hashOf(['replicasets', clusterIn(last.differences)(one), one.replicaSet.namespace, one.replicaSet.name]) }, pathOf(one));
   const each = (one) => h('li', {}, link(one), h('span', { class: 'dim' }, ` ${one.decided} / ${one.done}`));
   const isOpen = element.sets.querySelector('details')?.open;
   element.sets.replaceChildren(members.length === 1 ? link(newest) : h('details', { open: isOpen }, h('summary', {}, count(members.length, 'difference')), h('ul', {}, members.map(each))));

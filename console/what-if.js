@@ -1,6 +1,6 @@
 // "What if?" for a cluster: the effect of a scale, a node drain or a quota. The page only asks; it changes nothing.
 
-import { keyOf } from './board.js';
+import { clusterIn, keyOf } from './board.js';
 import { h, setText } from './dom.js';
 import { count, late, learnTime } from './format.js';
 import { hashOf, replaceQuery } from './route.js';
@@ -89,8 +89,8 @@ export function showWhatIf(main, query, change = 'scale') {
       return;
     }
     const { namespace, name } = found.replicaSet;
-    const parts = ['replicasets', found.cluster, namespace, name];
-    const panel = makeScale({ cluster: found.cluster, namespace, name }, { replicas }, () => {}, (pod) => (window.location.hash = hashOf(parts, { pod })));
+    const parts = ['replicasets', clusterIn(rows.values())(found), namespace, name];
+    const panel = makeScale({ cluster: found.clusterUid, namespace, name }, { replicas }, () => {}, (pod) => (window.location.hash = hashOf(parts, { pod })));
     scale = { panel, path, key: keyOf(found), row: found };
     panel.standing(found);
     preview.replaceChildren(panel.element);
@@ -122,7 +122,8 @@ export function showWhatIf(main, query, change = 'scale') {
 
   function row(set) {
     const { namespace, name } = set.replicaSet;
-    return h('tr', {}, h('td', {}, h('a', { href: hashOf(['replicasets', set.cluster, namespace, name]), class: 'name' }, name)), columns.map(([, cell]) => h('td', { class: 'numbers' }, cell(set))));
+    const of = clusterIn(rows.values())({ cluster: set.cluster, clusterUid: cluster.value });
+    return h('tr', {}, h('td', {}, h('a', { href: hashOf(['replicasets', of, namespace, name]), class: 'name' }, name)), columns.map(([, cell]) => h('td', { class: 'numbers' }, cell(set))));
   }
 
   /** Offers what the board knows, and asks the question of the address once. */

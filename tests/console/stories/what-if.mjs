@@ -49,6 +49,13 @@ export const whatIf = {
     await said(page, until, 'No ReplicaSet shop/cart is known now.');
     await page.close();
 
+    // The address of a ReplicaSet names one cluster, even if two have one name.
+    const board = await open('', WIDE, true);
+    await tell(board, [summary('cart', { cluster: 'south' }), summary('mail'), summary('web', { clusterUid: 'other-uid' })]);
+    const addresses = await until(board, 'its rows', () => document.querySelectorAll('.who a').length === 3 && [...document.querySelectorAll('.who a')].map((link) => link.hash).sort().join(' '));
+    assert(addresses === '#/replicasets/north-uid/shop/mail #/replicasets/other-uid/shop/web #/replicasets/south/shop/cart', addresses);
+    await board.close();
+
     const effect = { replicaSet: { namespace: 'shop', name: 'cart' }, cluster: 'north', replicas: 1, active: 1, deleted: 1, deletedPods: ['cart-x'], creates: 1, readyLeft: 1, inAdvance: 0 };
     for (const [replicaSets, text, note] of [[[effect], 'A drain of node-b deletes at least 1 pod of 1 ReplicaSet.', 'All then lack at least 1 pod.'], [[], 'A drain of node-b affects no ReplicaSet of those that are known now.', '']]) {
       const lacking = await open('#/what-if/drain?node=node-b', WIDE, true);
