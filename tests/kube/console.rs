@@ -171,7 +171,7 @@ async fn console_passes_over_a_server_that_cannot_be_reached() {
     let address = server.running().address("admin");
     let stage = Stage::new(Path::new("/nowhere"));
     let kubectl = format!(
-        "#!/bin/sh\ncase \"$*\" in *decree-a*) exit 1;; esac\necho 'Forwarding from {address} -> 8080'\n"
+        "#!/bin/sh\ncase \"$*\" in *pod/decree-a*) exit 1;; esac\necho 'Forwarding from {address} -> 8080'\n"
     );
     stage.add("kubectl", &kubectl);
     let admin = cluster.admin().await;
