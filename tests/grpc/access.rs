@@ -1,12 +1,18 @@
 //! Permissions: the server checks every method, nobody sees the clusters of others, and a cluster that the policy names belongs to its agents.
 
-use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet, fs, os::unix::fs::MetadataExt as _, path::PathBuf, time::Duration,
+};
 
-use decree_api::v1;
+use decree_api::v1::{
+    self, decision_service_client::DecisionServiceClient,
+    inspection_service_client::InspectionServiceClient,
+};
 use decree_server::{AccessArgs, Config};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use server_access::method::METHODS;
+use service::transport::{Connector, ListenEndpoint};
 use tempfile::TempDir;
 use tests::{
     issuer::{ISSUER, Issuer},
@@ -196,6 +202,9 @@ async fn policy_that_is_wrong_or_a_pipe_leaves_the_last_in_force_and_is_counted(
     guarded.server.until(errors, |count| count >= 1.0).await;
     a.snapshot(vec![], vec![]).await;
     a.prove_alive().await;
+    assert!(guarded.open("agent-b", hello("a")).await.is_err());
+    let denials = "decree_access_denials_total{reason=\"NOT_ALLOWED\"}";
+    assert!(guarded.server.metric(denials).await >= 1.0);
     let counted = guarded.server.metric(errors).await;
     assert!(counted < 2.0, "one file is wrong once");
     fs::remove_file(&guarded.policy).expect("it is there");
@@ -207,4 +216,39 @@ async fn policy_that_is_wrong_or_a_pipe_leaves_the_last_in_force_and_is_counted(
     guarded.replace_policy("[[grant]]\nidentities = [\"sub:nobody\"]\nrole = \"admin\"\n");
     let refusal = a.refusal().await;
     assert_refusal(&refusal, Code::PermissionDenied, "NOT_ALLOWED");
+}
+
+#[tokio::test]
+async fn user_at_a_unix_socket_is_an_identity() {
+    let folder = TempDir::new().expect("a folder");
+    let us = fs::metadata(folder.path()).expect("it is ours").uid();
+    for (uid, is_allowed) in [(us, true), (us.wrapping_add(1), false)] {
+        let policy = folder.path().join("policy.toml");
+        let grant = format!(
+            "[[grant]]\nidentities = [\"uid:{uid}\"]\nrole = \"viewer\"\nnames = [\"*\"]\n"
+        );
+        fs::write(&policy, grant).expect("it can be written");
+        let listen = ListenEndpoint::Unix(folder.path().join(format!("{uid}.sock")));
+        let access = AccessArgs {
+            policy: Some(policy),
+            ..AccessArgs::default()
+        };
+        let config = Config {
+            listen: listen.clone(),
+            access,
+            ..unhurried()
+        };
+        let _server = Running::start_with(config).await;
+        let connector = Connector::local(&listen);
+        let endpoint = tonic::transport::Endpoint::from(connector.endpoint().uri());
+        let channel = soon(endpoint.connect_with_connector(connector)).await;
+        let channel = channel.expect("it is let in");
+        let mut inspection = InspectionServiceClient::new(channel.clone());
+        let list = bearing(v1::ListSessionsRequest::default(), None);
+        let listed = inspection.list_sessions(list).await;
+        assert_eq!(listed.is_ok(), is_allowed, "{listed:?}");
+        let opened = Agent::stream(DecisionServiceClient::new(channel), None).await;
+        let denied = opened.err().expect("no agent");
+        assert_refusal(&denied, Code::PermissionDenied, "NOT_ALLOWED");
+    }
 }

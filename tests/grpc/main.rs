@@ -12,7 +12,6 @@ mod console;
 mod decide;
 mod drain;
 mod gone;
-mod identities;
 mod inspection;
 mod key_server;
 mod limits;

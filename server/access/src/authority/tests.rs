@@ -61,7 +61,10 @@ fn without_a_policy_proof_can_be_required() {
 #[test]
 fn cluster_that_the_policy_names_belongs_to_those_it_names() {
     let authority = with_policy(NAMED);
-    assert!(authority.admit(&uri("us"), EU).is_err());
+    let denied = authority.admit(&uri("us"), EU).expect_err("it is eu's");
+    // The denial names the peer and its request, and not the owner.
+    let expected = "spiffe://example.org/us may not serve cluster \"uid-eu\" as \"eu\", shard \"\"";
+    assert_eq!(denied.to_string(), expected);
     let eu = authority.admit(&uri("eu"), EU).expect("named");
     assert!(authority.admit(&uri("eu-standby"), EU).is_ok());
     let again = authority.recheck(&uri("eu"), &eu);
