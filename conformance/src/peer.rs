@@ -304,3 +304,6 @@ impl ConnectedAgent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

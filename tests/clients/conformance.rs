@@ -5,13 +5,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use conformance::{Program, RULES, Rule, Score, UNARY_RULES};
+use conformance::{Program, RULES, Rule, UNARY_RULES};
 use tempfile::TempDir;
 use tests::{binaries, depth, tools};
 
 use crate::{
     embedded::Embedded,
-    faults::{Fault, Faulty},
     keeper,
     language::Examples,
     timed::{Mistake, Timed},
@@ -91,38 +90,6 @@ async fn naive_agent_breaks_the_rules_that_it_does_not_know() {
         ],
         "{score}"
     );
-}
-
-/// Each fault breaks its rule, and no other about lists and batches.
-#[tokio::test]
-async fn planted_faults_break_the_rule_that_names_them() {
-    let scores = tokio::join!(
-        score_with(Fault::VersionsStay),
-        score_with(Fault::LabelsLost),
-        score_with(Fault::ListsLag),
-        score_with(Fault::DeletedListed),
-    );
-    let scores: [_; 4] = scores.into();
-    let expected = [
-        "each state of an object has its own version, and a write a later one than the list before it",
-        "the ReplicaSet selects each pod that it controls",
-        "a list that begins after a create shows the pod",
-        "a pod that was deleted does not come back",
-    ];
-    for (score, words) in scores.iter().zip(expected) {
-        let broken = score.0.iter().filter(|row| row.verdict.is_err());
-        // On a busy machine, the proxy can break rules of time.
-        let of_lists = ["lists-and-changes", "batches-and-outcomes"];
-        let is_told = |rule: &Rule| rule.words == words || of_lists.contains(&rule.section);
-        let broken = broken.filter(|row| is_told(&row.rule));
-        let broken: Vec<_> = broken.map(|row| row.rule.words).collect();
-        assert_eq!(broken, [words], "{score}");
-    }
-}
-
-async fn score_with(fault: Fault) -> Score {
-    let score = conformance::run_agent(&Faulty::new(fault)).await;
-    score.expect("a port is free")
 }
 
 /// All controllers run concurrently, because each of them mostly waits.

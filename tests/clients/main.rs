@@ -23,7 +23,6 @@ mod crates;
 mod decide;
 mod document;
 mod embedded;
-mod faults;
 mod go;
 mod keeper;
 mod language;
