@@ -77,12 +77,8 @@ fn permission(line: &Value) -> String {
 /// The missing permission of a refused request, which may differ from the permission to make it.
 fn missing(line: &Value) -> String {
     let message = line["responseStatus"]["message"].as_str();
-    let says = |words: &str| message.is_some_and(|message| message.contains(words));
-    if says("set blockOwnerDeletion") {
+    if message.is_some_and(|message| message.contains("set blockOwnerDeletion")) {
         return named("update", "replicasets/finalizers", "apps");
-    }
-    if says("set an ownerRef on a resource you can't delete") {
-        return named("delete", "pods", "");
     }
     permission(line)
 }

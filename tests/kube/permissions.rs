@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use tests::real::{Api, ApiServer, Namespace, PATIENCE};
-use tokio::task::JoinSet;
 
 use crate::{
     audit::{self, Audit},
@@ -14,8 +13,10 @@ use crate::{
 
 /// Admission refuses an owner reference that blocks the owner's deletion, without the permission to block it.
 const HOLDERS_ARE_CHECKED: &str = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
-/// The number of agents at a time that each lack a permission.
-const AT_ONCE: usize = 5;
+/// The permission that admission requires, and no request.
+const IMPLIED: &str = "update replicasets/finalizers.apps";
+/// The namespace of an agent without that permission.
+const LACKING: &str = "lacking";
 
 /// One verb of one rule of a role.
 #[derive(Clone, Debug)]
@@ -28,54 +29,29 @@ struct Permission {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_shipped_permission_is_needed_and_no_other() {
     let rendered = tests::or_skip!(Rendered::of("base"));
-    let permissions = Arc::new(permissions(&rendered));
-    let lacking = |number: usize| format!("lacking-{number}");
-    let users = (0..permissions.len()).map(|number| user_of(&lacking(number)));
-    let users: Vec<_> = users.chain([user()]).collect();
-    let audit = Arc::new(Audit::of(&users));
+    let permissions = permissions(&rendered);
+    let audit = Arc::new(Audit::of(&[user_of(LACKING), user()]));
     let [policy, log] = audit.flags();
     let flags = [HOLDERS_ARE_CHECKED, &policy, &log];
-    let cluster = Arc::new(tests::or_skip!(ApiServer::start_with(&flags).await));
+    let cluster = tests::or_skip!(ApiServer::start_with(&flags).await);
     let admin = cluster.admin().await;
     rendered.apply(&admin).await;
-    for permission in permissions.iter() {
+    for permission in &permissions {
         permission.is_granted(&admin, SYSTEM).await;
     }
     let namespace = Namespace::create(admin.clone(), "permissions").await;
     let mut workload = Workload::begin(&cluster, &namespace, SYSTEM, &[], &audit).await;
     assert_eq!(workload.run().await, Ok(()));
-    // Admission requires this permission, not a request.
-    let implied = BTreeSet::from(["update replicasets/finalizers.apps".to_owned()]);
     let granted: BTreeSet<_> = permissions.iter().map(Permission::name).collect();
+    let implied = BTreeSet::from([IMPLIED.to_owned()]);
     assert_eq!(workload.asked(), &granted - &implied);
     drop(workload);
 
-    let mut agents = JoinSet::new();
-    for number in 0..permissions.len() {
-        if agents.len() == AT_ONCE {
-            agents
-                .join_next()
-                .await
-                .expect("there are some")
-                .expect("it ends");
-        }
-        let (cluster, audit) = (Arc::clone(&cluster), Arc::clone(&audit));
-        let permissions = Arc::clone(&permissions);
-        agents.spawn(async move {
-            let name = lacking(number);
-            let admin = cluster.admin().await;
-            let namespace = Namespace::create(admin.clone(), &name).await;
-            grant_all_but(&permissions, number, &admin, &name).await;
-            let only = ["--namespace", &name];
-            let mut workload = Workload::begin(&cluster, &namespace, &name, &only, &audit).await;
-            let missing = permissions[number].name();
-            let refused = workload.run().await.expect_err(&missing);
-            assert_eq!(refused, BTreeSet::from([missing]));
-        });
-    }
-    while let Some(agent) = agents.join_next().await {
-        agent.expect("it lacks a permission");
-    }
+    let namespace = Namespace::create(admin.clone(), LACKING).await;
+    grant_all_but(&permissions, IMPLIED, &admin, LACKING).await;
+    let only = ["--namespace", LACKING];
+    let mut workload = Workload::begin(&cluster, &namespace, LACKING, &only, &audit).await;
+    assert_eq!(workload.run().await, Err(implied));
 }
 
 fn permissions(rendered: &Rendered) -> Vec<Permission> {
@@ -97,12 +73,14 @@ fn permissions(rendered: &Rendered) -> Vec<Permission> {
 
 /// Makes the service account of an agent in a namespace, with copies of the shipped roles that lack one permission, and waits until
 /// the API server has learned of them.
-async fn grant_all_but(permissions: &[Permission], lacking: usize, admin: &Api, system: &str) {
+async fn grant_all_but(permissions: &[Permission], lacking: &str, admin: &Api, system: &str) {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": system},
     });
     let applied = rendered::apply(admin, &account).await;
     applied.expect("it is valid");
+    let missing = permissions.iter().find(|it| it.name() == lacking);
+    let missing = missing.expect("it is granted");
     for kind in ["ClusterRole", "Role"] {
         let mut of_kind = permissions.iter().filter(|it| it.role["kind"] == kind);
         let mut role = of_kind.next().expect("there is one").role.clone();
@@ -110,22 +88,14 @@ async fn grant_all_but(permissions: &[Permission], lacking: usize, admin: &Api, 
         if kind == "ClusterRole" {
             role["metadata"] = json!({"name": system});
         }
-        let missing = &permissions[lacking];
         if missing.role["kind"] == kind {
             let rules = role["rules"].as_array_mut().expect("it has rules");
-            let verbs = rules[missing.rule]["verbs"].as_array_mut();
-            let verbs = verbs.expect("a rule has verbs");
-            verbs.retain(|verb| *verb != missing.verb.as_str());
-            if verbs.is_empty() {
-                rules.remove(missing.rule);
-            }
+            rules.remove(missing.rule);
         }
         rendered::grant(admin, &role, system, ACCOUNT).await;
     }
-    for (number, permission) in permissions.iter().enumerate() {
-        if number != lacking {
-            permission.is_granted(admin, system).await;
-        }
+    for permission in permissions.iter().filter(|it| it.name() != lacking) {
+        permission.is_granted(admin, system).await;
     }
 }
 
