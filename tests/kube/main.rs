@@ -45,6 +45,5 @@ mod restored;
 mod scenarios;
 mod take_over;
 mod timeouts;
-mod tokens;
 mod workload;
 mod writing;
