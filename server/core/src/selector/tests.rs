@@ -35,10 +35,6 @@ fn matches(selector: &Selector, pairs: &str) -> bool {
     selector.matches(&labels(&pairs.collect::<Vec<_>>()))
 }
 
-fn valid(expressions: &[(&str, &str, &[&str])]) -> Selector {
-    of_expressions(expressions).expect("the expressions are valid")
-}
-
 fn bad_field(selector: Result<Selector, Quarantine>) -> String {
     selector.expect_err("the selector is invalid").field
 }
@@ -55,46 +51,6 @@ fn empty_selector_matches_everything() {
     let selector = Selector::parse(Some(Parts::default())).expect("empty is valid");
     assert!(selector.is_empty());
     assert!(matches(&selector, "") && matches(&selector, "a=b"));
-}
-
-#[test]
-fn requirements_mean_what_upstream_says() {
-    type Expressions = &'static [(&'static str, &'static str, &'static [&'static str])];
-    let cases: [(Expressions, &[&str], &[&str]); 6] = [
-        (
-            &[("t", "In", &["web", "api", "web"])],
-            &["t=api"],
-            &["t=API", ""],
-        ),
-        (
-            &[("t", "NotIn", &["web", ""])],
-            &["", "t=api"],
-            &["t=web", "t="],
-        ),
-        (&[("t", "Exists", &[])], &["t="], &["other=x"]),
-        (&[("t", "DoesNotExist", &[])], &["other=x"], &["t="]),
-        (&[("t", "In", &[""])], &["t="], &[""]),
-        (
-            &[
-                ("a", "In", &["1", "2"]),
-                ("a", "NotIn", &["2"]),
-                ("b", "Exists", &[]),
-            ],
-            &["a=1,b="],
-            &["a=2,b=", "a=1"],
-        ),
-    ];
-    for (expressions, selected, others) in cases {
-        let selector = valid(expressions);
-        for pod in selected {
-            assert!(matches(&selector, pod), "{pod} {expressions:?}");
-        }
-        for pod in others {
-            assert!(!matches(&selector, pod), "{pod} {expressions:?}");
-        }
-    }
-    let empty = of_labels(&[("a", "")]).expect("the empty value is valid");
-    assert!(matches(&empty, "a=") && !matches(&empty, ""));
 }
 
 #[test]

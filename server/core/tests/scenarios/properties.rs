@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use decree_core::{
-    Config, Controller, Decision, Event, FailureClass, Key, Kind, NotStarted, OperationResult,
-    Outcome, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Timestamp,
-    decide_while,
+    Config, Decision, Event, FailureClass, Key, Kind, NotStarted, OperationResult, Phase, Pod,
+    PodState, Ready, ReplicaSet, ResourceVersion, Span, Timestamp,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -213,17 +212,6 @@ proptest! {
         prop_assert_eq!(rig.view("web").status.replicas, replicas);
         prop_assert_eq!(rig.poll(), None);
     }
-
-    #[test]
-    fn a_decision_does_not_depend_on_the_order_of_its_input(pods in vec(any_pod(), 0..12), replicas in 0..8_i32) {
-        let mut unique = BTreeMap::new();
-        pods.into_iter().for_each(|pod| { unique.insert(pod.name.clone(), pod); });
-        let pods: Vec<_> = unique.into_values().collect();
-        let turned: Vec<_> = pods.iter().rev().cloned().collect();
-        let sets = [set("web", replicas), set("db", 1)];
-        let of = |pods| decide_while(START, Config::default(), ("default", "web"), objects(sets.to_vec(), pods), &|| true);
-        prop_assert_eq!(of(pods), of(turned));
-    }
 }
 
 /// One change of a pod: its state afterwards, whether it is gone then, and whether the change is delivered separately.
@@ -317,16 +305,4 @@ proptest! {
         prop_assert_eq!(left_undone(&merged), vec![]);
         prop_assert_eq!(sizes(&one_by_one), sizes(&merged));
     }
-}
-
-#[test]
-fn an_outcome_for_nothing_is_ignored() {
-    let mut controller = Controller::new(Config::default());
-    let outcome = Outcome {
-        batch: decree_core::BatchId(9),
-        operation: 0,
-        result: OperationResult::NotStarted(NotStarted::Guard(String::new())),
-    };
-    controller.handle_outcome(Timestamp(0), outcome);
-    assert_eq!(controller.poll_batch(Timestamp(0)), None);
 }
