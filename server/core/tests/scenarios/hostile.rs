@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use decree_core::{
-    Action, Batch, Config, Event, FailureClass, Kind, Labels, NameSeed, Phase, Pod, ReplicaSet,
-    Span, Timestamp,
+    Action, Batch, Config, Event, FailureClass, Kind, Labels, Phase, Pod, ReplicaSet, Span,
+    Timestamp,
 };
 
 use crate::{
@@ -69,8 +69,6 @@ pub(crate) struct Hostile {
     /// The times at which creates took effect, in seconds from the start.
     pub(crate) made: Vec<i64>,
     pub(crate) batches: Vec<Batch>,
-    /// The number of pods that the controller has deleted.
-    pub(crate) deleted: usize,
     uids: u64,
 }
 
@@ -87,7 +85,6 @@ impl Hostile {
             ends: BTreeSet::new(),
             made: Vec::new(),
             batches: Vec::new(),
-            deleted: 0,
             uids: 0,
         }
     }
@@ -140,7 +137,6 @@ impl Hostile {
                     self.create(batch, operation, &names[operation as usize])
                 }
                 Action::Delete(victims) => {
-                    self.deleted += 1;
                     self.pods.remove(&*victims[operation as usize].pod.name);
                     self.rig.succeed_one(batch, operation as usize);
                 }
@@ -254,18 +250,6 @@ impl Hostile {
     /// The number of pods that exist.
     pub(crate) fn count(&self) -> usize {
         self.pods.len()
-    }
-
-    /// Ends the session, and begins the next one of the cluster.
-    pub(crate) fn reconnect(&mut self) {
-        let set = self.web();
-        let config = Config {
-            names: NameSeed::of_session(self.seconds(), "next"),
-            ..Config::default()
-        };
-        let next = self.rig.successor(config);
-        let pods = self.pods.values().cloned().collect();
-        self.rig = next.listed(vec![set], pods);
     }
 
     /// Replaces the ReplicaSet by one with another UID, whose pods are gone.

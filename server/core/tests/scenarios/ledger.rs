@@ -78,47 +78,6 @@ fn pods_that_fail_at_once_are_created_at_the_grants() {
 }
 
 #[test]
-fn nothing_that_others_change_gives_credit() {
-    type Change = fn(&mut Hostile, i64);
-    let changes: [(&str, Change); 7] = [
-        ("scale", |it, at| {
-            it.change(|set| set.replicas = 10 + at as i32 / 2 % 2)
-        }),
-        ("minimum ready seconds", |it, at| {
-            it.change(|set| set.min_ready_seconds = at as i32 % 2)
-        }),
-        ("labels of the template", |it, at| {
-            let value = at.to_string();
-            it.change(|set| {
-                set.template_labels = crate::objects::labels(&[("app", "web"), ("at", &value)]);
-            });
-        }),
-        ("selector", |it, at| {
-            let labels: &[_] = if at % 2 == 0 {
-                &[("app", "web")]
-            } else {
-                &[("app", "other")]
-            };
-            it.change(|set| set.selector = crate::objects::selector(labels));
-        }),
-        ("recreation", |it, _| it.recreate()),
-        ("session", |it, _| it.reconnect()),
-        ("deletion of all pods", |it, _| it.delete_all()),
-    ];
-    for (name, change) in changes {
-        for fate in [FAILING, ends(Answer::Done, End::Vanishes, 15), GOOD] {
-            let mut cluster = Hostile::of(vec![set("web", 10)], fate);
-            for second in 1..300 {
-                change(&mut cluster, second);
-                cluster.live(second);
-            }
-            let (made, bound) = (cluster.made.len(), credit(300, 11) + cluster.deleted);
-            assert!(made <= bound, "{name} {fate:?}: {made} of {bound}");
-        }
-    }
-}
-
-#[test]
 fn pods_whose_owner_a_webhook_removes_at_each_write_are_created_once() {
     let mut cluster = Hostile::of(vec![set("web", 7)], ORPHANING);
     cluster.live(50);
