@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 
 use decree_api::v1::{self, decision_service_client::DecisionServiceClient};
-use http::uri::PathAndQuery;
 use tests::objects::{pod, replica_set};
-use tonic::{Code, Request, Status, transport::Channel};
-use tonic_prost::ProstCodec;
+use tonic::{Code, Status, transport::Channel};
 
 use crate::{
     agent::{Agent, named},
     refusal::{assert_field, assert_fits_headers, assert_limit, assert_refusal, fields},
-    running::{Running, soon},
+    running::Running,
 };
 
 async fn decide(request: v1::DecideRequest) -> Result<v1::Decision, Status> {
@@ -160,20 +158,6 @@ async fn uid_decides_whose_pod_it_is_and_another_kind_contradicts_it() {
     owner.uid = "other".into();
     let decision = decide(of_another).await.expect("another owner's pod");
     assert_eq!(decision.creates.len(), 1);
-}
-
-#[tokio::test]
-async fn second_message_of_a_unary_call_is_invalid() {
-    let server = Running::start().await;
-    let mut client = tonic::client::Grpc::new(server.channel().await);
-    soon(client.ready()).await.expect("the server listens");
-    let request = about(replica_set("web").build(), vec![]);
-    let twice = Request::new(tokio_stream::iter([request.clone(), request]));
-    let codec = ProstCodec::<v1::DecideRequest, v1::DecideResponse>::default();
-    let path = PathAndQuery::from_static("/decree.v1.DecisionService/Decide");
-    let refusal = client.client_streaming(twice, path, codec).await;
-    let refusal = refusal.expect_err("one is allowed");
-    assert_refusal(&refusal, Code::InvalidArgument, "MALFORMED_MESSAGE");
 }
 
 #[tokio::test]
