@@ -1,6 +1,6 @@
 //! The contract's fields, one by one and at random.
 
-use decree_core::{Kind, ResourceVersion};
+use decree_core::ResourceVersion;
 use proptest::prelude::*;
 use prost_types::Timestamp as Time;
 
@@ -158,58 +158,8 @@ fn all_violations_are_told_at_once_and_labels_in_order() {
 }
 
 #[test]
-fn labels_follow_kubernetes_syntax() {
-    let labelled = |key: &str, value: &str| {
-        decode::pod(&v1::Pod {
-            labels: [(key.to_owned(), value.to_owned())].into(),
-            ..pod()
-        })
-        .is_ok()
-    };
-    let long = "x".repeat(63);
-    for key in ["a", "A-b_c.d", "example.com/app", long.as_str()] {
-        assert!(labelled(key, ""), "{key}");
-    }
-    let longer = "x".repeat(64);
-    for key in ["", "-a", "a/", "/a", "a/b/c", "Example.com/app", &longer] {
-        assert!(!labelled(key, "x"), "{key}");
-    }
-    assert!(labelled("a", &long) && labelled("a", "v1.0_x-y"));
-    assert!(!labelled("a", &longer) && !labelled("a", "x ") && !labelled("a", ".x"));
-}
-
-#[test]
 fn replicas_absent_mean_one() {
     assert_eq!(named(&replica_set()).replicas, 1);
-}
-
-#[test]
-fn replica_set_that_no_api_server_would_admit_is_quarantined() {
-    let why = |selector: Option<v1::LabelSelector>, app: &str| {
-        let set = named(&v1::ReplicaSet {
-            selector,
-            template_labels: [("app".into(), app.into())].into(),
-            ..replica_set()
-        });
-        set.selector.expect_err("it is left alone").to_string()
-    };
-    assert_eq!(why(None, "web"), "selector: is required");
-    let empty = why(Some(v1::LabelSelector::default()), "web");
-    assert!(empty.starts_with("selector: is empty"), "{empty}");
-    let unmet = "template_labels: do not match the selector: the label app must be web";
-    assert_eq!(why(replica_set().selector, "wbe"), unmet);
-}
-
-#[test]
-fn replica_set_out_of_range_is_quarantined_and_keeps_its_name() {
-    let set = named(&v1::ReplicaSet {
-        replicas: Some(-1),
-        ..replica_set()
-    });
-    let quarantine = set.selector.expect_err("it is out of range");
-    assert_eq!(quarantine.field, "replicas");
-    assert_eq!(set.key.to_string(), "default/web");
-    assert_eq!(set.replicas, 0);
 }
 
 #[test]
@@ -270,14 +220,6 @@ fn words_of_the_cluster_are_cut_at_a_character() {
         panic!()
     };
     assert_eq!(message.len(), 32 * 1024 - 1);
-}
-
-#[test]
-fn kinds_that_are_not_known_are_refused() {
-    let kind = |number| decode::kind("kind", number).map_err(|told| told.fault);
-    assert_eq!(kind(1), Ok(Kind::Pod));
-    assert_eq!(kind(0), Err(Fault::Required));
-    assert_eq!(kind(9), Err(Fault::Enum));
 }
 
 proptest! {
