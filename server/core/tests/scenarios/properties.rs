@@ -149,7 +149,7 @@ fn effect(rig: &Rig, at: u8, batch: &decree_core::Batch, operation: u32) -> Oper
     }
 }
 
-fn play(steps: &[Step]) -> (Rig, Vec<decree_core::Batch>) {
+fn play(steps: &[Step]) -> Rig {
     let mut rig = Rig::with(Config {
         operations_in_flight_max: 50,
         burst_replicas: 20,
@@ -180,20 +180,15 @@ fn play(steps: &[Step]) -> (Rig, Vec<decree_core::Batch>) {
                 || rig.controller.poll_timeout().is_none()
         );
     }
-    (rig, batches)
+    rig
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn equal_input_gives_equal_output(steps in vec(any_step(), 0..80)) {
-        prop_assert_eq!(play(&steps).1, play(&steps).1);
-    }
-
-    #[test]
     fn counts_kept_incrementally_equal_counts_taken_anew(steps in vec(any_step(), 0..120)) {
-        let (rig, _) = play(&steps);
+        let rig = play(&steps);
         for view in rig.controller.inspect().views(rig.now, None, 10) {
             let Key { namespace, name, .. } = &view.key;
             let known = rig.surroundings(namespace, name, usize::MAX);
@@ -202,15 +197,6 @@ proptest! {
             let anew = anew.controller.inspect().view(rig.now, namespace, name);
             prop_assert_eq!(Some(counts(&view.status)), anew.map(|view| counts(&view.status)), "{:?}", view.key);
         }
-    }
-
-    #[test]
-    fn creates_and_deletes_lead_to_the_wanted_number(pods in vec(any_pod(), 0..12), replicas in 0..12_i32) {
-        let wanted = set("web", replicas);
-        let mut rig = Rig::of(vec![wanted], pods);
-        rig.settle();
-        prop_assert_eq!(rig.view("web").status.replicas, replicas);
-        prop_assert_eq!(rig.poll(), None);
     }
 }
 
