@@ -13,7 +13,7 @@ mod server;
 use std::time::Duration;
 
 use agent_core::{
-    api::{CreatePod, Object, Template},
+    api::{CreatePod, Template},
     cluster::{EventStream as _, PageStream as _},
     watch::{Items, List, Part, WatchEvent},
 };
@@ -45,15 +45,6 @@ async fn next(events: &mut Events) -> Option<Vec<WatchEvent>> {
 async fn watch_pods(server: &Server) -> Events {
     let events = server.cluster.watch(Kind::Pod, "7".into()).await;
     events.expect("it opens")
-}
-
-/// The events of a watch until its end.
-async fn seen_by_watch(server: &Server) -> Vec<WatchEvent> {
-    let (mut events, mut seen) = (watch_pods(server).await, Vec::new());
-    while let Some(chunk) = next(&mut events).await {
-        seen.extend(chunk);
-    }
-    seen
 }
 
 /// Creates a pod, which fails.
@@ -117,30 +108,11 @@ async fn cluster_is_known_by_its_kube_system() {
     assert_eq!(asked[0].agent, agent);
 }
 
-fn name(event: &WatchEvent) -> &str {
-    let (WatchEvent::Applied(Object::Pod(pod)) | WatchEvent::Deleted(Object::Pod(pod))) = event
-    else {
-        panic!("{event:?} is not about a pod")
-    };
-    &pod.name
-}
-
 fn names(list: &List) -> Vec<String> {
     let Items::Pods(pods) = &list.items else {
         panic!("{list:?} is no list of pods")
     };
     pods.iter().map(|pod| pod.name).collect()
-}
-
-const fn verb(event: &WatchEvent) -> &'static str {
-    match event {
-        WatchEvent::Applied(_) => "ADDED",
-        WatchEvent::MadeByOther { .. } => "by another",
-        WatchEvent::Deleted(_) => "DELETED",
-        WatchEvent::Invalid { .. } => "invalid",
-        WatchEvent::Bookmark(_) => "BOOKMARK",
-        WatchEvent::Error(_) => "ERROR",
-    }
 }
 
 #[tokio::test]
@@ -172,28 +144,6 @@ async fn list_whose_pages_are_always_gone_ends() {
     let error = list(&server.cluster).await.expect_err("it ends");
     assert_eq!(error.code, Some(410));
     assert_eq!(server.asked().len(), 10);
-}
-
-#[tokio::test]
-async fn watch_brings_events_however_they_are_cut() {
-    let event = |verb: &str, object: Value| json!({"type": verb, "object": object}).to_string();
-    let bookmark = json!({"kind": "Pod", "metadata": {"resourceVersion": "8"}});
-    let status = json!({"kind": "Status", "code": 410, "reason": "Expired"});
-    let events = [
-        event("ADDED", pod("ä")),
-        event("BOOKMARK", bookmark),
-        event("DELETED", pod("b")),
-        event("ERROR", status),
-    ];
-    let text = events.join("\n") + "\n{\"type\":\"ADD";
-    let cut = text.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
-    let server = Server::start(vec![Answer::stream(cut)]).await;
-    let seen = seen_by_watch(&server).await;
-    let verbs: Vec<_> = seen.iter().map(verb).collect();
-    assert_eq!(verbs, ["ADDED", "BOOKMARK", "DELETED", "ERROR"]);
-    assert_eq!(name(&seen[0]), "ä");
-    assert!(matches!(&seen[1], WatchEvent::Bookmark(version) if version == "8"));
-    assert!(matches!(&seen[3], WatchEvent::Error(error) if error.code == Some(410)));
 }
 
 /// One field of a message: its number, length and content.
@@ -281,61 +231,9 @@ async fn call_without_an_answer_leaves_its_effect_unknown() {
 }
 
 #[tokio::test]
-async fn deletion_says_whether_the_pod_is_gone() {
-    let stopping = |seconds: u64, finalizers: Value| {
-        let metadata = json!({"namespace": "default", "name": "a", "uid": "u1",
-            "deletionGracePeriodSeconds": seconds, "finalizers": finalizers});
-        Answer::json(200, json!({"kind": "Pod", "metadata": metadata}))
-    };
-    let answers = vec![
-        stopping(30, Value::Null),
-        stopping(0, Value::Null),
-        stopping(0, json!(["example.com/hold"])),
-        Answer::json(200, json!({"kind": "Status", "status": "Success"})),
-    ];
-    let server = Server::start(answers).await;
-    for gone in [false, true, false, true] {
-        let reply = server.cluster.call(delete()).await.expect("accepted");
-        assert_eq!(matches!(reply, Reply::Gone(_)), gone, "{reply:?}");
-    }
-}
-
-#[tokio::test]
 async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
     let server = Server::start(vec![Answer::text(429, "")]).await;
     assert_eq!(server.cluster.calls_max(), 32);
     refused(&server).await;
     assert_eq!(server.cluster.calls_max(), 16);
-}
-
-#[tokio::test]
-async fn object_that_cannot_be_read_harms_no_other_of_its_list_or_watch() {
-    let odd = json!({"kind": "Pod", "metadata": {"namespace": "default", "name": "odd", "uid": "u",
-        "resourceVersion": "6", "labels": {"app": 7}}});
-    let items =
-        json!({"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": [odd, pod("a")]});
-    let event = json!({"type": "MODIFIED", "object": odd}).to_string() + "\n";
-    let answers = vec![
-        Answer::json(200, items),
-        Answer::stream(vec![event.into_bytes()]),
-    ];
-    let server = Server::start(answers).await;
-    let list = list(&server.cluster).await.expect("it is read");
-    assert_eq!(names(&list), ["a"]);
-    let wrong =
-        "pod default/odd: metadata.labels.app: invalid type: integer `7`, expected a string";
-    assert_eq!(list.invalid[0].to_string(), wrong);
-    let chunk = next(&mut watch_pods(&server).await).await;
-    match &chunk.expect("there is an event")[..] {
-        [
-            WatchEvent::Invalid {
-                error,
-                resource_version,
-            },
-        ] => {
-            assert_eq!(error.to_string(), wrong);
-            assert_eq!(resource_version, "6");
-        }
-        other => panic!("{other:?}"),
-    }
 }

@@ -202,6 +202,19 @@ fn bookmark_of_any_kind_has_its_version() {
 }
 
 #[test]
+fn verb_of_an_event_is_read() {
+    let pod = json!({"kind": "Pod", "metadata": {"namespace": "n", "name": "a", "uid": "u"}});
+    let gone = json!({"kind": "Status", "code": 410, "reason": "Expired"});
+    let read = |verb: &str, object: &Value| {
+        let line = json!({"type": verb, "object": object}).to_string();
+        codec::line(Kind::Pod, &Bytes::from(line))
+    };
+    assert!(matches!(read("ADDED", &pod), WatchEvent::Applied(_)));
+    assert!(matches!(read("DELETED", &pod), WatchEvent::Deleted(_)));
+    assert!(matches!(read("ERROR", &gone), WatchEvent::Error(it) if it.code == Some(410)));
+}
+
+#[test]
 fn pod_without_uid_is_refused_as_in_json() {
     let pod = field(1, &[field(1, b"web-1"), field(3, b"default")].concat());
     let pod = message::<PodMessage>(&document("Pod", pod)).expect("it is one");
@@ -293,6 +306,16 @@ fn deleted_pod_is_gone_where_its_time_is_over_and_nothing_holds_it() {
     assert!(!is_gone(&pod(b"")), "it was not asked to go");
     assert!(is_gone(&document("Status", field(2, b"Success"))));
     assert!(!is_gone(&document("Status", field(2, b"Failure"))));
+    let in_json = |seconds: u64, finalizers: Value| {
+        let metadata = json!({"namespace": "n", "name": "a", "uid": "u",
+            "deletionGracePeriodSeconds": seconds, "finalizers": finalizers});
+        Bytes::from(json!({"kind": "Pod", "metadata": metadata}).to_string())
+    };
+    assert!(is_gone(&in_json(0, Value::Null)));
+    assert!(!is_gone(&in_json(30, Value::Null)));
+    assert!(!is_gone(&in_json(0, json!(["f/x"]))));
+    let success = json!({"kind": "Status", "status": "Success"});
+    assert!(is_gone(&Bytes::from(success.to_string())));
 }
 
 #[test]
