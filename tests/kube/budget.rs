@@ -67,18 +67,3 @@ async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
     acts::pods_become(&namespace, 0).await;
     assert_eq!(agent.metric(HELD), 0);
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn resume_says_what_is_not_there_and_what_is_not_allowed() {
-    let cluster = tests::or_skip!(ApiServer::shared().await);
-    let _namespace = Namespace::create(cluster.admin().await, "budget-none").await;
-    let resume = |user, extent: &[&str]| {
-        let kubeconfig = cluster.kubeconfig(user);
-        let user = kubeconfig.to_string_lossy();
-        decree(&[&["resume", "--kubeconfig", &user], extent].concat())
-    };
-    let absent = resume(User::Admin, &["budget-none/web"]);
-    assert_eq!(absent.status.code(), Some(1), "{absent:?}");
-    let forbidden = resume(User::Nobody, &["budget-none/web"]);
-    assert_eq!(forbidden.status.code(), Some(4), "{forbidden:?}");
-}
