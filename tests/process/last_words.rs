@@ -61,10 +61,6 @@ recordings cannot be kept here
 --sessions-max, 1..=
 [2] decree-agent --server unix:
 --server, a path after unix:
-[2] decree-agent --server decree:50051
---server, http://127.0.0.1:50051
-[2] decree-agent --server http://a/b
---server, without path
 [2] decree-agent --cluster kind
 --cluster, fake
 [2] decree-agent --mode act
@@ -73,10 +69,6 @@ recordings cannot be kept here
 /nowhere/web.yaml
 [2] decree get everything
 everything, replicasets
-[3] decree get sessions --server http://127.0.0.1:1
-http://127.0.0.1:1, --server
-[2] decree decide -f /nowhere/web.yaml
-/nowhere/web.yaml
 [2] decree demo --log-level loud
 --log-level, TARGET=LEVEL
 [2] decree-server --log-level foo=bar=baz

@@ -270,30 +270,6 @@ fn damaged_archives_are_refused_and_no_cut_makes_them_panic() {
 }
 
 #[test]
-fn newer_of_two_states_counts() {
-    let state = |version: &str, phase: &str| {
-        let mut pod = pod("web-a", "web");
-        pod["metadata"]["resourceVersion"] = version.into();
-        pod["status"]["phase"] = phase.into();
-        pod
-    };
-    let (old, new) = (state("9", "Running"), state("10", "Failed"));
-    for objects in [[old.clone(), new.clone()], [new, old]] {
-        let [one, other] = objects;
-        let ended = decide(&list(&[replica_set("web", 1), one, other]), &["-o", "json"]);
-        assert_eq!(
-            ended.err,
-            "notice: 1 object has two states; the newer counts\n"
-        );
-        assert!(
-            ended.out.contains(r#""creates":{"count":1,"#),
-            "{}",
-            ended.out
-        );
-    }
-}
-
-#[test]
 fn newer_of_two_states_of_a_node_counts() {
     let state = |version: &str, is_cordoned: bool| {
         let mut node = node("node-a", is_cordoned);

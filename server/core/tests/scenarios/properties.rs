@@ -11,7 +11,6 @@ use proptest::{collection::vec, prelude::*};
 use crate::{
     objects::{START, labels, orphan, owner, set},
     rig::{BARE, Rig, counts, failed, uid},
-    scaling::objects,
 };
 
 pub(crate) const NAMES: [&str; 3] = ["web", "db", "twin"];
