@@ -8,7 +8,7 @@ use service::transport::ClientAuth;
 use tests::pki::{Authority, Files, Request};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{HOUR, Stand, agent, call};
+use super::{HOUR, Stand, agent};
 use crate::running::{Running, soon, unhurried};
 
 /// The first message of a client that supports TLS 1.2 and no later version: two of its ciphers, and no list of versions.
@@ -46,16 +46,6 @@ async fn what_is_no_handshake_of_tls_1_3_ends_soon_and_is_counted() {
         let series = format!("decree_tls_handshake_failures_total{{reason=\"{reason}\"}}");
         server.until(&series, |count| count >= 1.0).await;
     }
-}
-
-#[tokio::test]
-async fn tls_to_a_plain_text_port_ends_soon() {
-    let server = Running::start().await;
-    let authority = Authority::new("CA of the tests");
-    let files = Files::new(&authority.issue(&agent()), &authority.pem);
-    let url = format!("https://{}", server.addresses.grpc);
-    let error = call(url.parse().expect("a URL"), &files.client()).await;
-    error.expect_err("it speaks no TLS");
 }
 
 #[tokio::test]

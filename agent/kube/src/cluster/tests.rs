@@ -194,24 +194,6 @@ async fn refused_create_is_sent_once() {
 }
 
 #[tokio::test]
-async fn refusal_is_read_with_its_causes() {
-    let status = json!({
-        "kind": "Status", "message": "namespace is going", "reason": "Forbidden",
-        "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]},
-    });
-    let server = Server::start(vec![Answer::json(403, status)]).await;
-    let error = refused(&server).await;
-    let expected = ApiError {
-        code: Some(403),
-        reason: "Forbidden".into(),
-        message: "namespace is going".into(),
-        causes: vec!["NamespaceTerminating".into()],
-        retry_after_seconds: None,
-    };
-    assert_eq!(error, expected);
-}
-
-#[tokio::test]
 async fn refusal_in_words_of_a_proxy_keeps_its_code() {
     let server = Server::start(vec![Answer::text(503, "<html>away</html>").retry_after(7)]).await;
     let error = refused(&server).await;

@@ -330,6 +330,10 @@ fn refusal_tells_its_causes_and_when_to_come_again() {
     ]
     .concat();
     let error = codec::refusal(Some(403), &document("Status", status));
+    let in_json = json!({"kind": "Status", "message": "no", "reason": "Forbidden",
+        "details": {"causes": [{"reason": "NamespaceTerminating"}], "retryAfterSeconds": 2}});
+    let in_json = Bytes::from(in_json.to_string());
+    assert_eq!(codec::refusal(Some(403), &in_json), error);
     assert_eq!(
         (error.code, error.reason.as_str(), error.message.as_str()),
         (Some(403), "Forbidden", "no")
