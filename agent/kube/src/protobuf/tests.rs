@@ -209,6 +209,8 @@ fn verb_of_an_event_is_read() {
         let line = json!({"type": verb, "object": object}).to_string();
         codec::line(Kind::Pod, &Bytes::from(line))
     };
+    let mark = json!({"kind": "Pod", "metadata": {"resourceVersion": "8"}});
+    assert_eq!(read("BOOKMARK", &mark), WatchEvent::Bookmark("8".into()));
     assert!(matches!(read("ADDED", &pod), WatchEvent::Applied(_)));
     assert!(matches!(read("DELETED", &pod), WatchEvent::Deleted(_)));
     assert!(matches!(read("ERROR", &gone), WatchEvent::Error(it) if it.code == Some(410)));
@@ -291,6 +293,21 @@ fn object_that_cannot_be_decoded_harms_no_other() {
     let error = page.list.invalid[0].to_string();
     let place = "pod default/odd: JSON: invalid type: integer `7`";
     assert!(error.starts_with(place), "{error}");
+    let odd = json!({"kind": "Pod", "metadata": {"namespace": "default", "name": "odd", "uid": "u",
+        "resourceVersion": "6", "labels": {"app": 7}}});
+    let line = json!({"type": "MODIFIED", "object": odd}).to_string();
+    let changed = codec::line(Kind::Pod, &Bytes::from(line));
+    let WatchEvent::Invalid {
+        error,
+        resource_version,
+    } = changed
+    else {
+        panic!("{changed:?}")
+    };
+    let place =
+        "pod default/odd: metadata.labels.app: invalid type: integer `7`, expected a string";
+    assert_eq!(error.to_string(), place);
+    assert_eq!(resource_version, "6");
 }
 
 #[test]
