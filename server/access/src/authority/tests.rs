@@ -103,16 +103,3 @@ fn session_that_a_new_policy_does_not_allow_is_found() {
     assert!(authority.recheck(&uri("us"), &early).is_err());
     assert!(authority.admit(&uri("eu"), EU).is_ok());
 }
-
-#[test]
-fn method_that_is_not_known_is_for_admins() {
-    let authority = with_policy(ANY_AGENT);
-    let denied = authority.check_call(&uri("a"), "/decree.v1.New/Method", None);
-    let expected = "spiffe://example.org/a may not call Method";
-    assert_eq!(denied.expect_err("unknown").to_string(), expected);
-    assert!(
-        authority
-            .check_call(&uri("a"), "/x/Reconcile", Some(Need::Agent))
-            .is_ok()
-    );
-}

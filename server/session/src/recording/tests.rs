@@ -134,20 +134,6 @@ fn tampered(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 }
 
 #[test]
-fn whole_recording_replays_to_the_same_frames() {
-    let (differences, summary) = replay(&recording()).expect("it is whole");
-    assert_eq!(differences, []);
-    assert_eq!(summary.ending, Ending::Marked(EndReason::Session));
-    assert_eq!(summary.frames_in, 6);
-    let three_pods = Decisions {
-        batches: 1,
-        creates: 3,
-        ..Decisions::default()
-    };
-    assert_eq!(summary.decisions, three_pods);
-}
-
-#[test]
 fn records_have_the_bytes_of_the_contract() {
     let request = v1::ReconcileRequest {
         sequence: 7,
