@@ -18,6 +18,8 @@ use tests::{
 };
 
 const WORLDS: u64 = 40;
+/// A create that takes effect late can exceed the limit of creates, as people scale often.
+const EXCUSED: &str = "never_more_than_wanted";
 /// The time of people's acts, and the maximum time for the world to come to rest afterwards.
 const SPAN: SignedDuration = SignedDuration::from_mins(4);
 const REST_WITHIN: SignedDuration = SignedDuration::from_mins(20);
@@ -29,6 +31,7 @@ fn set(name: &str, on_silence: &str) -> ReplicaSetBuilder {
 
 fn world(seed: u64, rng: Rng, chaos: Chaos, is_troubled: bool) -> World {
     let mut world = World::new(seed, rng, chaos, None);
+    world.is_witnessed = true;
     world.asked = Some(AskedPods {
         is_troubled,
         pods: Vec::new(),
@@ -39,7 +42,7 @@ fn world(seed: u64, rng: Rng, chaos: Chaos, is_troubled: bool) -> World {
 /// Steps the world until it is as desired.
 fn rest(world: &mut World) -> Result<(), String> {
     let until = world.now() + REST_WITHIN;
-    while let Err((_, text)) = i8_as_wanted(world).map_err(|text| ("", text)) {
+    while let Err(text) = i8_as_wanted(world) {
         if !world.step(until) {
             return Err(format!("no rest: {text}"));
         }
@@ -103,7 +106,7 @@ fn worlds_with_troubled_pods_come_to_rest() {
         let until = world.now() + SPAN;
         while world.step(until) {
             if let Err((limit, text)) = limits.judge(&world) {
-                assert!(limit != "deletes", "seed {seed}: {text}");
+                assert_eq!(limit, EXCUSED, "seed {seed}: {text}");
             }
         }
         world.heal();
