@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_fake::Kind;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::json;
 use tests::{
     builders::replica_set, chaos::Chaos, facts::Fact, rng::Rng, workloads::Act, world::World,
@@ -74,18 +74,4 @@ fn quota_that_refuses_is_asked_no_more_than_upstream_would_at_first_and_twice_a_
     writes_until(&mut world, begin, Duration::from_secs(600));
     let later = writes_until(&mut world, begin, Duration::from_secs(1_200));
     assert!((18..=21).contains(&later), "{later} writes in ten minutes");
-}
-
-#[test]
-fn world_with_a_quota_is_at_rest_between_two_tries() {
-    let mut world = refused(1);
-    let begin = world.now();
-    writes_until(&mut world, begin, Duration::from_secs(600));
-    let span = SignedDuration::from_secs(25);
-    let quiet = writes_until(
-        &mut world,
-        begin,
-        Duration::from_secs(600) + span.unsigned_abs(),
-    );
-    assert!(quiet <= 1, "{quiet}");
 }
