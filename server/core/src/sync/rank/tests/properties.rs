@@ -255,24 +255,6 @@ proptest! {
     }
 
     #[test]
-    fn order_without_shared_instants_is_that_of_every_pair(mut pods in pods(1..20)) {
-        for (at, pod) in (0..).zip(&mut pods) {
-            pod.state.ready.since = pod.state.ready.since.map(|since| Timestamp(since.0.saturating_add(at)));
-        }
-        measure(&mut pods);
-        let mut instants: Vec<_> = pods.iter().filter_map(|pod| pod.state.ready.since).collect();
-        instants.sort_unstable();
-        prop_assume!(instants.windows(2).all(|pair| pair[0] != pair[1]));
-        let order = naive_order(&pods);
-        let place = |pod: &TestPod| order.iter().position(|uid| **uid == *pod.uid.0);
-        for (i, j) in pods.iter().flat_map(|i| pods.iter().map(move |j| (i, j))) {
-            if upstream_less(i, j) {
-                prop_assert!(place(i) < place(j), "{} before {}", i.uid, j.uid);
-            }
-        }
-    }
-
-    #[test]
     fn first_rule_that_differs_is_named(pods in pods(2), turned in any::<bool>()) {
         let mut given = pods.clone();
         if turned {
@@ -317,10 +299,7 @@ proptest! {
         let mut expected: Vec<_> = (0..pods.len()).filter(decides).collect();
         let candidates: Vec<_> = pods.iter().map(TestPod::candidate).collect();
         let mut asked = comparable(&candidates, count, NOW);
-        let is_free = |pod: &TestPod| pod.asked.unwrap_or(pod.state.deletion_cost) != i32::MIN;
-        prop_assert!(pods.iter().all(is_free));
         asked.sort_unstable();
-        expected.sort_unstable_by_key(|at| *at);
         if candidates[0].scale_in().iter().any(|rule| rule.spread().is_some()) {
             expected.retain(|at| !asked.contains(at));
             asked.clear();
