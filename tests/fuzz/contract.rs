@@ -118,10 +118,17 @@ pub(crate) fn time(rng: &mut Rng) -> Timestamp {
     Timestamp { seconds, nanos }
 }
 
-/// Returns a ReplicaSet; its UID follows from its name.
+/// Returns a ReplicaSet; its UID follows from its name. Its template usually has the labels of its selector: others are quarantined.
 pub(crate) fn replica_set(rng: &mut Rng) -> v1::ReplicaSet {
     let (namespace, name) = (namespace(rng), name(rng));
     let uid = uid(rng, &name);
+    let selector = (!rng.chance(20)).then(|| selector(rng));
+    let mut template_labels = labels(rng);
+    if let Some(selector) = &selector
+        && rng.chance(900)
+    {
+        template_labels.extend(selector.match_labels.clone());
+    }
     v1::ReplicaSet {
         namespace,
         uid,
@@ -132,8 +139,8 @@ pub(crate) fn replica_set(rng: &mut Rng) -> v1::ReplicaSet {
         controller: rng.chance(300).then(|| owner(rng, "Deployment")),
         replicas: (!rng.chance(30)).then(|| count(rng)),
         min_ready_seconds: if rng.chance(200) { count(rng) } else { 0 },
-        selector: (!rng.chance(20)).then(|| selector(rng)),
-        template_labels: labels(rng),
+        selector,
+        template_labels,
         status: rng.chance(700).then(|| status(rng)),
         resume: text(rng, &["", "", "", "now", "namespace now", "all now"]),
         preferences: rng.chance(250).then(|| preferences(rng)),
@@ -224,7 +231,7 @@ pub(crate) fn pod(rng: &mut Rng) -> v1::Pod {
 pub(crate) fn node(rng: &mut Rng) -> v1::Node {
     let zone = ("topology.kubernetes.io/zone".into(), text(rng, &["a", "b"]));
     v1::Node {
-        name: text(rng, &["", "node-a", "node-b"]),
+        name: text(rng, &["node-a", "node-b"]),
         unschedulable: rng.chance(300),
         leaving: rng.chance(300),
         labels: [zone].into_iter().filter(|_| rng.chance(500)).collect(),
