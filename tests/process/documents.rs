@@ -55,10 +55,9 @@ fn flags_of_the_documents_start_the_programs() {
 }
 
 /// Flags of other programs in the documents, such as kubeadm, k3s and etcdutl.
-const OTHERS: &str = "--anonymous-auth --bench --bin --bins --branch --build-arg --bump-revision --client-name --config --controllers \
-    --create-namespace --election-timeout --enable-feature --for --from-file --grpc_python_out --kube-api-qps \
-    --kube-controller-manager-arg --locked --mark-compacted --overwrite --path --python_out --raw --release --set --show-managed-fields --tag --test \
-    --tracing-config-file --validity-period --workspace";
+const OTHERS: &str = "--anonymous-auth --bin --build-arg --bump-revision --client-name --config --controllers --create-namespace \
+    --election-timeout --for --from-file --kube-api-qps --kube-controller-manager-arg --locked --mark-compacted --overwrite --path --raw \
+    --set --show-managed-fields --validity-period --workspace";
 /// The programs and commands whose flags the documents name.
 const COMMANDS: &str = "decree-server|decree-agent|decree-conformance|decree demo|decree up|\
     decree decide|decree simulate|decree get|decree explain|decree watch|decree diff|decree check|decree replay|decree resume|\
@@ -79,6 +78,7 @@ fn flags_of_the_documents_exist() {
         known.extend(flags(&help(command)));
     }
     let root = binaries::checkout();
+    let mut named = BTreeSet::new();
     for page in PAGES.split(' ') {
         let text = fs::read_to_string(root.join(page)).expect("the document is there");
         let unknown: Vec<_> = flags(&text).filter(|flag| !known.contains(flag)).collect();
@@ -86,7 +86,10 @@ fn flags_of_the_documents_exist() {
             unknown.is_empty(),
             "{page} speaks of {unknown:?}, which no program has"
         );
+        named.extend(flags(&text));
     }
+    let unused = OTHERS.split(' ').filter(|it| !named.contains(*it));
+    assert_eq!(unused.collect::<Vec<_>>(), [""; 0], "no page names them");
 }
 
 /// The words that begin with two dashes.
