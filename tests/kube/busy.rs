@@ -42,7 +42,7 @@ const ELECTS: [&str; 1] = ["--leader-elect=true"];
 struct Busy {
     // In the order of their drops.
     agents: Vec<Agent>,
-    server: DecisionServer,
+    _server: DecisionServer,
     managers: Vec<ControllerManager>,
     name: &'static str,
     namespace: Namespace,
@@ -124,7 +124,7 @@ impl Busy {
         let agents = (0..2).map(|_| Agent::start_undeclared(&server, &kubeconfig, &flags));
         let busy = Self {
             agents: agents.collect(),
-            server,
+            _server: server,
             managers,
             name,
             namespace,
@@ -289,7 +289,6 @@ async fn goes(name: &'static str) {
         busy.stopped_in_time(since);
     }
     changes.end().await;
-    assert!(busy.server.running().tail().len() > 1, "it has logged");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -299,7 +298,7 @@ async fn declared_beside_a_built_in_controller_that_is_on_it_stops() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn declared_beside_controllers_of_other_names_it_stops() {
-    if depth::is_full() {
+    if depth::is_full_or_told("it runs beside controllers of other names") {
         goes("kube-controller-manager").await;
         goes("kubelite").await;
     }

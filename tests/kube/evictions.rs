@@ -40,7 +40,7 @@ const RESPONDER: &str = "decree.dev/replicaset";
 #[test]
 fn requested_evictions_wait_for_replacements() {
     // Building the API server and its controllers takes minutes.
-    if !depth::is_full() {
+    if !depth::is_full_or_told("EvictionRequests are made") {
         return;
     }
     let cluster = &tests::or_skip!(run(NodeCluster::start_with_evictions()));

@@ -128,12 +128,17 @@ fn certified() -> Option<Identity> {
     Some(Identity::Uri(text_of(uri).to_owned()))
 }
 
+fn user_of(pod: &Value) -> Identity {
+    let user = pod["securityContext"]["runAsUser"].as_u64();
+    let user = user.and_then(|it| u32::try_from(it).ok());
+    Identity::Uid(user.expect("a pod has a user"))
+}
+
 /// The identities of the agents of a kustomization.
 fn agents_of(folder: &str, rendered: &Rendered) -> Option<Vec<Identity>> {
     let pod = &rendered.workload("decree-agent")["spec"]["template"]["spec"];
     if containers(pod).count() == 2 {
-        let user = pod["securityContext"]["runAsUser"].as_u64()?;
-        return Some(vec![Identity::Uid(user.try_into().ok()?)]);
+        return Some(vec![user_of(pod)]);
     }
     if folder == TOKENS {
         let account = text_of(&pod["serviceAccountName"]);

@@ -219,7 +219,10 @@ fn release_for_another_machine_has_its_programs_and_the_same_pages() {
         .any(|it| is_there(&it))
     {
         assert!(is_real(), "no {of_other}");
-        eprintln!("notice: this release has no programs for {}", OTHER.0);
+        tools::notice(&format!(
+            "notice: this release has no programs for {}",
+            OTHER.0
+        ));
         return;
     }
     let folder = TempDir::with_prefix("decree-unpacked-").expect("there is room");
@@ -256,7 +259,10 @@ fn run_under_emulation(programs: &Path) {
             let said = String::from_utf8_lossy(&demo.stderr);
             assert!(demo.status.success(), "{said}");
         }
-        Err(error) => eprintln!("notice: programs for {} are not run: {error}", OTHER.0),
+        Err(error) => tools::notice(&format!(
+            "notice: programs for {} are not run: {error}",
+            OTHER.0
+        )),
     }
 }
 

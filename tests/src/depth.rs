@@ -5,6 +5,8 @@
 
 use std::{env, str::FromStr};
 
+use crate::tools;
+
 /// Returns whether the tests run at full depth, with `DECREE_DEPTH=full`.
 ///
 /// # Panics
@@ -15,6 +17,18 @@ pub fn is_full() -> bool {
         Ok("gate") | Err(_) => false,
         Ok(other) => panic!("DECREE_DEPTH is `{other}`: it is `gate` or `full`"),
     }
+}
+
+/// Returns whether the tests run at full depth. If not, a notice says what a full run does more.
+///
+/// # Panics
+/// As [`is_full`].
+pub fn is_full_or_told(more: &str) -> bool {
+    let is_full = is_full();
+    if !is_full {
+        tools::notice(&format!("notice: {more} with DECREE_DEPTH=full alone"));
+    }
+    is_full
 }
 
 /// Returns whether all worlds are simulated: in a full run, by its optimized build. A debug build simulates as many worlds as the

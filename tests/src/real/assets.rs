@@ -7,6 +7,8 @@ use std::{
     sync::OnceLock,
 };
 
+use crate::tools;
+
 /// The exit code of `tests/cluster/build` if the machine has no tools for a build.
 const NOTHING_TO_BUILD_WITH: i32 = 69;
 
@@ -56,7 +58,7 @@ fn built(programs: &[&str]) -> Option<PathBuf> {
         .expect("bash can be started");
     let missing = output.status.code() == Some(NOTHING_TO_BUILD_WITH);
     if missing && env::var_os("CI").is_none_or(|it| it.is_empty()) {
-        eprintln!("skipped: needs a real API server");
+        tools::notice("skipped: needs a real API server");
         return None;
     }
     assert!(output.status.success(), "tests/cluster/build failed");
