@@ -133,7 +133,8 @@ fn pages_are_open_metrics_with_the_families_of_prometheus_and_of_upstream() {
         assert_eq!(family.kind, kind, "{name}");
         let named =
             |sample: &Sample| sample.labels.get("name").map(String::as_str) == Some("replicaset");
-        assert!(family.samples.iter().all(named), "{family:?}");
+        let are_named = family.samples.iter().all(named);
+        assert!(!family.samples.is_empty() && are_named, "{family:?}");
     }
     let idle = kind_of(&of_server, "workqueue_longest_running_processor_seconds");
     assert_eq!(idle.samples[0].value, "0.0", "all has converged");
