@@ -167,6 +167,8 @@ customResource=true,agent.args={--resource=replicasets.v1.example.org} => /agent
 topology=separate,autoscaler.enabled=true,server.replicas=0 => /server/replicas
 topology=separate,autoscaler.enabled=true,server.replicas=9 => /server/replicas
 shards=4 => /shards
+agent.args={--shard=0/4} => /agent/args
+workload=StatefulSet,shards=2,agent.replicas=4,agent.args={--shard=canary} => /agent/args
 workload=StatefulSet,shards=2 => /agent/replicas
 workload=StatefulSet,shards=2,agent.replicas=5 => /agent/replicas
 image.digest=abc => /image/digest

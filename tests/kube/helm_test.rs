@@ -22,7 +22,8 @@ const CHART: &str = "deploy/helm/decree";
 /// Values of the chart, and the number of permissions of the agent: 0 if one is granted in single namespaces.
 const RELEASES: &str = "
  => 20
-workload=StatefulSet => 20
+workload=StatefulSet,agent.args={--lease-name=other} => 20
+agent.args={--shard=canary} => 20
 agent.args={--mode=shadow,--lease-namespace=decree-system} => 8
 workload=StatefulSet,advise=true => 0
 topology=separate => 20

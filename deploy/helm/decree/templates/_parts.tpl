@@ -109,6 +109,22 @@ app.kubernetes.io/name: decree
 app.kubernetes.io/component: {{ . }}
 {{- end }}
 
+{{- /* The name of the agents' Lease, as they take it from their flags. */}}
+{{- define "decree.lease" -}}
+{{- $name := "decree-agent" -}}
+{{- range .Values.agent.args -}}
+{{- if hasPrefix "--shard=" . -}}
+{{- $name = printf "decree-agent-%s" (trimPrefix "--shard=" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.agent.args -}}
+{{- if hasPrefix "--lease-name=" . -}}
+{{- $name = trimPrefix "--lease-name=" . -}}
+{{- end -}}
+{{- end -}}
+{{- $name -}}
+{{- end }}
+
 {{- /* The liveness probe of a program. Takes the name of its admin port. */}}
 {{- define "decree.liveness" -}}
 livenessProbe:
