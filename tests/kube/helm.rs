@@ -179,6 +179,10 @@ policy.grants[0].role=admin => identities
 policy.grants[0].role=root,policy.grants[0].identities={uid:1} => /policy/grants/0/role
 policy.grants[0].role=viewer,policy.grants[0].identities={uid:1} => clusters
 server.podLabels.team=shop => /server/podLabels
+server.podAnnotations.team=shop => /server/podAnnotations
+server.nodeSelector.disk=ssd => /server/nodeSelector
+server.tolerations[0].operator=Exists => /server/tolerations
+server.affinity.podAffinity.x=y => /server/affinity
 agent.podLabels.app\.kubernetes\.io/component=other => app.kubernetes.io/component
 agent.volumes={tmp} => /agent/volumes/0
 scaleInCosts={ftp} => /scaleInCosts/0
