@@ -200,6 +200,21 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
     }
 }
 
+#[test]
+fn names_of_digits_stay_texts() {
+    let values = "topology=separate,tls.certManager=true,monitoring.monitor=ServiceMonitor";
+    let place = ["-n", "456", "--set", values];
+    let args = [&["template", "123", "deploy/helm/decree"], &place[..]].concat();
+    let text = tests::or_skip!(succeeds(&args, None));
+    for (path, object) in Rendered::read(&text).by_path() {
+        let metadata = &object["metadata"];
+        let release = &metadata["labels"]["app.kubernetes.io/instance"];
+        assert_eq!(*release, "123", "{path}");
+        let namespace = &metadata["namespace"];
+        assert!(namespace.is_null() || *namespace == "456", "{path}");
+    }
+}
+
 #[tokio::test]
 async fn release_is_installed_upgraded_and_removed() {
     tests::or_skip!(tools::helm());

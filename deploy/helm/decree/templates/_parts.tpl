@@ -1,9 +1,9 @@
 {{- define "decree.labels" -}}
 app.kubernetes.io/name: decree
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "decree.image" -}}
@@ -33,7 +33,7 @@ securityContext:
 automountServiceAccountToken: false
 enableServiceLinks: false
 {{- with .root.Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
@@ -182,7 +182,7 @@ livenessProbe:
 # The CA of the servers' certificate, and not its key.
 - name: tls
   secret:
-    secretName: {{ .Values.tls.serverSecret }}
+    secretName: {{ .Values.tls.serverSecret | quote }}
     # 0440, so that YAML of any version reads the same.
     defaultMode: 288
     items:
@@ -199,7 +199,7 @@ livenessProbe:
 # Its keys are those that cert-manager writes: tls.crt, tls.key, ca.crt.
 - name: tls
   secret:
-    secretName: {{ .Values.tls.agentSecret }}
+    secretName: {{ .Values.tls.agentSecret | quote }}
     # 0440, so that YAML of any version reads the same.
     defaultMode: 288
 {{- end }}
