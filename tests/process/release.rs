@@ -279,6 +279,12 @@ fn completions_pages_and_chart_of_a_release_are_those_of_the_checkout() {
         let page = fs::read_to_string(programs.join("man/man1").join(page));
         assert!(page.expect("it is there").contains(".SH SYNOPSIS"));
     }
+    let notice = fs::read_to_string(programs.join("NOTICE.txt")).expect("it is there");
+    let texts = [
+        "tonic 0.",
+        "The above copyright notice and this permission notice shall be",
+    ];
+    assert!(texts.iter().all(|it| notice.contains(it)), "{notice}");
     let Some(helm) = tools::helm() else { return };
     let rendered = |chart: &Path| {
         let mut command = Command::new(helm.join("helm"));
