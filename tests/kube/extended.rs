@@ -166,6 +166,19 @@ fn agent_that_reads_metrics_may_do_so_and_reaches_no_pod() {
 }
 
 #[test]
+fn every_port_takes_ipv6_where_pods_have_nothing_else() {
+    for topology in ["all-in-one", "separate"] {
+        let values = format!("topology={topology},listenAddress=[::]");
+        let rendered = tests::or_skip!(templated(CHART, &["--set", &values]));
+        for workload in rendered.workloads() {
+            let text = workload.to_string();
+            assert!(text.contains("--admin=[::]:80"), "{text}");
+            assert!(!text.contains("0.0.0.0"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn documented_costs_of_advice_are_rendered() {
     let [kustomization] = documented("documented_costs_are_rendered");
     let [patch] = documented("documented_costs_of_advice_are_rendered");

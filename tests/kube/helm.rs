@@ -172,6 +172,7 @@ workload=StatefulSet,shards=2,agent.replicas=4,agent.args={--shard=canary} => /a
 workload=StatefulSet,shards=2 => /agent/replicas
 workload=StatefulSet,shards=2,agent.replicas=5 => /agent/replicas
 image.digest=abc => /image/digest
+listenAddress=eth0 => /listenAddress
 tokens.enabled=true => /tokens/enabled
 tokens.issuer=example.org => /tokens/issuer
 tokens.audience=two words => /tokens/audience
