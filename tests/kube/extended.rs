@@ -179,6 +179,19 @@ fn every_port_takes_ipv6_where_pods_have_nothing_else() {
 }
 
 #[test]
+fn agents_that_execute_nothing_may_only_read() {
+    for mode in ["shadow", "dry-run"] {
+        let args = format!("agent.args={{--mode={mode}}}");
+        let rendered = tests::or_skip!(templated(CHART, &["--set", &args]));
+        let role = rendered.one("ClusterRole", "decree-agent").to_string();
+        assert!(role.contains("watch"), "{role}");
+        for verb in ["create", "patch", "delete", "update"] {
+            assert!(!role.contains(verb), "{mode}: {role}");
+        }
+    }
+}
+
+#[test]
 fn documented_costs_of_advice_are_rendered() {
     let [kustomization] = documented("documented_costs_are_rendered");
     let [patch] = documented("documented_costs_of_advice_are_rendered");
