@@ -185,6 +185,7 @@ server.nodeSelector.disk=ssd => /server/nodeSelector
 server.tolerations[0].operator=Exists => /server/tolerations
 server.affinity.podAffinity.x=y => /server/affinity
 agent.podLabels.app\.kubernetes\.io/component=other => app.kubernetes.io/component
+monitoring.labels.app\.kubernetes\.io/name=other => app.kubernetes.io/name
 agent.volumes={tmp} => /agent/volumes/0
 scaleInCosts={ftp} => /scaleInCosts/0
 agent.volumeMounts[0].name=tmp => /agent/volumeMounts/0";
