@@ -56,7 +56,7 @@ const SUMS: [Sum; 6] = [
 impl Collector for SessionGauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let (sessions, encoder) = (self.0.of(""), &mut encoder);
-        let help = "Open sessions. Fewer than agents: look at the agents' logs.";
+        let help = "Open sessions. Fewer than agents that lead: look at the agents' logs.";
         add(encoder, "decree_sessions", help, int(sessions.len()))?;
         for (name, help, of) in SUMS {
             let sum = sessions.iter().map(|it| of(&sizes(it))).sum();
