@@ -117,6 +117,9 @@ async fn command_of_helm_test_passes_in_each_topology() {
         let rendered = Rendered::read(&helm(&test).expect("helm is there"));
         let pod = rendered.one("Pod", "decree-check");
         assert_eq!(pod["spec"]["serviceAccountName"], "decree-agent");
+        let tolerates = pod["spec"]["tolerations"].is_array();
+        let is_daemon = !values.contains("workload=") && !is_asked(values);
+        assert_eq!(tolerates, is_daemon, "{values}: as the agents");
         is_admitted(&admin, pod, namespace).await;
 
         let account = cluster.service_account(namespace, "decree-agent").await;
@@ -127,10 +130,14 @@ async fn command_of_helm_test_passes_in_each_topology() {
         };
         assert_eq!(detail(&found, check), said, "{values}");
         let asked = found.iter().any(|it| it["check"] == "server");
-        let is_asked = values.contains("topology=separate");
-        assert_eq!(asked, is_asked, "{values}");
+        assert_eq!(asked, is_asked(values), "{values}");
         helm(&[&["uninstall", "decree"], &place[..]].concat()).expect("helm is there");
     }
+}
+
+/// Whether the check of a release asks the server, which has pods of its own.
+fn is_asked(values: &str) -> bool {
+    values.contains("topology=separate")
 }
 
 /// Creates the pod as a dry run, in its namespace with the strictest level of Pod Security.
