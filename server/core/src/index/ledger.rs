@@ -298,8 +298,8 @@ impl Ledger {
         self.resume(now, key, Resume::of(request))
     }
 
-    /// Prepares the ledger for the next session: it keeps the accounts that have lost most, with times that count from `now`, and the
-    /// requests of `sets` that concern them.
+    /// Prepares the ledger for the next session: it keeps the accounts that have lost most, of equal ones the first by name, with times that
+    /// count from `now`, and the requests of `sets` that concern them.
     pub(crate) fn leave<'a>(
         mut self,
         now: Timestamp,
@@ -311,10 +311,14 @@ impl Ledger {
             losses.push(account.lost);
         }
         losses.sort_unstable_by(|a, b| b.cmp(a));
-        let least = losses
-            .get(LEFT_MAX)
-            .map_or(1, |most_left_out| most_left_out + 1);
-        self.retain(|account| account.lost >= least);
+        losses.truncate(LEFT_MAX);
+        let least = losses.last().map_or(1, |least| (*least).max(1));
+        let mut equal = losses.iter().filter(|lost| **lost == least).count();
+        self.retain(|account| {
+            let is_equal = account.lost == least && equal > 0;
+            equal -= usize::from(is_equal);
+            is_equal || account.lost > least
+        });
         self.shift(Span(now.0.saturating_neg()));
         let sets = sets.filter(|set| !set.resume.is_empty());
         let shown = sets.map(|set| (place(&set.key), Arc::clone(&set.resume)));
@@ -336,7 +340,7 @@ impl Ledger {
         }
     }
 
-    fn retain(&mut self, keep: impl Fn(&Account) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(&Account) -> bool) {
         self.accounts.retain(|_, account| keep(account));
         self.bytes = self.accounts.keys().map(|(_, name)| bytes(name)).sum();
     }

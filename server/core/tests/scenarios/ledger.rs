@@ -361,6 +361,20 @@ fn removed_replica_set_and_ended_session_leave_their_young_pods() {
     assert_eq!(cluster.lost(), 15, "not those that lived");
 }
 
+/// A fault of the whole cluster makes many ReplicaSets lose the same number.
+#[test]
+fn of_equal_losses_the_first_are_left_to_the_next_session() {
+    let sets = (0..1_100).map(|at| set(&format!("web-{at:04}"), 1));
+    let sets = sets.chain([set("zoo", 2)]).collect();
+    let mut rig = Rig::of(sets, vec![]);
+    rig.settle();
+    let left = rig.controller.leave();
+    let names: Vec<_> = left.iter().map(|(_, name, _)| &**name).collect();
+    assert_eq!(names.len(), 1_000);
+    let [first, last, most] = [0, 998, 999].map(|at| names[at]);
+    assert_eq!([first, last, most], ["web-0000", "web-0998", "zoo"]);
+}
+
 #[test]
 fn mistake_in_the_number_is_slow_and_what_is_desired_comes() {
     let config = Config {
