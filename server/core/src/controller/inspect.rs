@@ -274,10 +274,12 @@ impl<'a> Inspect<'a> {
                 Some(Reason::new(Rule::Backoff, detail))
             }
             (None, Some(_)) if told.is_some() => told,
-            (None, Some(wait)) => {
+            (None, Some(wait)) if set.awaits_availability() => {
                 let detail = format!("next availability check in {wait}");
                 Some(Reason::new(Rule::AvailabilityCheck, detail))
             }
+            // Nothing waits for a look at advice, or for a status that is written at intervals.
+            (None, Some(_)) => None,
         };
         let lacks = why.is_some() && set.surplus() != 0 && !set.object.deleting;
         why.into_iter().chain(lacks.then(|| difference(set)))

@@ -149,6 +149,11 @@ impl Set {
         now < self.pace.unanswered_until && self.surplus() < 0
     }
 
+    /// Whether ready pods are to become available.
+    pub(crate) fn awaits_availability(&self) -> bool {
+        self.min_ready().0 > 0 && self.counts.ready != self.counts.available
+    }
+
     fn min_ready(&self) -> Span {
         Span::seconds(i64::from(self.object.min_ready_seconds.max(0)))
     }
