@@ -52,7 +52,7 @@ impl ManageResult {
             return Self::default();
         }
         Self {
-            is_pending: error.is_none(),
+            is_pending: error.is_none() && surplus != 0,
             error,
             retry,
             retry_after,
