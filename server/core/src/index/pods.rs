@@ -279,7 +279,7 @@ impl Index {
         self.note_waiting(id, pod.waiting);
         if is_same {
             if let Some(entry) = self.pods.get_mut(id) {
-                entry.version = pod.version;
+                (entry.version, entry.is_presumed) = (pod.version, false);
             }
             let owner = pod.controller;
             return PodUpdate::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
