@@ -10,6 +10,9 @@ use crate::{
 /// The condition that reports pods that could not be created or deleted.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 
+/// The longest message of a condition, in bytes, as Kubernetes limits its own. A ReplicaSet with a longer one is quarantined.
+const MESSAGE_MAX: usize = 32 * 1024;
+
 /// The counts of the pods when the manage step decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusBasis {
@@ -95,7 +98,7 @@ impl StatusBasis {
             status: "True".to_owned(),
             last_transition: Some(self.now.truncated()),
             reason: reason.to_owned(),
-            message: message.to_owned(),
+            message: message[..message.floor_char_boundary(MESSAGE_MAX)].to_owned(),
         };
         let mut known = conditions.iter_mut();
         let Some(known) = known.find(|condition| condition.kind == REPLICA_FAILURE) else {

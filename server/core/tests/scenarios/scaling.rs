@@ -3,13 +3,13 @@
 use std::{cell::Cell, collections::BTreeSet};
 
 use decree_core::{
-    Action, Config, Event, Interrupted, NameSeed, Objects, Phase, Pod, Preferences, ReplicaSet,
-    ScaleIn, SurroundingsCopy, SurroundingsIndex, decide_while,
+    Action, Config, Event, FailureClass, Interrupted, NameSeed, Objects, Phase, Pod, Preferences,
+    ReplicaSet, ScaleIn, SurroundingsCopy, SurroundingsIndex, decide_while,
 };
 
 use crate::{
     objects::{START, key, orphan, owner, pod, set, with},
-    rig::{Rig, created},
+    rig::{Rig, created, failed},
 };
 
 pub(crate) fn objects(replica_sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Objects {
@@ -33,6 +33,22 @@ fn decisions_from_files_take_the_first_names_in_every_session() {
     };
     let in_a_session = of(NameSeed::of_session(7, "s-1"));
     assert_eq!(in_a_session.creates, of(NameSeed::default()).creates);
+}
+
+/// A longer one comes back with the ReplicaSet, which would be quarantined.
+#[test]
+fn condition_of_a_failure_with_the_longest_message_is_no_longer_than_may_be() {
+    let mut rig = Rig::of(vec![set("web", 0)], vec![pod("a", "web")]);
+    let batch = rig.batch();
+    let longest = "é".repeat(16 * 1024);
+    rig.answer(&batch, 0, failed(FailureClass::Forbidden, &longest));
+    let Action::WriteStatus(status) = rig.batch().action else {
+        panic!("the failure is written")
+    };
+    let message = &status.conditions[0].message;
+    assert!(message.starts_with("unable to delete pods: é"));
+    // Whole letters of two bytes, behind 23 others.
+    assert_eq!(message.len(), 32 * 1024 - 1);
 }
 
 #[test]
