@@ -101,7 +101,8 @@ pub(crate) fn choose<I: Copy>(
 
 /// Returns the candidates among which the deletion cost may decide when `count` are chosen, at most [`ASKED_MAX`], in the order of deletion
 /// without the second step: those that are equal to the pods on both sides of the cut by all rules before the cost. There are none if these
-/// two differ by one of those rules. A preference to spread pods does not count, as the cost decides in each domain.
+/// two differ by one of those rules. A preference to spread pods does not count, as the cost decides in each domain; if others follow it, no
+/// preference counts.
 pub(crate) fn comparable<I>(
     candidates: &[Candidate<'_, I>],
     count: usize,
@@ -112,8 +113,9 @@ pub(crate) fn comparable<I>(
     }
     let mut keys = keys(candidates, now);
     keys.sort_unstable_by(SortKey::cmp);
-    let mut rules = candidates[0].scale_in().iter();
-    let place = PLACE_BITS * u32::from(rules.any(|it| it.spread().is_some()));
+    // Without their heights, all pods tie by the rule that spreads them.
+    let mut not_last = candidates[0].scale_in().iter().rev().skip(1);
+    let place = PLACE_BITS * u32::from(not_last.any(|it| it.spread().is_some()));
     let before_cost = |key: &SortKey<'_>| key.class >> (PREFERENCE_BIT + BUCKET_BITS + place);
     let [last, next] = [&keys[count - 1], &keys[count]].map(before_cost);
     let comparable = keys

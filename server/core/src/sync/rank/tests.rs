@@ -214,6 +214,25 @@ fn victims_are_those_of_the_table() {
 }
 
 #[test]
+fn pods_are_asked_only_among_those_that_tie_before_they_are_spread() {
+    let preferences = preferences("state:idle spread");
+    let idle = ["a label=state:idle zone=x", "b label=state:idle zone=y"];
+    let pods = idle.into_iter().chain(["c zone=x", "d zone=y"]);
+    let pods: Vec<_> = pods
+        .map(|text| TestPod {
+            preferences: preferences.clone(),
+            ..pod(text)
+        })
+        .collect();
+    let candidates: Vec<_> = pods.iter().map(TestPod::candidate).collect();
+    let asked = |count| comparable(&candidates, count, NOW);
+    assert_eq!(
+        [asked(1), asked(2), asked(3)],
+        [vec![0, 1], vec![], vec![2, 3]]
+    );
+}
+
+#[test]
 fn none_of_none_and_none_of_some_are_none() {
     assert_eq!(uids(&[], 0), [""; 0]);
     assert_eq!(uids(&[], 3), [""; 0]);
