@@ -10,7 +10,7 @@ use crate::{
     batch::{Action, Advice},
     config::Config,
     held::Held,
-    index::{Index, SetId},
+    index::{Index, Set, SetId},
     object::{Span, Timestamp, Uid},
     reason::{Reason, Rule},
     wording,
@@ -83,8 +83,13 @@ pub(super) fn advise(index: &mut Index, config: &Config, id: SetId) -> Next {
 
 /// Returns the costs of the active pods, without those that others have set; none if the ReplicaSet prefers no order, or has one pod.
 fn wanted(index: &Index, id: SetId) -> BTreeMap<&Uid, i32> {
-    let (pods, answers) = (candidates(index, id), index.questions.costs(id));
-    if pods.len() < 2 || pods[0].scale_in().is_empty() && answers.is_none() {
+    let answers = index.questions.costs(id);
+    let has_no_order = |set: &Set| set.object.scale_in().is_empty();
+    if answers.is_none() && index.set(id).is_none_or(has_no_order) {
+        return BTreeMap::new();
+    }
+    let pods = candidates(index, id);
+    if pods.len() < 2 {
         return BTreeMap::new();
     }
     // What was advised before must not decide.

@@ -54,7 +54,7 @@ impl ScaleIn {
 }
 
 impl<'a, I> Candidate<'a, I> {
-    pub(in crate::sync) fn scale_in(&self) -> &'a [ScaleIn] {
+    pub(super) fn scale_in(&self) -> &'a [ScaleIn] {
         self.preferred().preferences.map_or(&[], |it| &it.scale_in)
     }
 
