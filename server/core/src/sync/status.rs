@@ -135,14 +135,20 @@ impl Counts {
 }
 
 impl Set {
-    /// Returns the status that the pods call for, if their number is as desired; `None` if the status is up to date.
+    /// Returns the status that the pods call for, if their number is as desired; `None` if the status is up to date. Where the status lacks
+    /// `terminatingReplicas`, a feature gate is off, and no status has it.
     pub(crate) fn status_due(&self, now: Timestamp) -> Option<Status> {
         let basis = StatusBasis {
             counts: self.counts_at(now),
             ..StatusBasis::of(self, now)
         };
         let object = &self.object;
-        let status = basis.status_of(object, &ManageResult::default());
+        let due = basis.status_of(object, &ManageResult::default());
+        let terminating = object.status.terminating_replicas;
+        let status = Status {
+            terminating_replicas: terminating.and(due.terminating_replicas),
+            ..due
+        };
         (status != object.status).then_some(status)
     }
 }

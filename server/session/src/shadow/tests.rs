@@ -14,8 +14,9 @@ mod objects;
 /// A pod `a~` is not ready, `a!` is being deleted, `a?` has no node, `a/x` is on that node, `a+9` has restarted so often, `a-5` has that
 /// deletion cost, and `a@90` has been ready for 90 s instead of an hour.
 /// Steps on pods: `make`, `go`, `evict`, `orphan`, `stranger`, `adopt`, `release`, `relabel`, `change`. Other steps: `scale N`; `skip` a
-/// change that nobody saw; `mature S` sets minReadySeconds; `ok` writes the due status, `ready N` and `available N` another one, and
-/// `failure` a failed create; `advise` pods, so that an outcome shows them; `wait S`; `list` begins a list; `churn S` creates and deletes a pod each second.
+/// change that nobody saw; `mature S` sets minReadySeconds; `ok` writes the due status, `ready N` and `available N` another one,
+/// `ungated` one without the terminating pods, and `failure` a failed create; `advise` pods, so that an outcome shows them; `wait S`; `list`
+/// begins a list; `churn S` creates and deletes a pod each second.
 const STORIES: &str = "
 late acts in steps agree | a | scale 3; wait 25; make b; wait 25; make c; ok; wait 11 | compared 2
 pods before their number agree | a | make b c; wait 3; scale 3; ok; wait 31 | compared 2
@@ -53,6 +54,8 @@ an adopted stranger differs once | a | stranger b; adopt b; wait 99 | Adoption: 
 a stranger that just matched is not compared | a | orphan b; relabel b; adopt b; relabel b; release b; wait 11 | compared 2 not 1
 a wrong status differs once | a | ready 0; wait 99 | Status: readyReplicas 1, readyReplicas 0; compared 1
 a status that is not written differs once | a | scale 1; wait 99 | Status: observedGeneration 3, observedGeneration 2; compared 1
+a status without the terminating pods agrees | a | scale 2; make b; ok; ungated; wait 99 | compared 2
+a wrong status without the terminating pods differs once | a | ungated; ready 0; wait 99 | Status: readyReplicas 1, readyReplicas 0; compared 1
 a corrected status agrees | a | ready 0; wait 15; ok; wait 31 | compared 1
 a status after minReadySeconds agrees | a | mature 20; make b@0; scale 2; ok; wait 21; ok; wait 31 | compared 3
 a status before minReadySeconds differs | a | mature 20; scale 2; make b@0; available 2; wait 99 | Status: availableReplicas 1, availableReplicas 2; compared 1
@@ -183,6 +186,7 @@ impl Story {
             "scale" => self.tell_set(1, |set| set.replicas = number()),
             "skip" => self.tell_set(2, |_| ()),
             "mature" => self.tell_set(1, |set| set.min_ready_seconds = number()),
+            "ungated" => self.tell_set(0, |set| set.status.terminating_replicas = None),
             "failure" => self.tell_set(0, |set| {
                 set.status.conditions = vec![failure("FailedCreate", "quota")]
             }),
