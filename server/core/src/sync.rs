@@ -82,7 +82,7 @@ impl Plan {
 impl Held for SyncStep {
     fn bytes(&self) -> usize {
         let held = match self {
-            Self::Claim(claimed) => claimed.iter().map(|uid| CLAIMED + uid.0.len()).sum(),
+            Self::Claim(claimed) => claimed.iter().map(|(uid, _)| CLAIMED + uid.0.len()).sum(),
             Self::Manage(_) | Self::Advise => 0,
             Self::Status(managed, _) => managed.error.as_ref().map_or(0, String::len),
         };

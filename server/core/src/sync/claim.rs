@@ -15,8 +15,9 @@ use crate::{
     wording::count,
 };
 
-/// The pods that a sync has claimed. The sync attempts each once, even if a failure is ignored.
-pub(crate) type Claimed = BTreeSet<Uid>;
+/// The pods that a sync has claimed, each with whether it was an adoption. The sync attempts each once, even if a failure is ignored. It
+/// adopts a pod that it has released, if that matches again.
+pub(crate) type Claimed = BTreeSet<(Uid, bool)>;
 
 /// Chooses the pods to claim that this sync has not attempted yet, including those that appeared during the sync; `None` if there are none.
 /// `adoptable` are the orphans that the ReplicaSet selects.
@@ -29,14 +30,15 @@ pub(super) fn decide(
 ) -> Option<Plan> {
     let set = index.set(id).filter(|set| !set.object.deleting)?;
     let adopts = adoptable.iter().copied();
-    let adopts = not_attempted(index, adopts, claimed, config.claims_max);
+    let adopts = not_attempted(index, adopts, (&*claimed, true), config.claims_max);
     let releases = set.releases.iter().map(|(_, id)| *id);
-    let releases = not_attempted(index, releases, claimed, config.claims_max - adopts.len());
+    let max = config.claims_max - adopts.len();
+    let releases = not_attempted(index, releases, (&*claimed, false), max);
     if adopts.is_empty() && releases.is_empty() {
         return None;
     }
-    let attempted = adopts.iter().chain(&releases);
-    claimed.extend(attempted.map(|pod| pod.uid.clone()));
+    claimed.extend(adopts.iter().map(|pod| (pod.uid.clone(), true)));
+    claimed.extend(releases.iter().map(|pod| (pod.uid.clone(), false)));
     let reasons = reasons(adopts.len(), releases.len());
     Some(Plan::new(Action::Claim { adopts, releases }, reasons))
 }
@@ -44,18 +46,18 @@ pub(super) fn decide(
 /// Whether the sync has adopted one of these orphans: the adoption was answered as done, and a list shows that it was not.
 pub(super) fn is_disproved(index: &Index, adoptable: &[PodId], claimed: &Claimed) -> bool {
     let mut pods = adoptable.iter().filter_map(|id| index.pod(*id));
-    !claimed.is_empty() && pods.any(|pod| claimed.contains(&pod.uid))
+    !claimed.is_empty() && pods.any(|pod| claimed.contains(&(pod.uid.clone(), true)))
 }
 
 /// Returns up to `count` pods that the sync has not attempted, in the order given.
 fn not_attempted(
     index: &Index,
     pods: impl Iterator<Item = PodId>,
-    claimed: &Claimed,
+    (claimed, adopts): (&Claimed, bool),
     count: usize,
 ) -> Vec<PodRef> {
     let pods = pods.filter_map(|id| index.pod(id));
-    let not_attempted = pods.filter(|pod| !claimed.contains(&pod.uid));
+    let not_attempted = pods.filter(|pod| !claimed.contains(&(pod.uid.clone(), adopts)));
     not_attempted.take(count).map(Entry::pod_ref).collect()
 }
 
