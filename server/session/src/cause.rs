@@ -156,12 +156,16 @@ fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<v1::Ca
     Some(passing(text, "", names.explain()))
 }
 
-/// The cluster refused the newest attempt, or, if this session has executed none, the last attempt of another controller.
+/// The cluster refused the newest attempt, or, if this session has executed none, the last attempt of another controller. That is over if
+/// the number of pods is right and nothing is repeated.
 fn refused(
     summary: &v1::ReplicaSetSummary,
     known: &Known<'_>,
     names: Names<'_>,
 ) -> Option<v1::Cause> {
+    if known.failures == 0 && summary.active == wanted(summary) {
+        return None;
+    }
     let is_ours = |it: &&Answered| is_enforced(summary) || is_refused_advice(it);
     if let Some(answered) = known.attempt.filter(is_ours) {
         let class = Some(answered.failure?);

@@ -291,6 +291,20 @@ fn what_has_converged_is_in_sync() {
     );
 }
 
+#[test]
+fn refusal_is_no_cause_once_the_number_of_pods_is_right() {
+    let words = "exceeded quota: pods";
+    let attempt = answered(ActionKind::Create, Some((FailureClass::Quota, words)));
+    let known = Known {
+        failures: 0,
+        ..known(Some(&attempt))
+    };
+    let mut unready = set([3, 3, 2, 2], Some(1), &[(Rule::InSync, "")]);
+    unready.failure = words.to_owned();
+    let (_, [said, ..]) = told(&unready, &known);
+    assert_eq!(said, "1 of 3 pods not ready");
+}
+
 /// What the agent does not execute is no cause: the pods and the status, which another controller changes, are.
 #[test]
 fn severity_in_a_mode_without_effect_is_that_of_the_cluster() {
