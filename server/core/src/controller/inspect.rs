@@ -17,6 +17,8 @@ use crate::{
 /// The maximum number of reasons in a view; one more entry counts the others.
 const REASONS_MAX: usize = 8;
 
+const LEFT_ALONE: &str = "its pods are left alone";
+
 /// The number of objects of a controller, and the counters of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
@@ -183,14 +185,17 @@ impl<'a> Inspect<'a> {
         self.0.in_flight.get(self.0.running.get(&id)?.batch)
     }
 
-    /// Returns the state of a ReplicaSet and the reasons, the strongest first; pods in advance are among them. The obstacle of the last
-    /// attempt stays until an attempt succeeds.
+    /// Returns the state of a ReplicaSet and the reasons, the strongest first; pods in advance and its deletion are among them. The obstacle
+    /// of the last attempt stays until an attempt succeeds.
     fn state(self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
         let (state, mut reasons) = self.standing(now, id, set);
         let in_advance = (set.extra() > 0).then(|| difference(set));
-        let is_new = |it: &Reason| reasons.iter().all(|known| known.rule != it.rule);
-        if let Some(difference) = in_advance.filter(is_new) {
-            reasons.push(difference);
+        let deletion = || Reason::new(Rule::BeingDeleted, LEFT_ALONE);
+        let deletion = set.object.deleting.then(deletion);
+        for more in in_advance.into_iter().chain(deletion) {
+            if reasons.iter().all(|known| known.rule != more.rule) {
+                reasons.push(more);
+            }
         }
         if !matches!(state, State::InSync | State::Quarantined) {
             reasons.extend(self.0.obstacles.get(&id).cloned());
@@ -232,8 +237,7 @@ impl<'a> Inspect<'a> {
             return (State::Waiting, waits);
         }
         if set.object.deleting {
-            let detail = "its pods are left alone";
-            return say(State::InSync, Rule::BeingDeleted, detail);
+            return say(State::InSync, Rule::BeingDeleted, LEFT_ALONE);
         }
         let state = match set.surplus() {
             0 => State::InSync,
