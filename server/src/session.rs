@@ -151,11 +151,12 @@ async fn open_session(
         slot: pending,
         deadline,
     } = arrival;
-    let mut first = first_frame(&shared, &mut inbound, &pending).await?;
-    let admission = admit(&shared, &caller, &mut first)?;
+    let first = first_frame(&shared, &mut inbound, &pending).await?;
     let queue = queue_of(&shared.busy, &caller.identity, peer.source());
-    // Hundreds of sessions may begin at once.
+    // Hundreds of sessions may begin at once. None holds a message while it waits, because that takes many times the bytes of its frame.
     queue.clone().pass().await;
+    let mut first = first.to_message().map_err(Refusal::from)?;
+    let admission = admit(&shared, &caller, &mut first)?;
     let clock = Clock::start();
     let (now, session_id) = (clock.now(), shared.draw_session_id());
     let config = shared.session_config();
@@ -224,7 +225,7 @@ async fn first_frame(
     shared: &Shared,
     inbound: &mut Streaming<Bytes>,
     slot: &Slot,
-) -> Result<v1::ReconcileRequest, SessionEnd> {
+) -> Result<IncomingFrame, SessionEnd> {
     let patience = shared.config.hello_deadline;
     let first = tokio::select! {
         biased;
@@ -236,8 +237,9 @@ async fn first_frame(
     let first = first
         .map_err(|status| SessionEnd::broken(&status, shared))?
         .ok_or(SessionEnd::Closed)?;
-    let first = IncomingFrame::from(first).to_message();
-    first.map_err(|refusal| Refusal::from(refusal).into())
+    let first = IncomingFrame::from(first);
+    first.check_whole().map_err(Refusal::from)?;
+    Ok(first)
 }
 
 /// Admits the caller as the agent of the cluster in a Hello. `None` for another frame or a Hello that is too long, which the session

@@ -46,15 +46,27 @@ pub(crate) enum Item<'a> {
 }
 
 impl IncomingFrame {
-    /// Reads a whole frame that has no list, such as a Hello.
+    /// Checks that a whole frame may be read: its items would take many times their bytes, so it has no list.
     ///
     /// # Errors
-    /// If it is no message, or larger than an object may be.
-    pub fn to_message(&self) -> Result<v1::ReconcileRequest, Refusal> {
+    /// If it has a list, or is malformed, or larger than an object may be.
+    pub fn check_whole(&self) -> Result<(), Refusal> {
         let length = self.0.len();
         if length > OBJECT_BYTES_MAX {
             return Err(Refusal::field(Violation::too_large("frame", length)));
         }
+        match self.head()?.list {
+            Some(_) => Err(Refusal::HelloExpected),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a whole frame that has no list, such as a Hello.
+    ///
+    /// # Errors
+    /// If it [may not be read](Self::check_whole), or is no message.
+    pub fn to_message(&self) -> Result<v1::ReconcileRequest, Refusal> {
+        self.check_whole()?;
         let message = v1::ReconcileRequest::decode(&*self.0);
         Ok(message.map_err(MalformedFrame::from)?)
     }

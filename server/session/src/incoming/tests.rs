@@ -123,6 +123,21 @@ fn frame_without_a_list_has_the_bound_of_an_object() {
     assert_eq!(refused.reason(), "INVALID_FIELD");
 }
 
+#[test]
+fn frame_with_a_list_is_never_read_whole() {
+    let empty = v1::SnapshotObjects {
+        pods: vec![v1::Pod::default(); 100_000],
+        ..v1::SnapshotObjects::default()
+    };
+    let frame = Some(Frame::SnapshotObjects(empty));
+    let request = v1::ReconcileRequest { sequence: 1, frame };
+    for request in frames(3).into_iter().chain([request]) {
+        let refused = IncomingFrame::from(request).to_message();
+        let refused = refused.expect_err("it has a list");
+        assert_eq!(refused.reason(), "HELLO_EXPECTED");
+    }
+}
+
 proptest! {
     #[test]
     fn damaged_bytes_are_read_as_prost_reads_them(
