@@ -13,9 +13,10 @@ use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
-use self::{instrumented::InstrumentedCall, received::Received};
+use self::{delivery::deliver, instrumented::InstrumentedCall, received::Received};
 use crate::{access::Access, error::from_transport, peer::ConnectionPeer, shared::Shared};
 
+mod delivery;
 mod instrumented;
 mod received;
 mod single;
@@ -99,7 +100,7 @@ where
             } else {
                 call(request.map(Body::new)).await?
             };
-            Ok(counted.watch(with_details(response, max), peer.proved, last))
+            Ok(deliver(counted, with_details(response, max), peer, last))
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     metrics::Metrics, recorder::Recorder, registry::LiveSessions, watchers::Watchers,
 };
 
-/// The maximum number of bytes, over all connections, of incomplete messages and of unary calls without an answer.
+/// The maximum number of bytes, over all connections, of incomplete messages, of unary calls without an answer, and of unread responses.
 const RECEIVED_BYTES_MAX: usize = 64 << 20;
 /// How long agents should wait after a drain before they reconnect.
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) connections: Arc<Pool>,
     /// Calls other than sessions.
     pub(crate) calls: Arc<Pool>,
-    /// Bytes of messages that have not arrived completely, and of unary calls that are not answered.
+    /// Bytes of messages that have not arrived completely, of unary calls that are not answered, and of responses that are not read.
     pub(crate) received: Arc<Pool>,
     /// The queue of unary decisions, by owner.
     pub(crate) decides: FairQueue,

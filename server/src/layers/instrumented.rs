@@ -1,7 +1,6 @@
 //! Counts calls as grpc-prometheus does: started at the first byte, handled when the status is known, and the time between them.
 
 use std::{
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Instant,
@@ -11,8 +10,6 @@ use http::{HeaderMap, Response};
 use http_body::Frame;
 use server_access::method::{self, SESSION, Shape};
 use service::admission::ActiveCall;
-use service::transport::{Credential, Ended, Peer};
-use tokio::time::{Sleep, sleep_until};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
 
 use crate::{
@@ -28,27 +25,15 @@ const OTHER: (&str, Shape) = ("/unknown/unknown", Shape::Unary);
 /// A call that is counted as started now, and as handled on drop. It has its resources until its response has been sent.
 #[derive(Debug)]
 pub(super) struct InstrumentedCall {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     method: (&'static str, Shape),
-    code: Code,
+    /// The code of the status, once that is known.
+    pub(super) code: Code,
     started: Instant,
     /// The slot of the call, if it needs one.
     pub(super) slot: Option<Slot>,
     /// The mark of the call on its connection.
     active: Option<ActiveCall>,
-}
-
-type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
-
-/// The body of a response, watched for its status. It can end early.
-struct WatchedBody {
-    /// `None` after the end.
-    body: Option<Body>,
-    call: InstrumentedCall,
-    /// Ready when the peer's certificate is not valid any more.
-    ended: Option<Pin<Box<dyn Future<Output = Ended> + Send>>>,
-    /// Ready at the caller's deadline.
-    deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl InstrumentedCall {
@@ -88,7 +73,7 @@ impl InstrumentedCall {
     }
 
     /// The end of a response that ends early.
-    fn end(&mut self, refusal: Refusal) -> Frame<Bytes> {
+    pub(super) fn end(&mut self, refusal: Refusal) -> Frame<Bytes> {
         let status = Status::from(refusal);
         self.code = status.code();
         let mut trailers = HeaderMap::new();
@@ -101,29 +86,6 @@ impl InstrumentedCall {
         let status = Status::from(refusal);
         self.code = status.code();
         status.into_http()
-    }
-
-    /// Watches a response until its status is known. The response ends early if its slot is taken, the deadline passes, or the peer's
-    /// certificate is not valid any more.
-    pub(super) fn watch(
-        mut self,
-        response: Response<Body>,
-        peer: Peer,
-        deadline: Option<tokio::time::Instant>,
-    ) -> Response<Body> {
-        if let Some(status) = Status::from_header_map(response.headers()) {
-            self.code = status.code();
-            return response;
-        }
-        let has_certificate = matches!(peer.credential, Credential::Certificate(_));
-        response.map(|body| {
-            Body::new(WatchedBody {
-                body: Some(body),
-                call: self,
-                ended: has_certificate.then(|| Box::pin(peer.ended()) as _),
-                deadline: deadline.map(|until| Box::pin(sleep_until(until))),
-            })
-        })
     }
 }
 
@@ -159,47 +121,5 @@ impl Drop for InstrumentedCall {
             ("grpc_code", code_names(self.code).0),
         ];
         metrics.grpc_handled.get_or_create(&labels).inc();
-    }
-}
-
-impl http_body::Body for WatchedBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
-        let this = &mut *self;
-        let Some(body) = &mut this.body else {
-            return Poll::Ready(None);
-        };
-        let mut deadline = this.deadline.as_mut();
-        // Polled before the body, so that a stream that always has frames ends too.
-        let refusal = if let Poll::Ready(refusal) = poll_end(&mut this.call.slot, cx) {
-            refusal
-        } else if deadline
-            .as_mut()
-            .is_some_and(|it| it.as_mut().poll(cx).is_ready())
-        {
-            Refusal::DeadlineExceeded
-        } else {
-            let polled = Pin::new(body).poll_frame(cx);
-            let ended = this.ended.as_mut().filter(|_| polled.is_pending());
-            if let Some(Poll::Ready(ended)) = ended.map(|it| it.as_mut().poll(cx)) {
-                Refusal::CertificateEnded(ended)
-            } else {
-                if let Poll::Ready(Some(Ok(frame))) = &polled
-                    && let Some(status) = frame.trailers_ref().and_then(Status::from_header_map)
-                {
-                    this.call.code = status.code();
-                }
-                return polled;
-            }
-        };
-        // The drop of the body tells a session that its stream has ended.
-        this.body = None;
-        Poll::Ready(Some(Ok(this.call.end(refusal))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 }
