@@ -50,7 +50,7 @@ const BEARER: &str = "Bearer ";
 pub(crate) struct Access {
     authority: Mutex<Authority>,
     policy: Option<WatchedFile<Policy>>,
-    tokens: Option<Tokens>,
+    tokens: Option<Arc<Tokens>>,
     streams: Arc<Streams>,
     args: AccessArgs,
     metrics: Metrics,
@@ -64,7 +64,7 @@ impl Access {
     pub(crate) fn new(args: &AccessArgs, metrics: Metrics) -> Result<Self, Fault> {
         let policy = args.policy.as_deref().map(open_policy).transpose()?;
         let (policy, parsed) = policy.unzip();
-        let tokens = Tokens::new(args)?;
+        let tokens = Tokens::new(args)?.map(Arc::new);
         let authority = Authority::new(parsed, tokens.is_some());
         Ok(Self {
             authority: Mutex::new(authority),

@@ -6,7 +6,10 @@ use http::{Uri, uri::Scheme};
 use parking_lot::RwLock;
 use server_access::token::{Claims, Keys, TokenError, Verifier};
 use service::Fault;
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::Instant,
+};
 
 use super::{args::AccessArgs, key_server::KeyServer, watched_file::WatchedFile};
 use crate::clock;
@@ -36,7 +39,7 @@ pub(super) struct Tokens {
     source: KeySource,
     keys: RwLock<Arc<Keys>>,
     /// Held while keys are read. Other callers wait for the lock, because a changed file is returned only once.
-    looks: Mutex<Looks>,
+    looks: Arc<Mutex<Looks>>,
 }
 
 /// The times of key reads.
@@ -86,17 +89,17 @@ impl Tokens {
             },
             source,
             keys: RwLock::new(Arc::new(keys)),
-            looks: Mutex::default(),
+            looks: Arc::default(),
         }))
     }
 
     /// Verifies a token. If the key is unknown, reads the keys again first, but not too often.
-    pub(super) async fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+    pub(super) async fn verify(self: &Arc<Self>, token: &str) -> Result<Claims, TokenError> {
         let verified = self.check(token);
         if verified != Err(TokenError::UnknownKey) {
             return verified;
         }
-        let mut looks = self.looks.lock().await;
+        let looks = Arc::clone(&self.looks).lock_owned().await;
         // Another call may have read the key meanwhile.
         let verified = self.check(token);
         let is_due = looks
@@ -105,10 +108,16 @@ impl Tokens {
         if verified != Err(TokenError::UnknownKey) || !is_due {
             return verified;
         }
+        // A separate task: callers that leave must not cause one read after the other.
+        let _ = tokio::spawn(Arc::clone(self).look(looks)).await;
+        self.check(token)
+    }
+
+    /// Reads the keys for a token.
+    async fn look(self: Arc<Self>, mut looks: OwnedMutexGuard<Looks>) {
         // The periodic reload counts failures.
         let _ = self.source.read().await.map(|keys| self.set(keys));
         looks.for_token = Some(Instant::now());
-        self.check(token)
     }
 
     /// Reads the keys again if they are due. If that fails, the old keys stay and the result is `false`.
@@ -186,4 +195,37 @@ fn parse_file(path: &Path, bytes: &[u8]) -> Result<Keys, Fault> {
 fn parse(name: &str, bytes: &[u8]) -> Result<Keys, Fault> {
     let fault = |error| Fault::because(format!("--token-keys {name}"), error);
     Keys::parse(bytes).map_err(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, future::ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn read_for_a_caller_that_leaves_goes_on_and_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys.json");
+        let coordinate = "A".repeat(43);
+        let keys = format!(
+            r#"{{"keys":[{{"kty":"EC","crv":"P-256","kid":"a","x":"{coordinate}","y":"{coordinate}"}}]}}"#
+        );
+        fs::write(&path, keys).expect("it can be written");
+        let args = AccessArgs {
+            token_keys: Some(path.display().to_string()),
+            token_issuer: Some("issuer".to_owned()),
+            ..AccessArgs::default()
+        };
+        let tokens = Tokens::new(&args).expect("valid").expect("there are keys");
+        let tokens = Arc::new(tokens);
+        // Of the key `b`.
+        let token = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImIifQ.e30.AA";
+        tokio::select! {
+            biased;
+            verified = tokens.verify(token) => panic!("{verified:?}"),
+            () = ready(()) => {}
+        }
+        assert!(tokens.looks.lock().await.for_token.is_some());
+    }
 }
