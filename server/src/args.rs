@@ -62,7 +62,7 @@ pub struct Config {
     pub heartbeat_interval: Duration,
 
     /// The maximum time for the Hello of a new stream, and for the TLS handshake and the first call of a new connection.
-    #[arg(long, env = "DECREE_HELLO_DEADLINE", default_value = "5s", value_parser = config::duration)]
+    #[arg(long, env = "DECREE_HELLO_DEADLINE", default_value = "5s", value_parser = interval)]
     pub hello_deadline: Duration,
 
     /// How long a connection may be open without a call before it is closed. Its first call must come within `hello_deadline`.
@@ -70,7 +70,7 @@ pub struct Config {
     pub idle_deadline: Duration,
 
     /// The maximum deadline of unary calls.
-    #[arg(long, env = "DECREE_DEADLINE", default_value = "10s", value_parser = config::duration)]
+    #[arg(long, env = "DECREE_DEADLINE", default_value = "10s", value_parser = interval)]
     pub deadline: Duration,
 
     /// The longest delay between attempts of a ReplicaSet whose writes are refused, for example by a quota or an admission webhook.
@@ -224,6 +224,8 @@ mod tests {
         for flag in [
             "--sessions-max=0",
             "--heartbeat-interval=0s",
+            "--hello-deadline=0s",
+            "--deadline=0s",
             "--record-bytes-max=4096",
         ] {
             assert!(parse(&[flag]).is_err(), "{flag}");
