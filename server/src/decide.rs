@@ -40,6 +40,27 @@ struct CostEntry {
     cost: i32,
 }
 
+/// Reads the costs in a field of a request. They take many times their bytes.
+pub(crate) fn costs(message: &[u8], number: u32, max: usize) -> Result<Costs, Refusal> {
+    let mut costs = Costs::new();
+    for field in Fields(message) {
+        match field.map_err(SessionRefusal::from)? {
+            (found, Value::Bytes(entry)) if found == number => {
+                let CostEntry { pod, cost } = CostEntry::decode(entry)?;
+                costs.insert(pod.into(), cost);
+            }
+            (found, _) if found == number => {
+                return Err(SessionRefusal::from(MalformedFrame::WireType(number)).into());
+            }
+            _ => {}
+        }
+        if costs.len() > max {
+            return Err(Refusal::exhausted("objects of a decision", max));
+        }
+    }
+    Ok(costs)
+}
+
 /// The first violations, and the number of further ones.
 #[derive(Debug, Default)]
 struct Violations {

@@ -1,10 +1,10 @@
 //! `DecisionService`: sessions, and two unary calls that use the same core.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use decree_api::v1;
-use decree_core::{Surroundings, SurroundingsCopy};
+use decree_core::{Costs, Surroundings, SurroundingsCopy};
 use http::Extensions;
 use prost::Message;
 use server_session::wire::{Fault, encode};
@@ -21,7 +21,7 @@ use self::decision_service::decision_service_server::DecisionService;
 pub(crate) use self::decision_service::decision_service_server::DecisionServiceServer;
 use crate::{
     access::Caller,
-    decide::decide,
+    decide::{costs, decide},
     error::Refusal,
     peer::ConnectionPeer,
     questions::{ask_first, stale_view},
@@ -39,6 +39,24 @@ use crate::{
 )]
 mod decision_service {
     tonic::include_proto!("decree.v1.DecisionService");
+}
+
+/// The field `costs` of `SimulateRequest`.
+const COSTS: u32 = 6;
+
+/// A `SimulateRequest` without its costs.
+#[derive(Message)]
+struct Simulation {
+    #[prost(string, tag = "1")]
+    cluster: String,
+    #[prost(string, tag = "2")]
+    namespace: String,
+    #[prost(string, tag = "3")]
+    name: String,
+    #[prost(int32, optional, tag = "4")]
+    replicas: Option<i32>,
+    #[prost(string, tag = "5")]
+    shard: String,
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +101,7 @@ impl DecisionService for Decisions {
     async fn simulate(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
         self.0.check_draining()?;
         let (_, extensions, message) = request.into_parts();
-        let request = v1::SimulateRequest::decode(message).map_err(Refusal::from)?;
+        let request = Simulation::decode(&*message).map_err(Refusal::from)?;
         let until = self.until(&extensions);
         let subject = v1::GetReplicaSetRequest {
             cluster: request.cluster,
@@ -91,7 +109,9 @@ impl DecisionService for Decisions {
             name: request.name,
             shard: request.shard,
         };
-        let (caller, assumed) = (Caller::of(&extensions), (request.replicas, request.costs));
+        let max = self.0.config.limits.decide_objects_max;
+        let costs = move || costs(&message, COSTS, max);
+        let (caller, assumed) = (Caller::of(&extensions), (request.replicas, costs));
         let answered = self.simulate_for(&caller, &subject, assumed, until, |it| {
             it.encode_to_vec().into()
         });
@@ -150,12 +170,16 @@ impl Decisions {
         })
     }
 
-    /// Decides for a number of replicas and costs of pods. `answer` runs beside the decision, outside the threads that serve sessions.
+    /// Decides for a number of replicas and costs of pods. The costs are read, and `answer` runs, beside the decision, outside the threads
+    /// that serve sessions.
     pub(crate) async fn simulate_for<T: Send + 'static>(
         &self,
         caller: &Caller,
         subject: &v1::GetReplicaSetRequest,
-        (replicas, costs): (Option<i32>, HashMap<String, i32>),
+        (replicas, costs): (
+            Option<i32>,
+            impl FnOnce() -> Result<Costs, Refusal> + Send + 'static,
+        ),
         until: Instant,
         answer: fn(v1::SimulateResponse) -> T,
     ) -> Result<T, Refusal> {
@@ -168,9 +192,9 @@ impl Decisions {
             subject,
             until,
             move |mut around, stale_view, go_on| {
+                let costs = costs()?;
                 if !costs.is_empty() {
-                    let costs = costs.into_iter().map(|(pod, cost)| (pod.into(), cost));
-                    around.give_costs(costs.collect());
+                    around.give_costs(costs);
                 }
                 let decided = around.decide(replicas, go_on)?;
                 Ok(decided.map(|decision| {

@@ -176,6 +176,14 @@ async fn decide_with_more_objects_than_the_limit_is_refused() {
         let refusal = client.decide(beyond).await.expect_err("one too many");
         assert_limit(&refusal, "objects of a decision");
     }
+    let mut agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
+    agent.prove_alive().await;
+    let costly = v1::SimulateRequest {
+        costs: (0..4).map(|n| (n.to_string(), n)).collect(),
+        ..imagine(Some(1))
+    };
+    let refusal = simulate(&mut client, costly).await;
+    assert_limit(&refusal.expect_err("one too many"), "objects of a decision");
 }
 
 #[tokio::test]

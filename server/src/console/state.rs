@@ -9,7 +9,7 @@ use decree_api::{
     json::Json,
     v1::{self, inspection_service_server::InspectionService as _},
 };
-use decree_core::{Interrupted, Surroundings};
+use decree_core::{Costs, Interrupted, Surroundings};
 use prost::Message;
 use serde_json::{Value, json};
 use service::admission::Yields;
@@ -74,9 +74,12 @@ impl ConsoleState {
         &self,
         caller: &Caller,
         subject: &v1::GetReplicaSetRequest,
-        assumed: (Option<i32>, HashMap<String, i32>),
+        (replicas, costs): (Option<i32>, HashMap<String, i32>),
     ) -> Result<String, Refused> {
         let decisions = Decisions(Arc::clone(&self.shared));
+        let costs = costs.into_iter().map(|(pod, cost)| (pod.into(), cost));
+        let costs: Costs = costs.collect();
+        let assumed = (replicas, move || Ok(costs));
         let answer = decisions.simulate_for(caller, subject, assumed, self.until(), |it| it);
         Ok(self.json("SimulateResponse", &answer.await?))
     }
