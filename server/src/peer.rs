@@ -89,6 +89,13 @@ impl ConnectionPeer {
         queue_of(queue, &identity, self.source())
     }
 
+    /// Ends the connection.
+    pub(crate) fn end(&self) {
+        if let Some(slot) = &self.slot {
+            slot.end();
+        }
+    }
+
     /// Keeps the connection from being evicted until the return value is dropped.
     pub(crate) fn settle(&self) -> Option<SettledSlot> {
         self.slot.as_ref().map(SlotHandle::settle)

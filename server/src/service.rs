@@ -13,7 +13,6 @@ use service::admission::{
     deadline::{self, CallDeadline},
 };
 use tokio::time::Instant;
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -25,7 +24,7 @@ use crate::{
     error::Refusal,
     peer::ConnectionPeer,
     questions::{ask_first, stale_view},
-    session::{self, Arrival},
+    session::{self, Arrival, Frames},
     shared::Shared,
     visible::find,
 };
@@ -64,7 +63,7 @@ pub(crate) struct Decisions(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
 impl DecisionService for Decisions {
-    type ReconcileStream = ReceiverStream<Result<Bytes, Status>>;
+    type ReconcileStream = Frames;
 
     async fn reconcile(
         &self,
@@ -83,7 +82,7 @@ impl DecisionService for Decisions {
             deadline,
         };
         let frames = session::open(&self.0, request.into_inner(), arrival);
-        Ok(Response::new(ReceiverStream::new(frames)))
+        Ok(Response::new(frames))
     }
 
     async fn decide(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {

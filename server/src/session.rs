@@ -67,6 +67,7 @@ struct SessionTask {
     /// The caller's deadline.
     deadline: Option<Instant>,
     draining: bool,
+    peer: ConnectionPeer,
     _registration: Registration,
     _open: OpenStream,
     _connection: Option<SettledSlot>,
@@ -204,6 +205,7 @@ async fn open_session(
         _registration: registration,
         _open: open,
         _connection: peer.settle(),
+        peer,
     };
     Ok((task, span))
 }
@@ -464,10 +466,13 @@ impl SessionTask {
             shared,
             mut session,
             memory,
+            outbox,
+            peer,
             _registration: registration,
             ..
         } = self;
         registration.leave(session.leave());
+        outbox.leave(&peer, &shared.received);
         // Not when it is freed: the process may end before that.
         session.end_recording();
         shared.background.spawn(move || drop((session, memory)));

@@ -68,7 +68,7 @@ pub(super) fn deliver(
             ended: has_certificate.then(|| Box::pin(proved.ended()) as _),
             deadline: deadline.map(|until| Box::pin(sleep_until(until))),
         };
-        // The memory of a session includes its frames that the agent has not read.
+        // The frames of a session that the agent has not read count already, also after its end.
         if is_session {
             Body::new(body)
         } else {

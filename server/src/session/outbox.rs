@@ -1,21 +1,38 @@
 //! The queue of frames to an agent, which waits for a slow agent up to a limit.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
 };
+use tokio_stream::Stream;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
 
 use super::end::SessionEnd;
-use crate::{capacity::EndSignal, error::Refusal};
+use crate::{
+    capacity::{EndSignal, Pool},
+    error::Refusal,
+    peer::ConnectionPeer,
+};
 
 /// The maximum number of frames that wait for HTTP/2. Beyond it, a session stops reading until the agent reads.
 const QUEUE: usize = 16;
 
-pub(crate) type Frames = mpsc::Receiver<Result<Bytes, Status>>;
+/// The frames for the agent.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    queue: mpsc::Receiver<Result<Bytes, Status>>,
+    _gone: DropGuard,
+}
 
 /// The sender of a session's frames.
 #[derive(Debug)]
@@ -24,6 +41,10 @@ pub(crate) struct Outbox {
     patience: Duration,
     /// The times at which the waiting frames were queued, and their sizes, oldest first.
     queued: VecDeque<(Instant, usize)>,
+    /// The size of the last frame that HTTP/2 has taken, and perhaps not sent.
+    taken: usize,
+    /// Cancelled when nobody reads any more.
+    gone: CancellationToken,
 }
 
 impl Outbox {
@@ -32,10 +53,17 @@ impl Outbox {
     pub(crate) fn new(patience: Duration) -> (Self, FinalStatus, Frames) {
         let (queue, frames) = mpsc::channel(QUEUE + 1);
         let last = queue.clone().try_reserve_owned();
+        let gone = CancellationToken::new();
+        let frames = Frames {
+            queue: frames,
+            _gone: gone.clone().drop_guard(),
+        };
         let outbox = Self {
             queue,
             patience,
             queued: VecDeque::with_capacity(QUEUE),
+            taken: 0,
+            gone,
         };
         (
             outbox,
@@ -83,8 +111,27 @@ impl Outbox {
         // The place of the final status is free again once that is gone.
         let waiting = QUEUE.saturating_sub(self.queue.capacity());
         let read = self.queued.len().saturating_sub(waiting);
-        self.queued.drain(..read);
+        if let Some((_, size)) = self.queued.drain(..read).last() {
+            self.taken = size;
+        }
         &self.queued
+    }
+
+    /// Leaves the frames to an agent that may never read them. Their bytes count for its peer in `bytes` until it has read them or is gone. If
+    /// others need these bytes, the connection ends: nothing else frees frames that HTTP/2 has taken.
+    pub(crate) fn leave(mut self, peer: &ConnectionPeer, bytes: &Arc<Pool>) {
+        let unread = self.bytes() + self.taken;
+        let Ok(slot) = peer.take(bytes, unread) else {
+            return peer.end();
+        };
+        let (gone, peer) = (self.gone, peer.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = gone.cancelled() => {}
+                _ = slot.end().wait() => peer.end(),
+            }
+        });
     }
 
     /// Ends the session of an agent that has left a frame unread for too long.
@@ -97,6 +144,14 @@ impl Outbox {
 
     const fn not_read(&self) -> SessionEnd {
         SessionEnd::Refused(Refusal::SlowReader(self.patience))
+    }
+}
+
+impl Stream for Frames {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.queue.poll_recv(cx)
     }
 }
 
@@ -113,7 +168,17 @@ impl FinalStatus {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use service::admission::Yields;
+    use service::transport::{Credential, Peer, PeerAddress};
+    use tokio::task::yield_now;
+    use tokio_stream::StreamExt as _;
+
     use super::*;
+    use crate::capacity::Owner;
+
+    const BYTES_MAX: usize = 8;
 
     #[tokio::test]
     async fn outbox_outlives_its_final_status() {
@@ -138,12 +203,38 @@ mod tests {
         drop(outbox);
         final_status.send(refusal);
         for _ in 0..QUEUE {
-            let frame = frames.recv().await.expect("it is queued");
+            let frame = frames.next().await.expect("it is queued");
             frame.expect("it is no end");
         }
-        let end = frames.recv().await.expect("the stream ends with words");
+        let end = frames.next().await.expect("the stream ends with words");
         let code = end.expect_err("an end").code();
         assert_eq!(code, tonic::Code::DeadlineExceeded);
-        assert!(frames.recv().await.is_none());
+        assert!(frames.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn connection_of_unread_frames_ends_only_if_others_need_their_bytes() {
+        let pool = |max| Pool::new(max, Yields::Oldest, Refusal::exhausted("places", max));
+        let owner = || Owner::Unproven(IpAddr::from(Ipv4Addr::LOCALHOST).into());
+        let (connections, bytes) = (pool(1), pool(BYTES_MAX));
+        for is_gone in [true, false] {
+            let connection = connections.take(owner(), 1, EndSignal::default());
+            let connection = connection.expect("there is room");
+            let proved = Peer::new(PeerAddress::Unix, Credential::None);
+            let peer = ConnectionPeer::new(proved, connection.handle());
+            let (mut outbox, _final_status, frames) = Outbox::new(Duration::from_secs(1));
+            let signal = EndSignal::default();
+            let sent = outbox.send(&signal, Bytes::from_static(b"frame"));
+            sent.await.expect("there is room");
+            outbox.leave(&peer, &bytes);
+            let _unread = (!is_gone).then_some(frames);
+            yield_now().await;
+            let others = bytes.take(owner(), BYTES_MAX, EndSignal::default());
+            let _others = others.expect("newcomers get their bytes");
+            for _ in 0..3 {
+                yield_now().await;
+            }
+            assert_eq!(connection.end().is_sent(), !is_gone);
+        }
     }
 }

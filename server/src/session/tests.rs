@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
+use tokio_stream::StreamExt as _;
 use tonic::{Code, Status};
 
 use super::*;
@@ -37,7 +38,7 @@ async fn supervised(
     let (outbox, final_status, mut frames) = Outbox::new(Duration::from_secs(1));
     drop(outbox);
     supervise(Arc::clone(shared), session, final_status).await;
-    frames.recv().await.and_then(Result::err)
+    frames.next().await.and_then(Result::err)
 }
 
 #[tokio::test]

@@ -379,6 +379,14 @@ impl<I: PeerIdentity, R: Clone> SlotHandle<I, R> {
         drop(self.pool.holders.lock().dismiss(self.id));
     }
 
+    /// Tells the holder to end, also if it is settled.
+    pub fn end(&self) {
+        let end = self.pool.holders.lock().dismiss(self.id);
+        if let Some(end) = end {
+            end.send(self.pool.refusal());
+        }
+    }
+
     fn change(&self, change: impl FnOnce(&mut Holder<I, R>)) {
         if let Some(holder) = self.pool.holders.lock().all.get_mut(&self.id) {
             change(holder);
