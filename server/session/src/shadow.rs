@@ -280,7 +280,7 @@ impl Shadow {
         };
         let (object, desired) = (known.object(), set.replicas.max(0));
         if known.wanted() != desired || set.generation != object.generation {
-            let is_gap = set.generation > object.generation + 1;
+            let is_gap = set.generation > object.generation.saturating_add(1);
             self.change(now, &known, Change::Scaled(desired, is_gap));
         }
         if set.status != object.status {

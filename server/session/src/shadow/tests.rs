@@ -287,3 +287,11 @@ fn stories_are_told() {
         assert_eq!(story.found.join("; "), expected, "{name}");
     }
 }
+
+#[test]
+fn greatest_generation_has_no_next_one() {
+    let mut story = Story::begin("a");
+    story.tell_set(0, |set| set.generation = i64::MAX);
+    story.tell_set(0, |set| set.replicas = 2);
+    assert!(story.found.is_empty(), "{:?}", story.found);
+}
