@@ -255,7 +255,11 @@ async fn serve_until(
     tokio::select! {
         biased;
         () = shutdown.cancelled() => {}
-        ended = &mut task => return served(ended.unwrap_or(Ok(()))),
+        ended = &mut task => {
+            served(ended.unwrap_or(Ok(())))?;
+            // Nobody has asked for the end, so the process must not report success.
+            return Err(Fault::new("gRPC is not served any more").into());
+        }
     }
     drain.await;
     settings.stop.cancel();
@@ -295,6 +299,30 @@ impl Health {
             <InspectionServiceServer<Inspection> as NamedService>::NAME,
         ] {
             self.reporter.set_service_status(service, status).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::tests::shared;
+
+    #[tokio::test]
+    async fn end_that_nobody_has_asked_for_is_a_failure() {
+        let settings = AcceptSettings {
+            shared: shared(),
+            cut: CancellationToken::new(),
+            stop: CancellationToken::new(),
+        };
+        for is_asked in [true, false] {
+            let shutdown = CancellationToken::new();
+            if is_asked {
+                shutdown.cancel();
+            }
+            let (task, accepting) = (tokio::spawn(async { Ok(()) }), tokio::spawn(async {}));
+            let ended = serve_until(&shutdown, task, accepting, &settings, async {}).await;
+            assert_eq!(ended.is_ok(), is_asked);
         }
     }
 }
