@@ -368,7 +368,8 @@ fn source_of(view: &View, set: &v1::ObjectRef) -> Option<CostSource> {
 fn is_own(view: &View, set: &v1::ObjectRef, pod: &v1::ObjectRef) -> bool {
     let key = pods::key(&set.namespace, &set.uid);
     let is_of = |it: &pods::Pod| it.state.is_active() && *it.controller == *key;
-    view.pods.get(&pod.uid).is_some_and(is_of) && pod.namespace == set.namespace
+    // A custom metric is read by the name alone.
+    view.pods.get(&pod.uid).is_some_and(is_of) && view.pods.is_named(pod)
 }
 
 #[cfg(test)]

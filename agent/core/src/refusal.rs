@@ -24,7 +24,7 @@ pub enum Rule {
     Surplus,
     /// There are no more pods than desired.
     Shortage,
-    /// The pod is controlled by another, or by none.
+    /// The pod is controlled by another, or by none, or has another name than its UID says.
     Ownership,
     /// The ReplicaSet or the pod is gone, has ended or is being deleted.
     Inactive,

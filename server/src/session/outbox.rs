@@ -111,7 +111,7 @@ impl Outbox {
         // The place of the final status is free again once that is gone.
         let waiting = QUEUE.saturating_sub(self.queue.capacity());
         let read = self.queued.len().saturating_sub(waiting);
-        if let Some((_, size)) = self.queued.drain(..read).last() {
+        if let Some((_, size)) = self.queued.drain(..read).next_back() {
             self.taken = size;
         }
         &self.queued

@@ -188,13 +188,14 @@ fn only_active_pods_of_a_replica_set_that_prefers_it_are_asked() {
             it.replica_set.get_or_insert_default().namespace = "other".to_owned()
         }),
         elsewhere(5, |it| it.pods[0].namespace = "other".to_owned()),
+        elsewhere(6, |it| it.pods[0].name = "other".to_owned()),
     ];
     for other in others {
         ask(&mut asking, 0, &asks, other);
     }
-    ask(&mut asking, 0, &view(&[pod_of("a")]), wanted(6, &["a"]));
+    ask(&mut asking, 0, &view(&[pod_of("a")]), wanted(7, &["a"]));
     assert_eq!(calls(&mut asking, 0), []);
-    assert_eq!(answers(&mut asking).len(), 5, "each has its answer at once");
+    assert_eq!(answers(&mut asking).len(), 6, "each has its answer at once");
 }
 
 #[test]

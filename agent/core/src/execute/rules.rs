@@ -169,8 +169,8 @@ pub(crate) fn check_advice(
     Ok(())
 }
 
-/// Checks that a pod to delete or release is controlled by the ReplicaSet, or, to be adopted, by no other. False if the pod is gone, as far
-/// as the agent has seen.
+/// Checks that a pod to delete or release has the name and the UID of one pod, which the ReplicaSet controls, or, to be adopted, no other.
+/// False if the pod is gone, as far as the agent has seen.
 pub(crate) fn check_ownership(
     view: &View,
     owner: &v1::ObjectRef,
@@ -184,6 +184,11 @@ pub(crate) fn check_ownership(
     let key = pods::key(&owner.namespace, &owner.uid);
     match view.pods.get(&pod.uid) {
         None => Ok(false),
+        Some(_) if !view.pods.is_named(pod) => refuse(format!(
+            "pod {} has another uid than {}",
+            display(pod),
+            pod.uid
+        )),
         Some(Pod { controller, .. }) if **controller == *key => Ok(true),
         Some(Pod { controller, .. }) if adopts && controller.is_empty() => Ok(true),
         Some(_) if adopts => refuse(format!("pod {} has another controller", display(pod))),

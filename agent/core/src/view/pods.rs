@@ -8,6 +8,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::{BuildHasher as _, RandomState},
     num::NonZeroU64,
     sync::Arc,
 };
@@ -41,6 +42,8 @@ pub(crate) struct Pods {
     unlisted: HashSet<String>,
     /// The nodes; `None` if the agent does not read them.
     pub(crate) nodes: Option<Nodes>,
+    /// Hashes names. The keys are not known outside, so nobody can find two names with one hash.
+    hasher: RandomState,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +53,8 @@ pub(crate) struct Pod {
     pub(crate) labels: Arc<Labels>,
     pub(crate) state: State,
     pub(crate) cost: Cost,
+    /// The hash of its namespace and name: the names of all pods would take far more memory.
+    names: u64,
     /// Its controller is a ReplicaSet, as the pod says.
     is_of_replica_set: bool,
     /// The agent deletes the pod, or has tried to with an unknown result.
@@ -145,6 +150,7 @@ impl Pods {
         }
         let leaving = known.is_some_and(|known| known.leaving);
         let is_new = known.is_none();
+        let names = self.hash_names(&pod.namespace, &pod.name);
         self.count_out(&pod.uid);
         let (controller, labels) = self.shared(pod);
         let state = State::of(pod);
@@ -161,6 +167,7 @@ impl Pods {
             is_announced: pod.leaving,
             hint: Hint::Stays,
             cost: Cost::of(pod),
+            names,
             version,
         };
         entry.hint = entry.hint(self.nodes.as_ref());
@@ -221,6 +228,13 @@ impl Pods {
 
     pub(crate) fn get(&self, uid: &str) -> Option<&Pod> {
         self.by_uid.get(uid).filter(|pod| pod.state != State::Gone)
+    }
+
+    /// Whether the pod of this UID has this namespace and name, too. A call goes to the name: if that is of another pod or of none, its
+    /// answer tells nothing about the pod of the UID.
+    pub(crate) fn is_named(&self, pod: &v1::ObjectRef) -> bool {
+        let names = self.hash_names(&pod.namespace, &pod.name);
+        self.get(&pod.uid).is_some_and(|known| known.names == names)
     }
 
     pub(crate) fn counts(&self, controller: &str) -> Counts {
@@ -337,6 +351,10 @@ impl Pods {
             }
             self.set_leaving(&pod, false);
         }
+    }
+
+    fn hash_names(&self, namespace: &str, name: &str) -> u64 {
+        self.hasher.hash_one((namespace, name))
     }
 
     fn set_leaving(&mut self, uid: &str, leaving: bool) {

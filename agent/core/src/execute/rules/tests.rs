@@ -89,6 +89,30 @@ fn operations_are_allowed_as_in_the_table() {
     play(&expect_file!["tests/rules.txt"], || view(&[]), act);
 }
 
+/// The cluster would answer that no pod has the name, and the agent would take the pod of the UID for gone.
+#[test]
+fn uid_of_a_pod_with_the_name_of_another_or_of_none_is_refused() {
+    let view = view(&["a", "b:orphan", "c:orphan,elsewhere"].map(pod_of));
+    let check = |name: &str, of: &str, adopts| {
+        let pod = v1::ObjectRef {
+            uid: format!("uid-{of}"),
+            ..pod_ref(name)
+        };
+        let checked = check_ownership(&view, &owner(), &pod, adopts);
+        checked.map_err(|refusal| refusal.rule)
+    };
+    for (name, of, adopts, expected) in [
+        ("a", "a", false, Ok(true)),
+        ("x", "a", false, Err(Some(Rule::Ownership))),
+        ("b", "b", true, Ok(true)),
+        ("a", "b", true, Err(Some(Rule::Ownership))),
+        ("c", "c", true, Err(Some(Rule::Ownership))),
+        ("a", "x", false, Ok(false)),
+    ] {
+        assert_eq!(check(name, of, adopts), expected, "{name} of {of}");
+    }
+}
+
 #[test]
 fn pod_has_the_name_of_its_replica_set_and_five_letters() {
     let named = |set: &str, generate: &str, name: &str| is_pod_name(set, generate, name);
