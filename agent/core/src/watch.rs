@@ -105,6 +105,8 @@ pub enum WatchEvent {
         error: InvalidObject,
         /// The version of the object.
         resource_version: String,
+        /// The object with its names and version alone, if it does not count any more: it is gone, or is a ReplicaSet, which is left alone.
+        left_out: Option<Object>,
     },
     /// There is no other event up to this version.
     Bookmark(String),

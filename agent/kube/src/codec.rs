@@ -2,10 +2,11 @@
 //! its encoding.
 
 use agent_core::{
-    api::{ApiError, CreatePod, InvalidObject, Kind, Object, Reply},
+    api::{ApiError, CreatePod, InvalidObject, Kind, Object, ReplicaSet, Reply},
     watch::{Items, List, Part, WatchEvent},
 };
 use bytes::Bytes;
+use decree_api::v1;
 use prost::Message;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
@@ -84,6 +85,12 @@ struct AnyObject {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct AnyMeta {
+    #[prost(string, optional, tag = "1")]
+    name: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    namespace: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    uid: Option<String>,
     #[prost(string, optional, tag = "6")]
     resource_version: Option<String>,
 }
@@ -314,12 +321,50 @@ fn event_of(kind: Kind, verb: &str, document: &Bytes) -> WatchEvent {
     match object(kind, document) {
         Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, || message(document).ok()),
         Ok(object) => make(object),
-        Err(Unreadable::Object(error)) => WatchEvent::Invalid {
-            error,
-            resource_version: version(document).unwrap_or_default(),
-        },
+        Err(Unreadable::Object(error)) => invalid_event(kind, verb, document, error),
         Err(error) => unreadable_event(&error),
     }
+}
+
+/// An event of an invalid object, whose names and version are readable nevertheless.
+fn invalid_event(kind: Kind, verb: &str, document: &Bytes, error: InvalidObject) -> WatchEvent {
+    let object = message::<AnyObject>(document).unwrap_or_default();
+    let metadata = object.metadata.unwrap_or_default();
+    let is_left_out = verb == "DELETED" || kind == Kind::ReplicaSet;
+    WatchEvent::Invalid {
+        error,
+        resource_version: metadata.resource_version.clone().unwrap_or_default(),
+        left_out: if is_left_out {
+            names_alone(kind, metadata)
+        } else {
+            None
+        },
+    }
+}
+
+/// The object with its names and version alone; `None` if it lacks one of them.
+fn names_alone(kind: Kind, metadata: AnyMeta) -> Option<Object> {
+    let (namespace, name, uid) = (metadata.namespace?, metadata.name?, metadata.uid?);
+    let resource_version = metadata.resource_version?;
+    Some(match kind {
+        Kind::Pod => Object::from(v1::Pod {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            ..v1::Pod::default()
+        }),
+        Kind::ReplicaSet => Object::from(ReplicaSet {
+            projected: v1::ReplicaSet {
+                namespace,
+                name,
+                uid,
+                resource_version,
+                ..v1::ReplicaSet::default()
+            },
+            template: None,
+        }),
+    })
 }
 
 fn bookmark(kind: Kind, document: &Bytes) -> WatchEvent {

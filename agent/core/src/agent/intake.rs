@@ -64,7 +64,8 @@ impl Agent {
         }
     }
 
-    /// Takes an event. An object that cannot be read is left out, without harm to others.
+    /// Takes an event. An object that cannot be read is left out, without harm to others. Its last readable state does not stay: pods would
+    /// be created for a ReplicaSet that is gone, or that its owner deletes.
     pub(super) fn take_event(&mut self, now: Timestamp, kind: Kind, event: WatchEvent) {
         match event {
             WatchEvent::Applied(object) => self.apply_object(object),
@@ -73,7 +74,14 @@ impl Agent {
                 self.apply_object(object);
             }
             WatchEvent::Deleted(object) => self.delete_object(&object),
-            WatchEvent::Invalid { error, .. } => self.reports.push_back(Report::Skipped(error)),
+            WatchEvent::Invalid {
+                error, left_out, ..
+            } => {
+                self.reports.push_back(Report::Skipped(error));
+                if let Some(object) = left_out {
+                    self.delete_object(&object);
+                }
+            }
             WatchEvent::Bookmark(resource_version) => {
                 let bookmark = v1::Bookmark {
                     kind: kind.to_wire().into(),

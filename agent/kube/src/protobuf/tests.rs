@@ -282,6 +282,7 @@ fn object_that_cannot_be_decoded_harms_no_other() {
     let expected = WatchEvent::Invalid {
         error,
         resource_version: "6".into(),
+        left_out: None,
     };
     assert_eq!(changed, expected);
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
@@ -300,6 +301,7 @@ fn object_that_cannot_be_decoded_harms_no_other() {
     let WatchEvent::Invalid {
         error,
         resource_version,
+        left_out: None,
     } = changed
     else {
         panic!("{changed:?}")
@@ -308,6 +310,30 @@ fn object_that_cannot_be_decoded_harms_no_other() {
         "pod default/odd: metadata.labels.app: invalid type: integer `7`, expected a string";
     assert_eq!(error.to_string(), place);
     assert_eq!(resource_version, "6");
+}
+
+#[test]
+fn odd_object_that_is_gone_and_odd_replica_set_are_left_out_by_their_names() {
+    let left_out = |kind: Kind, noun: &str, verb: &str| {
+        let odd = document(noun, named("odd", &field(7, b"no number")));
+        let read = codec::frame(kind, event(verb, odd));
+        let WatchEvent::Invalid { left_out, .. } = read else {
+            panic!("{read:?} is valid")
+        };
+        left_out.map(|object| match object {
+            Object::Pod(pod) => [pod.namespace, pod.name, pod.uid, pod.resource_version],
+            Object::ReplicaSet(set) => {
+                let set = set.projected;
+                [set.namespace, set.name, set.uid, set.resource_version]
+            }
+        })
+    };
+    let names = Some(["default", "odd", "u-1", "6"].map(str::to_owned));
+    assert_eq!(left_out(Kind::Pod, "Pod", "DELETED"), names);
+    assert_eq!(left_out(Kind::Pod, "Pod", "MODIFIED"), None);
+    for verb in ["ADDED", "MODIFIED", "DELETED"] {
+        assert_eq!(left_out(Kind::ReplicaSet, "ReplicaSet", verb), names);
+    }
 }
 
 #[test]

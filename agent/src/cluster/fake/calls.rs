@@ -139,6 +139,7 @@ pub fn event(event: &agent_fake::WatchEvent) -> WatchEvent {
     read.unwrap_or_else(|error| WatchEvent::Invalid {
         error,
         resource_version: version(object),
+        left_out: None,
     })
 }
 

@@ -7,7 +7,7 @@
 //! start POD …                                         opens a session with default/web and these pods; prints nothing
 //! connect; list KIND VERSION POD … part=              the same, step by step; a list waits until it is asked for
 //! create N|NAME …, delete POD …, claim +POD -POD …, status N      a batch, with generation= version= session= epoch= of=UID at=NAMESPACE/NAME
-//! pod POD, gone POD, set VERSION …, gone-set VERSION, bookmark VERSION, invalid VERSION, other POD, error CODE      the watch of pods
+//! pod POD, gone POD, set VERSION …, gone-set VERSION, bookmark VERSION, invalid VERSION POD, invalid-set VERSION, other POD, error CODE      the watch
 //! nodes begin NODE -NODE … complete     news of nodes: `a:cordoned` and `a:leaving` are there, `-a` is gone
 //! expired KIND, closed KIND, refuse-watch KIND, refuse-list KIND     with retry=SECONDS
 //! ok, answer pod POD, answer set VERSION …, answer gone VERSION, answer CODE REASON CAUSE, answer none      the first call, or `#N`
@@ -326,6 +326,12 @@ impl Story {
             "invalid" => WatchEvent::Invalid {
                 error: invalid(),
                 resource_version: version(),
+                left_out: words.bare.get(2).map(|it| pod_of(it).into()),
+            },
+            "invalid-set" => WatchEvent::Invalid {
+                error: invalid(),
+                resource_version: version(),
+                left_out: Some(set_of(&words.after(0)).into()),
             },
             "other" => WatchEvent::MadeByOther {
                 object: pod_of(words.at(1)).into(),
