@@ -10,6 +10,7 @@
 use decree_api::v1::{self, FailureClass, done, outcome::Outcome as OutcomeKind};
 use jiff::Timestamp;
 
+use super::rules::REPLICA_FAILURE;
 use crate::{
     api::{Answer, ApiError, Reply, Request, WriteStatus, classify, display, leaves_effect_open},
     budget::Verb,
@@ -249,10 +250,20 @@ fn status_written(
     }
 }
 
-/// Puts the same status on the live object, unless another object has the name (W23).
-fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Step {
+/// Puts the same status on the live object, unless another object has the name (W23). The conditions of others are those of the live object:
+/// they may have changed since the rules were checked.
+fn reread_for_status(
+    owner: &v1::ObjectRef,
+    mut status: v1::ReplicaSetStatus,
+    answer: Answer,
+) -> Step {
     match answer {
         Ok(Reply::ReplicaSet(live)) if live.projected.uid == owner.uid => {
+            let is_own = |it: &v1::ReplicaSetCondition| it.r#type == REPLICA_FAILURE;
+            let known = live.projected.status.iter().flat_map(|it| &it.conditions);
+            let others = known.filter(|it| !is_own(it)).cloned();
+            status.conditions.retain(is_own);
+            status.conditions = others.chain(status.conditions).collect();
             let request = write_status(owner, &live.projected, status);
             Step::Call(Stage::WriteStatus(None), request)
         }
@@ -339,6 +350,39 @@ fn is_controlled_by(pod: &v1::Pod, owner: &v1::ObjectRef) -> bool {
 mod tests {
     use super::*;
     use crate::tests;
+
+    #[test]
+    fn status_that_is_written_again_keeps_the_conditions_of_others() {
+        let condition = |kind: &str, reason: &str| v1::ReplicaSetCondition {
+            r#type: kind.into(),
+            reason: reason.into(),
+            ..v1::ReplicaSetCondition::default()
+        };
+        let status = |conditions| v1::ReplicaSetStatus {
+            conditions,
+            ..v1::ReplicaSetStatus::default()
+        };
+        let mut live = tests::replica_set(12, 1);
+        let conditions = [
+            condition("Paused", "new"),
+            condition(REPLICA_FAILURE, "old"),
+        ];
+        live.projected.status = Some(status(conditions.into()));
+        let decided = [
+            condition(REPLICA_FAILURE, "new"),
+            condition("Paused", "old"),
+        ];
+        let decided = status(decided.into());
+        let step = reread_for_status(&tests::owner(), decided, tests::replied_set(live));
+        let Step::Call(_, Request::WriteStatus(write)) = step else {
+            panic!("{step:?}")
+        };
+        let expected = [
+            condition("Paused", "new"),
+            condition(REPLICA_FAILURE, "new"),
+        ];
+        assert_eq!(write.status.conditions, expected);
+    }
 
     #[test]
     fn cluster_that_has_too_much_to_do_says_until_when() {

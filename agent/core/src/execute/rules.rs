@@ -35,7 +35,7 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The longest part of the ReplicaSet's name before the suffix.
 const BASE_LENGTH_MAX: usize = 58;
 /// The condition that a decision may change, and the longest text in it.
-const REPLICA_FAILURE: &str = "ReplicaFailure";
+pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 const CONDITION_BYTES_MAX: usize = 4 * 1024;
 
 type Checked = Result<(), Refusal>;
