@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use crate::{
     codec::{self, EventJson, ListMeta},
-    reading::{Events, PAGE_MAX, SHRINK, WATCH_SECONDS, decoded},
+    reading::{Events, PAGE_MAX, SHRINK, Tokens, WATCH_SECONDS, decoded},
     requests,
     transport::{TOO_LONG, Transport},
 };
@@ -90,9 +90,10 @@ impl<M: Followed, T: FnMut(News<M>) -> F, F: Future<Output = ()>> Follower<M, T>
     }
 
     /// Lists all objects. Returns the version of the list. A page that is too long is requested again with fewer objects, and each that
-    /// fits lets the next have twice as many.
+    /// fits lets the next have twice as many. Endless pages are an error.
     async fn list(&mut self) -> Result<String, ApiError> {
         let (mut token, mut objects) = (String::new(), Vec::new());
+        let mut tokens = Tokens::default();
         let mut limit = PAGE_MAX;
         loop {
             let path = requests::page(&self.path, limit, &token);
@@ -113,6 +114,7 @@ impl<M: Followed, T: FnMut(News<M>) -> F, F: Future<Output = ()>> Follower<M, T>
                 (self.tell)(Ok(Some(Change::Listed(objects)))).await;
                 return Ok(read.metadata.resource_version);
             }
+            tokens.take(&token)?;
         }
     }
 

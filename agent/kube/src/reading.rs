@@ -38,9 +38,13 @@ pub struct Pages {
     begun: usize,
     /// The most objects of the next page.
     limit: usize,
-    /// The hashes of the tokens since the list began.
-    tokens: HashSet<u64>,
+    /// The tokens since the list began.
+    tokens: Tokens,
 }
+
+/// The hashes of the tokens of a list, which tell whether it ends.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens(HashSet<u64>);
 
 #[derive(Clone, Debug)]
 enum Next {
@@ -76,7 +80,7 @@ pub(crate) fn list(transport: Transport, scope: Arc<Scope>, kind: Kind) -> Pages
         next: Next::First,
         begun: 1,
         limit: PAGE_MAX,
-        tokens: HashSet::new(),
+        tokens: Tokens::default(),
     }
 }
 
@@ -132,7 +136,7 @@ impl PageStream for Pages {
                     if error.code == Some(410) && token.is_some() && self.begun < LISTS_MAX =>
                 {
                     self.begun += 1;
-                    self.tokens.clear();
+                    self.tokens = Tokens::default();
                     self.next = Next::First;
                 }
                 Err(error) if error.reason == TOO_LONG && self.limit > 1 => {
@@ -149,16 +153,27 @@ impl PageStream for Pages {
     }
 }
 
+impl Tokens {
+    /// Takes the token of the next page.
+    ///
+    /// # Errors
+    /// If the list would never end.
+    pub(crate) fn take(&mut self, token: &str) -> Result<(), ApiError> {
+        let hash = self.0.hasher().hash_one(token);
+        if !self.0.insert(hash) {
+            return Err(endless("a token comes again"));
+        }
+        if self.0.len() >= PAGES_MAX {
+            return Err(endless(&format!("it has more than {PAGES_MAX} pages")));
+        }
+        Ok(())
+    }
+}
+
 impl Pages {
     fn take(&mut self, page: Page) -> Result<List, ApiError> {
         if let Some(token) = page.next {
-            let hash = self.tokens.hasher().hash_one(&token);
-            if !self.tokens.insert(hash) {
-                return Err(endless("a token comes again"));
-            }
-            if self.tokens.len() >= PAGES_MAX {
-                return Err(endless(&format!("it has more than {PAGES_MAX} pages")));
-            }
+            self.tokens.take(&token)?;
             self.next = Next::After(token);
         }
         Ok(page.list)

@@ -81,6 +81,18 @@ async fn followed_page_that_is_too_long_is_asked_for_with_fewer_objects_and_the_
 }
 
 #[tokio::test]
+async fn followed_list_whose_tokens_come_again_is_an_error() {
+    let pages = ["t1", "t2", "t1"].map(|next| {
+        let metadata = json!({"resourceVersion": "7", "continue": next});
+        Answer::json(200, json!({"metadata": metadata, "items": [{}]}))
+    });
+    let server = Server::start(pages.into()).await;
+    let (verb, error) = first_news(&server).await.expect_err("it ends");
+    let expected = "the list does not end: a token comes again";
+    assert_eq!((verb, error.message.as_str()), ("list", expected));
+}
+
+#[tokio::test]
 async fn followed_object_that_is_too_long_is_an_error() {
     let server = Server::start((0..4).map(|_| long(65)).collect()).await;
     let (verb, error) = first_news(&server).await.expect_err("nothing is smaller");
