@@ -267,7 +267,8 @@ fn step(
 /// How long the pod took until it was available: an estimate for its replacement.
 fn readying(pod: &v1::Pod, set: &v1::ReplicaSet) -> Option<Duration> {
     let ready = pod.ready.as_ref().filter(|it| it.ready)?;
-    let seconds = ready.last_transition_time?.seconds - pod.creation_timestamp?.seconds;
+    let (ready, created) = (ready.last_transition_time?, pod.creation_timestamp?);
+    let seconds = ready.seconds.checked_sub(created.seconds)?;
     let seconds = seconds.checked_add(set.min_ready_seconds.into())?;
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }

@@ -57,6 +57,10 @@ fn steps_follow_from_the_eviction_the_pod_and_its_replica_set() {
     let ready = pod(&[]);
     let leaving = pod(&[("/metadata/annotations", json!({"decree.dev/leaving": ""}))]);
     let waiting = pod(&[("/status/conditions", json!([]))]);
+    let mut odd = ready.clone();
+    let since = odd.ready.as_mut();
+    let since = since.and_then(|it| it.last_transition_time.as_mut());
+    since.expect("it is there").seconds = i64::MIN;
     let (surging, bare) = (set(1), set(0));
     let (first, later) = (Value::Null, json!("2026-11-30T12:00:00Z"));
     let estimate = Some("2026-11-30T12:00:35Z");
@@ -68,6 +72,7 @@ fn steps_follow_from_the_eviction_the_pod_and_its_replica_set() {
         (&first, replaced(&ready), NOW, true, works(estimate)),
         (&first, replaced(&leaving), NOW, false, works(estimate)),
         (&first, replaced(&waiting), NOW, true, works(None)),
+        (&first, replaced(&odd), NOW, true, works(None)),
         (&later, replaced(&leaving), NOW, false, None),
         (&later, replaced(&leaving), soon, false, works(estimate)),
         (&later, replaced(&leaving), late, false, works(None)),
