@@ -9,6 +9,7 @@ use agent_core::{
     recorder::{self, Event, Note},
 };
 use jiff::Timestamp;
+use service::excerpt;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -49,8 +50,10 @@ impl Recorder {
         }
     }
 
+    /// Records a note. Others than the agent may have written parts of its text: the server the causes of limits.
     pub(crate) fn record(&mut self, now: Timestamp, note: Note) {
-        let Some(event) = self.machine.handle_note(now, note) else {
+        let message = excerpt(&note.message);
+        let Some(event) = self.machine.handle_note(now, Note { message, ..note }) else {
             return;
         };
         if self.queue.try_send(event).is_err() {
@@ -82,4 +85,32 @@ async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<Event>, metric
 
 fn may_pass(error: &ApiError) -> bool {
     matches!(error.code, None | Some(429 | 500..))
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::recorder::Reason;
+    use decree_api::v1;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn event_with_a_text_of_the_server_is_short_and_steers_no_terminal() {
+        let (queue, mut events) = mpsc::channel(1);
+        let mut recorder = Recorder {
+            machine: recorder::Recorder::new("agent-1", "apps/v1"),
+            queue,
+            metrics: Metrics::default(),
+            _task: AbortOnDropHandle::new(tokio::spawn(std::future::pending())),
+        };
+        let note = Note {
+            object: v1::ObjectRef::default(),
+            reason: Reason::PodsDoNotLast,
+            message: format!("\u{202e}{}", "x".repeat(100_000)),
+        };
+        recorder.record(Timestamp::UNIX_EPOCH, note);
+        let message = events.try_recv().expect("it is rare").message;
+        assert!(message.starts_with("\\u{202e}x"), "{message}");
+        assert!(message.len() < 1_100, "{} bytes", message.len());
+    }
 }
