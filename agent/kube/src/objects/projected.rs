@@ -9,6 +9,9 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use thiserror::Error;
 
+/// How many bytes are kept of the path of a field, and of what is wrong with it. Both quote the object, which may be long.
+const QUOTED_BYTES_MAX: usize = 256;
+
 /// A message that is projected to an object of the contract.
 pub(crate) trait Projected: Message + Default + DeserializeOwned {
     /// The name of the kind, for people.
@@ -114,7 +117,14 @@ pub(super) fn invalid(
     let [namespace, name] = object.map(|text| if text.is_empty() { "?" } else { text });
     InvalidObject {
         object: format!("{noun} {namespace}/{name}"),
-        field: field.into(),
-        detail: detail.into(),
+        field: quoted(field.into()),
+        detail: quoted(detail.into()),
     }
+}
+
+fn quoted(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(QUOTED_BYTES_MAX));
+    // A list keeps the errors of all its objects.
+    text.shrink_to_fit();
+    text
 }

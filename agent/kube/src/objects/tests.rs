@@ -244,6 +244,17 @@ fn absent_fields_differ_from_empty_ones() {
 }
 
 #[test]
+fn error_of_an_odd_object_quotes_little_of_it() {
+    let long = "x".repeat(100_000);
+    for metadata in [json!({"generation": long}), json!({"labels": {&long: 7}})] {
+        let odd = pod_with(metadata, json!({}), json!({}));
+        let error = pod(&odd).expect_err("a number is no text");
+        let length = error.field.len() + error.detail.len();
+        assert!(length <= 512, "{length} bytes");
+    }
+}
+
+#[test]
 fn selector_travels_even_if_it_is_invalid() {
     let spec = json!({"selector": {"matchExpressions": [{"key": "a b", "operator": "Near"}]}});
     let selector = replica_set_with(spec, json!({}))
