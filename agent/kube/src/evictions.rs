@@ -185,7 +185,7 @@ impl KubeCluster {
         self.write(requests::patch_pod(pod, &patch)?).await
     }
 
-    /// Writes a report into the status of an Eviction.
+    /// Writes a report into the status of an Eviction, and of no later one of its name.
     ///
     /// # Errors
     /// The error of the API server.
@@ -206,7 +206,8 @@ impl KubeCluster {
             }),
         };
         let (namespace, name) = eviction.key();
-        let patch = json!({"status": {"responders": [report]}});
+        let uid = text(&eviction.0, "/metadata/uid");
+        let patch = json!({"metadata": {"uid": uid}, "status": {"responders": [report]}});
         let request = requests::eviction_status(&namespace, &name, &patch)?;
         self.write(request).await
     }

@@ -121,7 +121,7 @@ async fn responder_writes_nothing_once_its_agent_may_not() {
 
 #[tokio::test]
 async fn reports_change_the_entry_of_the_responder_alone() {
-    let metadata = json!({"namespace": "shop", "name": "web-1"});
+    let metadata = json!({"namespace": "shop", "name": "web-1", "uid": "e1"});
     let eviction: Eviction =
         serde_json::from_value(json!({"metadata": metadata})).expect("it is one");
     let now: Timestamp = "2026-11-30T12:00:00.7Z".parse().expect("it is a time");
@@ -151,6 +151,7 @@ async fn reports_change_the_entry_of_the_responder_alone() {
         let mut entry = expected;
         entry["name"] = "decree.dev/replicaset".into();
         let body: Value = serde_json::from_str(&asked.body).expect("it is JSON");
-        assert_eq!(body, json!({"status": {"responders": [entry]}}));
+        let status = json!({"responders": [entry]});
+        assert_eq!(body, json!({"metadata": {"uid": "e1"}, "status": status}));
     }
 }
