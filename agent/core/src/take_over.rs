@@ -29,6 +29,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 const ASK_EVERY: Duration = Duration::from_mins(1);
 /// The wait after a failed request.
 const RETRY: Duration = Duration::from_secs(5);
+/// The wait before a question that a lower generation needs.
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// What a person or an agent has recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -329,8 +331,12 @@ impl TakeOver {
             self.stop = None;
             self.declaration.clone_from(&probe.declaration);
         }
-        // A lower generation is of another object, which was not asked.
-        self.asked = self.asked.filter(|asked| *asked <= probe.generation);
+        // A lower generation is of another object, which was not asked, or of a watch that is behind. If such a watch showed each question
+        // after the answer to the next, the agent would ask without end.
+        if self.asked.is_some_and(|asked| asked > probe.generation) {
+            self.asked = None;
+            self.retry = self.retry.max(after(now, SETTLE));
+        }
         if self.asked.is_some_and(|asked| asked <= probe.observed) {
             self.asked = None;
             let stop = Declaration::found_on(now, &probe.observer, &self.agent);
