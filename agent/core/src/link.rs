@@ -41,6 +41,8 @@ const SESSIONS_AT_ONCE: u32 = 3;
 
 /// The longest wait before a new connection that a server may request.
 const WAIT_MAX: Duration = Duration::from_secs(5 * 60);
+/// The longest id of a session that the next Hello names.
+const SESSION_ID_BYTES_MAX: usize = 128;
 /// The allowed heartbeat intervals. Four intervals of silence end a session.
 const HEARTBEAT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 /// The heartbeat interval if the server names none.
@@ -420,7 +422,13 @@ impl Link {
         if welcome.protocol != PROTOCOL || welcome.session_id.is_empty() {
             return Err(format!("the Welcome names protocol {}", welcome.protocol));
         }
-        self.session_last.clone_from(&welcome.session_id);
+        // The next server may be another one, and would refuse a Hello with an odd id, for as long as this process runs.
+        let id = &welcome.session_id;
+        let is_printable = id.bytes().all(|it| (b' '..=b'~').contains(&it));
+        self.session_last.clear();
+        if is_printable && id.len() <= SESSION_ID_BYTES_MAX {
+            self.session_last.push_str(id);
+        }
         self.opened = Some(now);
         self.enter(State::Open, None);
         self.session = Some(Session::new(now, welcome));

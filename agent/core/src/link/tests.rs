@@ -127,6 +127,32 @@ fn session_that_closes_late_ends_with_its_drain() {
 }
 
 #[test]
+fn hello_names_no_session_for_which_another_server_would_refuse_it() {
+    let named = |id: &str| {
+        let mut link = greeting();
+        let welcome = v1::Welcome {
+            protocol: 1,
+            session_id: id.to_owned(),
+            ..v1::Welcome::default()
+        };
+        link.take(START, frame(1, Frame::Welcome(welcome)));
+        assert!(link.handle_disconnected(START, &Disconnect::Ended));
+        let later = after(START, Duration::from_secs(60));
+        assert_eq!(link.poll_command(later, true), Some(LinkCommand::Connect));
+        link.handle_connected(later);
+        let Some(reconcile_request::Frame::Hello(hello)) = link.poll_own_frame(None) else {
+            panic!("the first frame is a Hello")
+        };
+        hello.resumes_session_id
+    };
+    assert_eq!(named("s-1"), "s-1");
+    let long = "x".repeat(129);
+    for odd in [&*long, "a\nb", "\u{e9}"] {
+        assert_eq!(named(odd), "", "{odd:?}");
+    }
+}
+
+#[test]
 fn frame_of_countless_batches_breaks_the_protocol() {
     let ids: Vec<_> = (1..=50_001).collect();
     let refused = open().handle_frame(START, frame(2, batches(&ids)));
