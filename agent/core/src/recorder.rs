@@ -1,8 +1,8 @@
 //! Kubernetes events about creates and deletes, as `kubectl describe` shows them with upstream's words (spec 9.1), and about the budget.
 //!
-//! As upstream, a ReplicaSet gets 25 events of each type and then one every 5 minutes. A repeated event only gets a higher count. After ten
-//! different messages of one reason within 10 minutes, further messages are counted on one event that says so. Events are for people: any
-//! event may be lost, and no pod waits for one.
+//! As upstream, a ReplicaSet gets 25 events of each type and then one every 5 minutes; those of a rare reason have as large a share of their
+//! own. A repeated event only gets a higher count. After ten different messages of one reason within 10 minutes, further messages are counted
+//! on one event that says so. Events are for people: any event may be lost, and no pod waits for one.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -92,7 +92,7 @@ pub struct Recorder {
     /// The instance that runs this controller, in each event.
     instance: String,
     last: u64,
-    /// By the uid of the ReplicaSet and the type of the events.
+    /// By the uid of the ReplicaSet and the type of the events; of rare ones, the reason.
     buckets: Recent<(String, &'static str), TokenBucket>,
     messages: Recent<(String, Reason), Messages>,
     written: Recent<(String, Reason, String), Written>,
@@ -161,8 +161,8 @@ impl Reason {
         matches!(self, Self::VersionsWentBack)
     }
 
-    /// True for a rare reason. Its events are always written, because a person must learn of them. The budget reports once a minute for a
-    /// scope and once a hold for a ReplicaSet, and the server once a grant. A session ends when versions go back.
+    /// True for a rare reason. Its events have a share of their own, because a person must learn of them. The budget reports once a minute for
+    /// a scope and once a hold for a ReplicaSet, and an honest server once a grant. A session ends when versions go back.
     pub(crate) const fn is_rare(self) -> bool {
         matches!(
             self,
@@ -217,9 +217,15 @@ impl Recorder {
             message,
         } = note;
         let (key, message) = self.combine(now, &object.uid, reason, message);
-        let of_type = (object.uid.clone(), reason.event_type());
+        let share = if reason.is_rare() {
+            reason.as_str()
+        } else {
+            reason.event_type()
+        };
+        let of_share = (object.uid.clone(), share);
         let full = || TokenBucket::new(EVERY, BURST);
-        if !reason.is_rare() && !self.buckets.get_or_insert_with(of_type, full).try_take(now) {
+        let bucket = self.buckets.get_or_insert_with(of_share, full);
+        if !bucket.try_take(now) {
             return None;
         }
         let written = self.count(now, &object, (reason, key));

@@ -115,6 +115,16 @@ fn replica_set_gets_its_share_and_harms_no_other() {
 }
 
 #[test]
+fn rare_events_have_a_share_of_their_own_and_no_more() {
+    let mut recorder = Recorder::new("a", "apps/v1");
+    for reason in [Reason::PodsDoNotLast, Reason::VersionsWentBack] {
+        let noted = (0..1_000).map(|_| note("u1", reason, "so it is"));
+        let written = noted.filter_map(|note| recorder.handle_note(START, note));
+        assert_eq!(written.count(), 25);
+    }
+}
+
+#[test]
 fn many_others_void_no_share_of_one_that_is_busy() {
     let mut recorder = Recorder::new("a", "apps/v1");
     let mut busy = 0;
