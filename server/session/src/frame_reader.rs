@@ -1,7 +1,5 @@
 //! The agent's half of the protocol: reads frames in order, and returns their content, or why the session must end.
 
-use std::mem;
-
 use decree_api::v1::{self, reconcile_request::Frame};
 use decree_core::{ByKind, Event, Kind, NodeChange, Outcome, PodView, ResourceVersion, Span, Uid};
 use prost::Message;
@@ -54,8 +52,18 @@ pub(crate) struct FrameReader {
     pub(crate) sequence: u64,
     /// The number of objects that the open list of a kind has named; `None` if no list is open.
     lists: ByKind<Option<i64>>,
-    /// The number of items of the current frame that are read, if the rest is to be read later; otherwise 0.
-    taken: usize,
+    /// The place in the current frame, if its rest is to be read later.
+    paused: Option<Place>,
+}
+
+/// A place between two items of a frame.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    list: List,
+    /// The number of items that are read.
+    items: usize,
+    /// The bytes that are [left](crate::incoming::Items::left).
+    left: [usize; 2],
 }
 
 impl FrameReader {
@@ -71,7 +79,7 @@ impl FrameReader {
 
     /// Whether the rest of a frame is to be read, with the next [`Self::read`].
     pub(crate) const fn is_paused(&self) -> bool {
-        self.taken > 0
+        self.paused.is_some()
     }
 
     /// Reads a frame after the Hello, or the next part of it if the last one [paused](Self::is_paused). A part has at least one item.
@@ -80,38 +88,46 @@ impl FrameReader {
         frame: &IncomingFrame,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        let Head { sequence, list } = frame.head()?;
-        let mut items = mem::take(&mut self.taken);
-        if items == 0 {
+        let (list, mut number, mut items) = if let Some(place) = self.paused.take() {
+            let items = frame.items_after(place.list, place.left);
+            (place.list, place.items, items)
+        } else {
+            let Head { sequence, list } = frame.head()?;
             self.advance(sequence)?;
-        }
-        let Some(list) = list else {
-            return self.read_message(frame.to_message()?, sink);
+            let Some(list) = list else {
+                return self.read_message(frame.to_message()?, sink);
+            };
+            (list, 0, frame.items(list))
         };
         if list == List::Nodes && !sink.takes_nodes() {
             return Err(Refusal::NodesUnexpected);
         }
         let mut labels = RawLabels::new();
-        for (place, item) in frame.items(list).enumerate().skip(items) {
-            items = place + 1;
+        while let Some(item) = items.next() {
             match item? {
                 Item::Pod(pod) => self.read_pod(pod, &mut labels, sink)?,
                 Item::ReplicaSet(set) => self.read_replica_set(set, sink)?,
-                Item::Event(event) => self.read_event(place, event, &mut labels, sink)?,
-                Item::Outcome(outcome) => read_outcome(place, outcome, sink)?,
+                Item::Event(event) => self.read_event(number, event, &mut labels, sink)?,
+                Item::Outcome(outcome) => read_outcome(number, outcome, sink)?,
                 item @ (Item::Node(_) | Item::DeletedNode(_) | Item::NodesComplete) => {
-                    sink.node(node_change(place, item)?);
+                    sink.node(node_change(number, item)?);
                 }
             }
+            number += 1;
             sink.check()?;
             if sink.pauses() {
-                self.taken = items;
+                let left = items.left();
+                self.paused = Some(Place {
+                    list,
+                    items: number,
+                    left,
+                });
                 return Ok(());
             }
         }
         match list {
-            List::Events if items == 0 => Err(required("events.events", EMPTY)),
-            List::Outcomes if items == 0 => Err(required("outcomes.outcomes", EMPTY)),
+            List::Events if number == 0 => Err(required("events.events", EMPTY)),
+            List::Outcomes if number == 0 => Err(required("outcomes.outcomes", EMPTY)),
             List::Objects | List::Events | List::Outcomes | List::Nodes => Ok(()),
         }
     }

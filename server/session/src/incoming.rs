@@ -45,6 +45,15 @@ pub(crate) enum Item<'a> {
     NodesComplete,
 }
 
+/// The items of a list that are left.
+#[derive(Debug)]
+pub(crate) struct Items<'a> {
+    list: List,
+    /// The fields of the frame after the current piece of the list.
+    pieces: Fields<'a>,
+    piece: Fields<'a>,
+}
+
 impl IncomingFrame {
     /// Checks that a whole frame may be read: its items would take many times their bytes, so it has no list.
     ///
@@ -101,16 +110,45 @@ impl IncomingFrame {
     }
 
     /// Returns the items of a list of the frame, in their order. The list may be in several pieces; its frame has a sound [head](Self::head).
-    pub(crate) fn items(
-        &self,
-        list: List,
-    ) -> impl Iterator<Item = Result<Item<'_>, MalformedFrame>> {
-        let pieces = Fields(&self.0).filter_map(move |field| match field {
-            Ok((field, Value::Bytes(piece))) if List::of_field(field) == Some(list) => Some(piece),
-            Ok(_) | Err(_) => None,
-        });
-        let fields = pieces.flat_map(Fields);
-        fields.filter_map(move |field| list.item(field).transpose())
+    pub(crate) fn items(&self, list: List) -> Items<'_> {
+        self.items_after(list, [self.0.len(), 0])
+    }
+
+    /// Returns the items that are left of [`Self::items`], if these are the bytes that are [left](Items::left).
+    pub(crate) fn items_after(&self, list: List, [left, left_of_piece]: [usize; 2]) -> Items<'_> {
+        let (read, pieces) = self.0.split_at(self.0.len() - left);
+        let (_, piece) = read.split_at(read.len() - left_of_piece);
+        Items {
+            list,
+            pieces: Fields(pieces),
+            piece: Fields(piece),
+        }
+    }
+}
+
+impl Items<'_> {
+    /// The number of bytes that are not read after the current piece of the list, and at the end of that piece.
+    pub(crate) const fn left(&self) -> [usize; 2] {
+        [self.pieces.0.len(), self.piece.0.len()]
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Result<Item<'a>, MalformedFrame>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(field) = self.piece.next() {
+                let item = self.list.item(field).transpose();
+                if item.is_some() {
+                    return item;
+                }
+            } else if let Ok((field, Value::Bytes(piece))) = self.pieces.next()?
+                && List::of_field(field) == Some(self.list)
+            {
+                self.piece = Fields(piece);
+            }
+        }
     }
 }
 

@@ -125,7 +125,9 @@ impl Session {
         if self.end.is_some() {
             return true;
         }
-        self.state.sequence = frame.head().map_or(0, |head| head.sequence);
+        if !self.reader.is_paused() {
+            self.state.sequence = frame.head().map_or(0, |head| head.sequence);
+        }
         let mut sink = FrameSink {
             state: &mut self.state,
             now: time,
