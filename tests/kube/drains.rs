@@ -29,7 +29,7 @@ half         decree   | ReplicaSet 4 4 6 | 50%  | drain, drained
 two-drains   decree   | Deployment 2 2 3 | 1    | drain, drain, drained
 rollout      decree   | Deployment 2 2 5 | 1    | drain, roll-out, drained, old 0
 lean         decree   | Deployment 3 2 6 | 1    | drain, roll-out, drained, old 0
-scaled-up    decree   | Deployment 1 1 4 | true | drain, scale 3, drained
+scaled-up    decree   | Deployment 1 1 4 | true | drain, active 2, scale 3, drained
 scaled-down  decree   | Deployment 1 1 2 | true | cordon, ready 2, scale 0, active 0, scale 1
 hpa          decree   | Deployment 1 1 4 | true | cordon, ready 2, autoscale 3 4, ready 4, autoscale 1 2, active 3, drain-again, autoscale 3 3, drained
 uncordoned   decree   | Deployment 1 1 2 | true | cordon, ready 2, pod 1, uncordon, active 1
