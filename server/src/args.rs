@@ -109,7 +109,7 @@ pub struct Recording {
 
     /// Maximum size of all recordings together, in bytes, at least 1048576. The oldest recording is deleted first; a single recording may
     /// take a quarter
-    #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(BYTES))]
+    #[arg(long, env = "DECREE_RECORD_BYTES_MAX", default_value_t = 1 << 30, requires = "record", value_parser = clap::value_parser!(u64).range(BYTES))]
     pub record_bytes_max: u64,
 }
 
@@ -220,13 +220,15 @@ mod tests {
     }
 
     #[test]
-    fn limits_out_of_range_are_refused() {
+    fn limits_out_of_range_and_flags_without_effect_are_refused() {
         for flag in [
             "--sessions-max=0",
             "--heartbeat-interval=0s",
             "--hello-deadline=0s",
             "--deadline=0s",
             "--record-bytes-max=4096",
+            "--record-bytes-max=2097152",
+            "--tls-client-auth=optional",
         ] {
             assert!(parse(&[flag]).is_err(), "{flag}");
         }

@@ -52,6 +52,7 @@ pub struct ServerArgs {
     #[arg(
         long,
         env = "DECREE_TLS_CLIENT_AUTH",
+        requires = "tls_ca",
         value_enum,
         default_value_t,
         value_name = "WHETHER"
