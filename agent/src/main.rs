@@ -45,6 +45,7 @@ async fn main() -> ExitCode {
 
 async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), AgentError> {
     args.log.init()?;
+    failure::end_on_panic(agent_kube::catches_panic);
     let shutdown = service::shutdown::on_signal(None)?;
     let (instance, seed) = decree_agent::identity();
     let cluster = connect_cluster(&args, kind, seed).await?;

@@ -131,7 +131,7 @@ impl ShellConfig {
 /// session.
 ///
 /// # Errors
-/// If a call or a read of the cluster panicked. The agent waits for a server or cluster that is down.
+/// If a call panicked. The agent waits for a server or cluster that is down.
 pub async fn run<C: Cluster>(
     mut config: ShellConfig,
     cluster: C,
@@ -237,7 +237,7 @@ impl<C: Cluster> Shell<C> {
                     let (id, costs) = asked.map_err(panicked)?;
                     self.agent.handle_costs(id, costs);
                 }
-                Some(news) = self.sources.news.recv() => self.handle_sources(news)?,
+                Some(news) = self.sources.news.recv() => self.handle_sources(news),
                 () = Uplink::writable(blocked) => {}
                 () = self.clock.sleep_until(self.agent.poll_timeout()) => {
                     self.agent.handle_timeout(self.clock.now());
@@ -373,7 +373,7 @@ impl<C: Cluster> Shell<C> {
     }
 
     /// Takes all input that has come, so that changes share a frame.
-    fn handle_sources(&mut self, first: sources::News) -> Result<(), AgentError> {
+    fn handle_sources(&mut self, first: sources::News) {
         let now = self.clock.now();
         let mut next = Some(first);
         while let Some(news) = next {
@@ -418,14 +418,9 @@ impl<C: Cluster> Shell<C> {
                     self.agent
                         .handle_watch_closed(now, kind, id, error.as_ref());
                 }
-                sources::News::Panicked(error) => {
-                    let fault = Fault::because("a read of the cluster panicked", error);
-                    return Err(fault.into());
-                }
             }
             next = self.sources.news.try_recv().ok();
         }
-        Ok(())
     }
 
     /// Takes a failed list or watch. A version that is gone is expected: the kind is listed again.

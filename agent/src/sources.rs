@@ -6,7 +6,7 @@ use agent_core::{
     nodes::{NodeFields, NodeNews},
     watch::{List, WatchCommand, WatchEvent, WatchId},
 };
-use tokio::{sync::mpsc, task::JoinError};
+use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 /// How many answers and chunks of events may wait for the agent. They are enough that a source need not wait while the agent handles one.
@@ -25,8 +25,6 @@ pub(crate) enum News {
     /// The newest version of a kind.
     Version(Kind, Result<String, ApiError>),
     Nodes(NodeNews),
-    /// A task has ended before its time, and nothing more would come.
-    Panicked(JoinError),
 }
 
 /// The sources. Dropping them ends their tasks.
@@ -57,23 +55,24 @@ impl<C: Cluster> Sources<C> {
     /// Starts a command of the agent for one kind, in place of the previous one.
     pub(crate) fn command(&mut self, kind: Kind, command: WatchCommand) {
         let (cluster, sender) = (self.cluster.clone(), self.sender.clone());
-        self.tasks[kind as usize] = match command {
-            WatchCommand::List(id) => Some(self.spawn(list(cluster, kind, id, sender))),
+        let task = match command {
+            WatchCommand::List(id) => Some(tokio::spawn(list(cluster, kind, id, sender))),
             WatchCommand::Watch { id, from } => {
-                Some(self.spawn(watch(cluster, kind, id, from, sender)))
+                Some(tokio::spawn(watch(cluster, kind, id, from, sender)))
             }
             WatchCommand::Stop => None,
         };
+        self.tasks[kind as usize] = task.map(AbortOnDropHandle::new);
     }
 
     /// Requests the newest version of a kind. The agent awaits the answer before it asks again.
     pub(crate) fn ask_version(&mut self, kind: Kind) {
         let (cluster, sender) = (self.cluster.clone(), self.sender.clone());
-        let task = self.spawn(async move {
+        let task = tokio::spawn(async move {
             let version = cluster.newest_version(kind).await;
             let _ = sender.send(News::Version(kind, version)).await;
         });
-        self.questions[kind as usize] = Some(task);
+        self.questions[kind as usize] = Some(AbortOnDropHandle::new(task));
     }
 
     /// Reads and watches the nodes from the beginning.
@@ -83,21 +82,8 @@ impl<C: Cluster> Sources<C> {
             let sender = sender.clone();
             async move { drop(sender.send(News::Nodes(news)).await) }
         };
-        let task = self.spawn(async move { match cluster.follow_nodes(fields, tell).await {} });
-        self.nodes = Some(task);
-    }
-
-    /// Runs a task until the handle is dropped, and tells if it panics: a view that stands still looks like a quiet cluster.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
-        let task = AbortOnDropHandle::new(tokio::spawn(task));
-        let sender = self.sender.clone();
-        AbortOnDropHandle::new(tokio::spawn(async move {
-            if let Err(error) = task.await
-                && error.is_panic()
-            {
-                let _ = sender.send(News::Panicked(error)).await;
-            }
-        }))
+        let task = tokio::spawn(async move { match cluster.follow_nodes(fields, tell).await {} });
+        self.nodes = Some(AbortOnDropHandle::new(task));
     }
 }
 
@@ -135,20 +121,4 @@ async fn watch<C: Cluster>(
         }
     }
     let _ = sender.send(News::Closed(kind, id, None)).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::FakeCluster;
-
-    #[tokio::test]
-    async fn task_that_panics_is_told() {
-        let config = agent_fake::ClusterConfig::default();
-        let cluster = FakeCluster::start(config, Vec::new()).expect("an empty cluster starts");
-        let mut sources = Sources::new(cluster);
-        let _task = sources.spawn(async { panic!("an odd object") });
-        let news = sources.news.recv().await;
-        assert!(matches!(news, Some(News::Panicked(_))), "{news:?}");
-    }
 }

@@ -1,6 +1,6 @@
 //! Assembly: sockets, services, and the drain.
 
-use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
+use std::{error::Error, future, net::SocketAddr, sync::Arc, time::Duration};
 
 use decree_api::v1::inspection_service_server::InspectionServiceServer;
 use prometheus_client::registry::Registry;
@@ -8,7 +8,7 @@ use service::transport::{Acceptor, ListenEndpoint, Listener};
 use service::{Fault, Readiness, admin, process};
 use tokio::{
     net::TcpListener,
-    task::{JoinHandle, JoinSet},
+    task::{JoinError, JoinHandle, JoinSet},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -188,7 +188,8 @@ impl Server {
         let (certificates, tokens) = (tls.tls_ca.is_some(), access.token_keys.is_some());
         tracing::info!(certificates, tokens, policy = ?access.policy, "serving");
         let drain = drain(&shared, &health);
-        let ended = serve_until(&shutdown, task, accepting, &settings, drain).await;
+        let beside = panic_of(&mut beside);
+        let ended = serve_until(&shutdown, (task, beside), accepting, &settings, drain).await;
         written.into_iter().for_each(|it| it.finish(FINISH_WITHIN));
         ended
     }
@@ -247,7 +248,10 @@ async fn drain(shared: &Shared, health: &Health) {
 /// Serves the main port until `shutdown`, runs `drain`, and closes the connections, by force if necessary.
 async fn serve_until(
     shutdown: &CancellationToken,
-    mut task: JoinHandle<Result<(), tonic::transport::Error>>,
+    (mut task, beside): (
+        JoinHandle<Result<(), tonic::transport::Error>>,
+        impl Future<Output = JoinError>,
+    ),
     accepting: JoinHandle<()>,
     settings: &AcceptSettings,
     drain: impl Future<Output = ()>,
@@ -260,6 +264,7 @@ async fn serve_until(
             // Nobody has asked for the end, so the process must not report success.
             return Err(Fault::new("gRPC is not served any more").into());
         }
+        panic = beside => return Err(Fault::because("a task of the server ended", panic).into()),
     }
     drain.await;
     settings.stop.cancel();
@@ -274,6 +279,16 @@ async fn serve_until(
     tracing::info!("stopped");
     let ended = ended.unwrap_or(Ok(Ok(())));
     served(ended.unwrap_or(Ok(())))
+}
+
+/// Ready when one of these tasks panics: without it, the process would look whole.
+async fn panic_of(tasks: &mut JoinSet<()>) -> JoinError {
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(panic) = ended {
+            return panic;
+        }
+    }
+    future::pending().await
 }
 
 fn served(ended: Result<(), tonic::transport::Error>) -> Result<(), ServeError> {
@@ -310,6 +325,11 @@ mod tests {
 
     #[tokio::test]
     async fn end_that_nobody_has_asked_for_is_a_failure() {
+        let mut beside = JoinSet::new();
+        beside.spawn(async {});
+        beside.spawn(async { panic!("an odd file") });
+        let panic = panic_of(&mut beside).await;
+        assert!(panic.is_panic());
         let settings = AcceptSettings {
             shared: shared(),
             cut: CancellationToken::new(),
@@ -321,6 +341,7 @@ mod tests {
                 shutdown.cancel();
             }
             let (task, accepting) = (tokio::spawn(async { Ok(()) }), tokio::spawn(async {}));
+            let task = (task, future::pending());
             let ended = serve_until(&shutdown, task, accepting, &settings, async {}).await;
             assert_eq!(ended.is_ok(), is_asked);
         }

@@ -3,12 +3,20 @@
 use std::{
     error::Error,
     io::{self, Write as _},
-    panic::PanicHookInfo,
+    panic::{self, PanicHookInfo},
+    process,
+    sync::OnceLock,
 };
 
 use tracing::Level;
 
 use crate::escape::escaped;
+
+/// The exit code of Rust's own programs that panic.
+const PANICKED: i32 = 101;
+
+/// Whether a panic of this thread would be caught, where all others end the process.
+static CATCHES: OnceLock<fn() -> bool> = OnceLock::new();
 
 /// Reports why the process ends, and the causes. Logs an ERROR line if the logs show lines of this crate. Otherwise prints plain text on
 /// standard error, because the logs may be off or not set up yet.
@@ -34,11 +42,34 @@ pub fn chain(error: &dyn Error) -> String {
 }
 
 pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
+    let catches = CATCHES.get();
+    if catches.is_some_and(|catches| catches()) {
+        return;
+    }
     if tracing::enabled!(Level::ERROR) {
         tracing::error!(%panic, "panicked");
     } else {
         say(&format!("error: {}\n", escaped(&panic.to_string())));
     }
+    if catches.is_some() {
+        end_at_once(PANICKED);
+    }
+}
+
+/// From now on, a panic of any task ends the process after its report, unless the thread `catches` it, which then reports the fault itself.
+/// For programs that keep no state: a restart finds out what happened, and the place of a task that is gone looks quiet for ever.
+pub fn end_on_panic(catches: fn() -> bool) {
+    // A program calls this once.
+    let _ = CATCHES.set(catches);
+    panic::set_hook(Box::new(panicked));
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a panic or a second signal asks for the end at once, and a destructor could hang"
+)]
+pub(crate) fn end_at_once(code: i32) -> ! {
+    process::exit(code)
 }
 
 /// Prints a warning, regardless of the log level.
@@ -73,6 +104,8 @@ fn causes(error: &dyn Error) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{env, process::Command, thread};
+
     use thiserror::Error;
 
     use super::*;
@@ -83,6 +116,29 @@ mod tests {
         text: &'static str,
         #[source]
         cause: Option<Box<Self>>,
+    }
+
+    /// Set in the process that panics.
+    const PANICS: &str = "DECREE_TEST_PANICS";
+
+    #[test]
+    fn panic_of_any_thread_ends_the_process() {
+        if env::var_os(PANICS).is_some() {
+            end_on_panic(|| thread::current().name() == Some("catches"));
+            let catches = thread::Builder::new().name("catches".to_owned());
+            let caught = catches.spawn(|| panic!("a caught panic"));
+            assert!(caught.expect("it starts").join().is_err());
+            let _ = thread::spawn(|| panic!("an odd object")).join();
+            return;
+        }
+        let test = "failure::tests::panic_of_any_thread_ends_the_process";
+        let mut process = Command::new(env::current_exe().expect("it runs"));
+        let process = process.args(["--exact", test, "--nocapture"]);
+        let output = process.env(PANICS, "1").output().expect("it starts");
+        assert_eq!(output.status.code(), Some(PANICKED));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("an odd object"), "{said}");
+        assert!(!said.contains("a caught panic"), "{said}");
     }
 
     #[test]

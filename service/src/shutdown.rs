@@ -39,12 +39,12 @@ pub fn on_signal(within: Option<Duration>) -> io::Result<CancellationToken> {
             biased;
             name = either(&mut terminate, &mut interrupt) => {
                 crate::failure::warn(&format!("{name} came again: shut down without draining"));
-                end_at_once(IMPATIENT);
+                crate::failure::end_at_once(IMPATIENT);
             }
             () = sleep(within) => {
                 let seconds = within.as_secs_f64();
                 crate::failure::warn(&format!("not shut down within {seconds} s: given up"));
-                end_at_once(LATE);
+                crate::failure::end_at_once(LATE);
             }
         }
     };
@@ -52,14 +52,6 @@ pub fn on_signal(within: Option<Duration>) -> io::Result<CancellationToken> {
         .name("signals".to_owned())
         .spawn(move || runtime.block_on(wait))?;
     Ok(token)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a second signal asks for the end at once, and a destructor could hang"
-)]
-fn end_at_once(code: i32) -> ! {
-    std::process::exit(code)
 }
 
 async fn either(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {

@@ -20,6 +20,7 @@ use kube::{
     config::{Context, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
+pub use self::connector::catches_panic;
 pub(crate) use self::connector::{Client, ResponseBody, clients};
 pub use self::error::ConnectError;
 pub(crate) use self::error::of_renewal;

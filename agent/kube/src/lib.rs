@@ -37,7 +37,7 @@ mod transport;
 
 pub use clock::Clock;
 pub use cluster::{KubeCluster, KubeClusterConfig};
-pub use connect::{ConnectError, CredentialSource, Target, in_pod, is_configured};
+pub use connect::{ConnectError, CredentialSource, Target, catches_panic, in_pod, is_configured};
 pub use evictions::{Eviction, Expected, Progress, RESPONDER, RESPONDER_ACCESSES};
 pub use fence::Fence;
 pub use follow::{Change, News};

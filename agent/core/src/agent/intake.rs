@@ -64,8 +64,8 @@ impl Agent {
         }
     }
 
-    /// Takes an event. An object that cannot be read is left out, without harm to others. Its last readable state does not stay: pods would
-    /// be created for a ReplicaSet that is gone, or that its owner deletes.
+    /// Takes an event. An object that cannot be read is left out, without harm to others. The last readable state of a ReplicaSet, or of an
+    /// object that is gone, does not stay: pods would be created for a ReplicaSet that is gone, or that its owner deletes.
     pub(super) fn take_event(&mut self, now: Timestamp, kind: Kind, event: WatchEvent) {
         match event {
             WatchEvent::Applied(object) => self.apply_object(object),

@@ -1,6 +1,7 @@
 //! Connections to the API server: TCP that notices when the other end is gone, through a proxy if there is one, and TLS.
 
 use std::{
+    cell::Cell,
     panic::{self, AssertUnwindSafe},
     time::Duration,
 };
@@ -47,6 +48,15 @@ pub(crate) type Client =
     BoxCloneSyncService<Request<RequestBody>, Response<ResponseBody>, BoxError>;
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
+thread_local! {
+    static CATCHES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread, now, would be caught: it says that a token is no header, and must not end the process.
+pub fn catches_panic() -> bool {
+    CATCHES.get()
+}
+
 /// Makes this number of clients with the same credentials. Each connects when it is used first.
 pub(crate) fn clients(config: &Config, count: usize) -> Result<Vec<Client>, ConnectError> {
     let Some(url) = &config.proxy_url else {
@@ -83,7 +93,9 @@ where
 {
     let connector = tls(config, connector)?;
     // kube panics if a token from the kubeconfig or from a plugin is no header.
+    CATCHES.set(true);
     let authentication = panic::catch_unwind(AssertUnwindSafe(|| config.auth_layer()));
+    CATCHES.set(false);
     let authentication = authentication.map_err(|_| ConnectError::client(NO_HEADER))?;
     let authentication = authentication.map_err(refused)?;
     let headers = config.extra_headers_layer().map_err(refused)?;
