@@ -164,7 +164,8 @@ function drawRow(element, { members }) {
   const shown = members.map((one) => `${one.replicaSet.uid} ${one.detectTime}`).join();
   if (element.dataset.shown === shown) return;
   element.dataset.shown = shown;
-  const link = (one) => h('a', { href: hashOf(['replicasets', clusterIn(last.differences)(one), one.replicaSet.namespace, one.replicaSet.name]) }, pathOf(one));
+  const clusterOf = clusterIn(last.differences);
+  const link = (one) => h('a', { href: hashOf(['replicasets', clusterOf(one), one.replicaSet.namespace, one.replicaSet.name]) }, pathOf(one));
   const each = (one) => h('li', {}, link(one), h('span', { class: 'dim' }, ` ${one.decided} / ${one.done}`));
   const isOpen = element.sets.querySelector('details')?.open;
   element.sets.replaceChildren(members.length === 1 ? link(newest) : h('details', { open: isOpen }, h('summary', {}, count(members.length, 'difference')), h('ul', {}, members.map(each))));

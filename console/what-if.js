@@ -110,8 +110,9 @@ export function showWhatIf(main, query, change = 'scale') {
       if (!namespaces.has(namespace)) namespaces.set(namespace, []);
       namespaces.get(namespace).push(set);
     }
+    const clusterOf = clusterIn(rows.values());
     const head = h('tr', {}, ['ReplicaSet', ...columns.map(([title]) => title)].map((title) => h('th', { scope: 'col' }, title)));
-    table.replaceChildren(h('table', {}, h('thead', {}, head), [...namespaces].map(([namespace, sets]) => h('tbody', {}, sum(namespace, sets), sets.map(row)))));
+    table.replaceChildren(h('table', {}, h('thead', {}, head), [...namespaces].map(([namespace, sets]) => h('tbody', {}, sum(namespace, sets), sets.map((set) => row(set, clusterOf))))));
     table.hidden = replicaSets.length === 0;
   }
 
@@ -120,9 +121,9 @@ export function showWhatIf(main, query, change = 'scale') {
     return h('tr', { class: 'namespace' }, h('th', { scope: 'rowgroup', colspan: columns.length + 1 }, h('strong', {}, namespace), ` ${parts.filter(Boolean).join(', ')}`));
   }
 
-  function row(set) {
+  function row(set, clusterOf) {
     const { namespace, name } = set.replicaSet;
-    const of = clusterIn(rows.values())({ cluster: set.cluster, clusterUid: cluster.value });
+    const of = clusterOf({ cluster: set.cluster, clusterUid: cluster.value });
     return h('tr', {}, h('td', {}, h('a', { href: hashOf(['replicasets', of, namespace, name]), class: 'name' }, name)), columns.map(([, cell]) => h('td', { class: 'numbers' }, cell(set))));
   }
 

@@ -37,8 +37,10 @@ def count(by):
 
 
 def work(seconds):
-    time.sleep(seconds)
-    count(-1)
+    try:
+        time.sleep(seconds)
+    finally:  # Also after a time that nobody can sleep, such as -1.
+        count(-1)
     print(f"done {seconds:g}", flush=True)
 
 
