@@ -1,10 +1,15 @@
 //! The notice about preferences that depend on more than is read of a cluster: no nodes, and only the namespaces of the ReplicaSets.
 
+use std::collections::BTreeMap;
+
 use decree_api::v1::{self, ScaleInRule};
 
-use crate::{args::Named, exit::Failure, page::Io, source::Source};
+use crate::{args::Named, exit::Failure, near, page::Io, source::Source};
 
-/// Names on stderr what the decisions on a cluster that was read do not know of it.
+/// The maximum number of ReplicaSets that a notice names.
+const NAMED_MAX: usize = 3;
+
+/// Names on stderr what the decisions on a cluster that was read do not know of it: one notice for all that lack the same.
 pub(crate) fn notice(
     source: &Source,
     decisions: &[v1::Decision],
@@ -17,6 +22,7 @@ pub(crate) fn notice(
     else {
         return Ok(());
     };
+    let mut lacking = BTreeMap::<_, Vec<_>>::new();
     for decision in decisions {
         let Some(set) = decision.replica_set.clone().map(Named::from) else {
             continue;
@@ -25,11 +31,16 @@ pub(crate) fn notice(
         let preferences = summary.and_then(|it| it.preferences).unwrap_or_default();
         let unread = unread(&preferences, decision, answers.is_partial);
         if !unread.is_empty() {
-            let (set, unread) = (set.path(), unread.join(" and "));
-            io.notice(&format!(
-                "{set} is decided without {unread}; a server whose agent has --nodes knows more: --server URL"
-            ))?;
+            let sets = lacking.entry(unread.join(" and ")).or_default();
+            sets.push(set.path());
         }
+    }
+    for (unread, sets) in lacking {
+        let verb = if sets.len() == 1 { "is" } else { "are" };
+        let sets = near::first_of(&sets, NAMED_MAX);
+        io.notice(&format!(
+            "{sets} {verb} decided without {unread}; a server whose agent has --nodes knows more: --server URL"
+        ))?;
     }
     Ok(())
 }
