@@ -143,6 +143,17 @@ fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
     command.env("KUBECONFIG", &absent);
     let absent = absent.display().to_string();
     assert_ends(&mut command, 1, &["kubeconfig", &absent]);
+    // kube panics at such a token, which ends no process.
+    let file = kubeconfig(
+        "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: b, user: c}}], \
+         clusters: [{name: b, cluster: {server: 'https://localhost:1', insecure-skip-tls-verify: true}}], users: [{name: c, user: {token: \"a\\nb\"}}]}",
+    );
+    let mut command = program("decree-agent");
+    command.arg("--kubeconfig").arg(file.path());
+    assert_ends(&mut command, 1, &["the token has characters"]);
+    let mut command = program("decree");
+    command.args(["get", "rs", "--kubeconfig"]).arg(file.path());
+    assert_ends(&mut command, 2, &["the token has characters"]);
 }
 
 #[test]
