@@ -93,6 +93,8 @@ pub struct Ledger {
     requests: Option<BTreeMap<Place, Arc<str>>>,
     /// The memory of the accounts.
     bytes: usize,
+    /// The memory of the requests during the first list.
+    request_bytes: usize,
     /// With this number of accounts, it drops those that have lost nothing.
     sweep_at: usize,
 }
@@ -275,11 +277,14 @@ impl Ledger {
 
     /// Begins a session that has taken the ledger over. Until [`Self::end_first_list`], requests that the earlier session has not seen count.
     pub(crate) fn begin_first_list(&mut self) {
-        self.requests.get_or_insert_default();
+        let requests = self.requests.get_or_insert_default();
+        let bytes =
+            |((_, name), request): (&Place, &Arc<str>)| REQUEST_BYTES + name.len() + request.len();
+        self.request_bytes = requests.iter().map(bytes).sum();
     }
 
     pub(crate) fn end_first_list(&mut self) {
-        self.requests = None;
+        (self.requests, self.request_bytes) = (None, 0);
     }
 
     /// Does the same as [`Self::resume`] for a ReplicaSet that becomes known, if its request came between the sessions.
@@ -328,6 +333,7 @@ impl Ledger {
             self.accounts.contains_key(of) || Resume::of(request) == Resume::All
         });
         self.requests = Some(concerning.take(REQUESTS_MAX).collect());
+        self.request_bytes = 0;
         self
     }
 
@@ -371,16 +377,14 @@ impl Ledger {
 impl Held for Ledger {
     fn bytes(&self) -> usize {
         let Self {
-            // `bytes` counts the accounts, with their places.
+            // `bytes` counts the accounts, and `request_bytes` the requests, with their places.
             accounts: _,
             requests: _,
             bytes,
+            request_bytes,
             sweep_at: _,
         } = self;
-        let requests = self.requests();
-        let requests =
-            requests.map(|(_, name, request)| REQUEST_BYTES + name.len() + request.len());
-        bytes + requests.sum::<usize>()
+        bytes + request_bytes
     }
 }
 
