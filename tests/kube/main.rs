@@ -45,5 +45,6 @@ mod restored;
 mod scenarios;
 mod take_over;
 mod timeouts;
+mod tokens;
 mod workload;
 mod writing;
