@@ -19,8 +19,8 @@ use crate::{
 
 /// The capability in Hello.
 pub(crate) const CAPABILITY: &str = "costs";
-/// The most pods that are asked at a time. A namespace alone has half of these calls, as many as a question has pods.
-const CALLS_MAX: usize = 2 * PODS_MAX;
+/// The most calls at a time. A namespace alone has half of them, as many as a question has pods.
+pub const CALLS_MAX: usize = 2 * PODS_MAX;
 /// The most pods of a question.
 const PODS_MAX: usize = 100;
 /// The longest names and UIDs in a question: no object that the server knows has longer ones.

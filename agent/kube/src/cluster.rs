@@ -8,7 +8,7 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
-    asking::PodSource,
+    asking::{CALLS_MAX, PodSource},
     cluster::Cluster,
     lease::{Command, Record},
     nodes::{NodeEvent, NodeFields, NodeNews},
@@ -269,8 +269,9 @@ impl KubeCluster {
             resource: config.resource.clone(),
         };
         let refused = Arc::<Notify>::default();
-        // With room for requests of people.
-        let for_calls = usize::from(config.calls_max).div_ceil(lanes::REQUESTS_MAX) + 1;
+        // With room for questions for costs, and for requests of people.
+        let calls_max = usize::from(config.calls_max) + CALLS_MAX;
+        let for_calls = calls_max.div_ceil(lanes::REQUESTS_MAX) + 1;
         let mut clients = connect::clients(credentials, for_calls + 2)?.into_iter();
         let mut transport = |count| Transport {
             lanes: Lanes::new(clients.by_ref().take(count)),
