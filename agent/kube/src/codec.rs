@@ -334,11 +334,7 @@ fn invalid_event(kind: Kind, verb: &str, document: &Bytes, error: InvalidObject)
     WatchEvent::Invalid {
         error,
         resource_version: metadata.resource_version.clone().unwrap_or_default(),
-        left_out: if is_left_out {
-            names_alone(kind, metadata)
-        } else {
-            None
-        },
+        left_out: names_alone(kind, metadata).filter(|_| is_left_out),
     }
 }
 
