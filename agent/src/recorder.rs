@@ -6,7 +6,7 @@ use agent_core::{
     api::ApiError,
     cluster::Cluster,
     pace::TokenBucket,
-    recorder::{self, Event, Note},
+    recorder::{self, Event, Note, Reason},
 };
 use jiff::Timestamp;
 use service::excerpt;
@@ -50,10 +50,12 @@ impl Recorder {
         }
     }
 
-    /// Records a note. Others than the agent may have written parts of its text: the server the causes of limits.
-    pub(crate) fn record(&mut self, now: Timestamp, note: Note) {
-        let message = excerpt(&note.message);
-        let Some(event) = self.machine.handle_note(now, Note { message, ..note }) else {
+    /// Records a note. The server writes parts of some texts: the causes of its limits.
+    pub(crate) fn record(&mut self, now: Timestamp, mut note: Note) {
+        if matches!(note.reason, Reason::PodsDoNotLast | Reason::CreatesAreSlow) {
+            note.message = excerpt(&note.message);
+        }
+        let Some(event) = self.machine.handle_note(now, note) else {
             return;
         };
         if self.queue.try_send(event).is_err() {
@@ -89,7 +91,6 @@ fn may_pass(error: &ApiError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::recorder::Reason;
     use decree_api::v1;
 
     use super::*;
